@@ -1,4 +1,4 @@
-"""Robots: a name of the catalogue, or the path of a URDF, becomes a Robot with limits, postures, points and shapes.
+"""Robots with limits, postures, points and shapes, from the catalogue or from a URDF.
 
 ```python
 from humanoid_control.robots import load_robot

@@ -1,4 +1,4 @@
-"""From a name or a path to a Robot."""
+"""Loading of robots by name or path."""
 
 from __future__ import annotations
 
@@ -18,22 +18,20 @@ from humanoid_control.robots.robot import Robot
 
 
 def load_robot(name_or_path: str | Path, base: str | None = None, guess: bool = False) -> Robot:
-    """Load a robot of the catalogue, a model or a humanoid of others by name, or any robot from its URDF or MJCF.
+    """Load a robot of the catalogue, a model or a third-party humanoid by name, or any URDF or MJCF by path.
 
-    At the first use of a humanoid of others by its name, shapes are laid around its meshes, which takes minutes.
-    Next to the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md). Its swept-sphere volumes
-    `robot.volumes.yaml` (docs/collision_volumes.md), its drives `robot.drives.yaml` and its tendons
-    `robot.tendons.yaml` (docs/tendons.md) are read by who needs them.
+    The first use of a third-party humanoid fits shapes to its meshes, which takes minutes. Next to `robot.urdf` may lie
+    a robot file `robot.yaml` (docs/adding_a_robot.md), volumes `robot.volumes.yaml` (docs/collision_volumes.md), drives
+    `robot.drives.yaml` and tendons `robot.tendons.yaml` (docs/tendons.md).
 
     Args:
         name_or_path: 'hrp2', or 'my_robot.urdf'.
-        base: 'fixed' holds the anchor link still, 'floating' frees the root; default: as in the robot file.
-        guess: where no robot file lies beside a URDF or MJCF, one is guessed at the first use, as by
-            `humanoid robots map`, and kept below the user's folder.
+        base: 'fixed' holds the anchor link, 'floating' frees the root; default: robot file.
+        guess: guess a missing robot file at first use (`humanoid robots map`), kept in the user's folder.
 
     Raises:
-        UnknownNameError: not in the catalogue and not a file; the nearest names are offered.
-        RobotError: the file is not a usable URDF, MJCF or robot file; the model of a humanoid is not on this machine.
+        UnknownNameError: if it is neither a known name nor a file.
+        RobotError: if a file is invalid, or if the model of a humanoid is not installed.
     """
     path = urdf_path(name_or_path)
     tree = read_description(path)
@@ -49,7 +47,7 @@ def load_robot(name_or_path: str | Path, base: str | None = None, guess: bool = 
 
 
 def _robot_file(name: str, path: Path, tree: UrdfTree, guess: bool) -> RobotFile:
-    """The robot file next to a description; of a humanoid of others the one that is made for it."""
+    """Read the robot file next to a description, or create the one of a third-party humanoid."""
     beside = path.with_suffix(".yaml")
     if name in KNOWN or name not in humanoids():
         if beside.exists():
@@ -57,13 +55,13 @@ def _robot_file(name: str, path: Path, tree: UrdfTree, guess: bool) -> RobotFile
         return read_robot_file(laid_file(path.stem, tree, path, _lay_shapes)) if guess else RobotFile()
     if beside.exists() and SCHEMA in beside.read_text(errors="replace"):
         own = read_robot_file(beside)
-        title = own.title if own.title != tree.name else ""  # `humanoid robots map` writes the URDF's own name
+        title = own.title if own.title != tree.name else ""  # `humanoid robots map` writes the name of the URDF
         return replace(own, name=name, title=title or humanoids()[name].title)
     return humanoid_file(humanoids()[name], tree, path, _lay_shapes)
 
 
 def _lay_shapes(model: Path, folder: Path) -> Path:
-    from humanoid_control.robots.guess.robot_file import guess_robot_file  # slow to import, and seldom needed
+    from humanoid_control.robots.guess.robot_file import guess_robot_file  # slow import
     from humanoid_control.terminal import warn
 
     warn(f"laying shapes around the meshes of {model.name}, only this once: one to four minutes")
@@ -76,17 +74,18 @@ def load_robots(
     """Load several robots, each once.
 
     Args:
-        names: of robots, paths of URDFs, names of SETS, which stand for several: 'all', 'dube2012', or 'humanoids':
-            those of other makers with models on this machine.
-        base, guess: as `load_robot`.
-        imitate: make sure that they can: that they have the points that are tracked.
+        names: names, paths of URDFs, or names of SETS: 'all', 'dube2012', 'humanoids' (installed third-party models).
+        base: see `load_robot`.
+        imitate: require the points that imitation tracks.
+        guess: see `load_robot`.
 
     Raises:
-        UnknownNameError, RobotError: one of them cannot be loaded, two have the same name, or none is named.
+        UnknownNameError: if a name is unknown.
+        RobotError: if a robot cannot be loaded, two share a name, or none is given.
     """
     robots: list[Robot] = []
     found = robot_names(names)
-    for one in found:  # before the shapes of the first are laid, which may take minutes
+    for one in found:  # fail before shapes are fitted, which may take minutes
         urdf_path(one)
     for one in found:
         robot = load_robot(one, base, guess)
@@ -101,20 +100,17 @@ def load_robots(
 
 
 def robot_names(names: Iterable[str | Path]) -> list[str]:
-    """Names and paths, each once, with those of SETS and 'humanoids' in the place of the sets."""
+    """Return names and paths, each once, with sets expanded."""
     found = (found_humanoids() if name == HUMANOIDS else SETS.get(name, (name,)) for name in map(str, names))
     return list(dict.fromkeys(one for several in found for one in several))
 
 
 def catalogue_rows(names: Iterable[str] = CATALOGUE) -> list[dict[str, Any]]:
-    """One row a robot: size, number of joints, shapes and pairs, and where its numbers come from.
-
-    Args:
-        names: of CATALOGUE, MODELS or REFERENCES.
+    """Return one row per robot of CATALOGUE, MODELS or REFERENCES.
 
     Returns:
-        name, robot (title), height_m, mass_kg, joints, imitation (joints that imitation moves), collision_shapes,
-        collision_pairs; then kind of provenance -> number of values.
+        name, robot (title), height_m, mass_kg, joints, imitation (number of joints), collision_shapes, collision_pairs;
+        kind of provenance -> number of values.
     """
     robots = {name: load_robot(name) for name in names}
     return [
@@ -134,11 +130,11 @@ def catalogue_rows(names: Iterable[str] = CATALOGUE) -> list[dict[str, Any]]:
 
 
 def urdf_path(name_or_path: str | Path) -> Path:
-    """The URDF file of a catalogue name or a path.
+    """Return the URDF file of a catalogue name or path.
 
     Raises:
-        UnknownNameError: neither.
-        RobotError: a path at which there is no file.
+        UnknownNameError: if it is neither.
+        RobotError: if the path is not a file.
     """
     text = str(name_or_path)
     if not text.strip():
@@ -168,9 +164,10 @@ def urdf_path(name_or_path: str | Path) -> Path:
 
 
 def volumes_path(name_or_path: str | Path) -> Path:
-    """Path of a robot's swept-sphere volumes: next to its URDF, `hrp2.urdf` -> `hrp2.volumes.yaml`.
+    """Return the path of a robot's swept-sphere volumes: `hrp2.urdf` -> `hrp2.volumes.yaml`.
 
     Raises:
-        UnknownNameError, RobotError: no such robot.
+        UnknownNameError: if the robot is unknown.
+        RobotError: if the path is not a file.
     """
     return urdf_path(name_or_path).with_suffix(".volumes.yaml")

@@ -1,8 +1,7 @@
-"""Denavit-Hartenberg tables of a robot's chains, derived from its URDF: a second, independent form of its kinematics.
+"""Denavit-Hartenberg tables of a robot's chains, derived from its URDF: independent kinematics for checks.
 
-The standard (distal) convention (Dube 2012, section 4.1): z_i lies on the axis of joint i + 1, x_i is perpendicular to
-z_{i-1} and z_i, and the frames follow by four numbers a joint. A constant transform leads from the base link to frame 0
-and another one from frame n to the tip. `difference_from_urdf` holds a table against pinocchio's kinematics.
+Standard (distal) convention (Dube 2012, section 4.1): z_i is the axis of joint i + 1, x_i is perpendicular to z_{i-1}
+and z_i. Constant transforms lead from the base link to frame 0 and from frame n to the tip.
 """
 
 from __future__ import annotations
@@ -26,14 +25,18 @@ PARALLEL = 1e-8
 
 @dataclass(frozen=True)
 class DenavitHartenberg:
-    """The table of a serial chain of n revolute joints.
+    """Table of a serial chain of n revolute joints.
 
     Attributes:
-        base, tip: links between which the chain runs
+        base: first link.
+        tip: last link or point.
         joint_names: (n,).
-        a, alpha: (n,) along and about x_i [m], [rad].
-        d, theta: (n,) along and about z_{i-1} [m], [rad]; theta is the constant that is added to the joint's angle.
-        X_base_0, X_n_tip: (4, 4) constant transforms before the first and behind the last frame.
+        a: (n,) along x_i [m].
+        alpha: (n,) about x_i [rad].
+        d: (n,) along z_{i-1} [m].
+        theta: (n,) about z_{i-1} [rad], added to the joint angle.
+        X_base_0: (4, 4) before the first frame.
+        X_n_tip: (4, 4) after the last frame.
     """
 
     base: str
@@ -47,20 +50,20 @@ class DenavitHartenberg:
     X_n_tip: np.ndarray
 
     def frames(self, angles: np.ndarray) -> np.ndarray:
-        """Poses (n + 1, 4, 4) of frames 0 .. n in the base link, eqs. (4.4) and (4.5), for joint angles (n,) [rad]."""
+        """Return poses (n + 1, 4, 4) of frames 0 .. n in the base link, eqs. (4.4) and (4.5), for angles (n,) [rad]."""
         out = [self.X_base_0]
         for a, alpha, d, theta in zip(self.a, self.alpha, self.d, self.theta + angles, strict=True):
             out.append(out[-1] @ dh_transform(a, alpha, d, theta))
         return np.array(out)
 
     def pose(self, angles: np.ndarray) -> np.ndarray:
-        """Pose (4, 4) of the tip in the base link for joint angles (n,) [rad]."""
+        """Return the tip pose (4, 4) in the base link for angles (n,) [rad]."""
         return self.frames(angles)[-1] @ self.X_n_tip
 
     def jacobian(self, angles: np.ndarray) -> np.ndarray:
-        """Geometric Jacobian (6, n) of the tip in the base link, eq. (4.8): position rows, then orientation rows.
+        """Return the geometric Jacobian (6, n) of the tip in the base link, eq. (4.8), position rows first.
 
-        J_Pi = z_{i-1} x (p_n - p_{i-1}) and J_Oi = z_{i-1}, where p_n is the tip.
+        J_Pi = z_{i-1} x (p_n - p_{i-1}) and J_Oi = z_{i-1}, with the tip p_n.
         """
         frames = self.frames(angles)
         tip = (frames[-1] @ self.X_n_tip)[:3, 3]
@@ -68,14 +71,14 @@ class DenavitHartenberg:
         return np.vstack([np.cross(z, tip - p).T, z.T])
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a joint, as tables are printed: joint, a_m, alpha_deg, d_m, theta_deg."""
+        """Return one row per joint: joint, a_m, alpha_deg, d_m, theta_deg."""
         columns = (self.a, np.degrees(self.alpha), self.d, np.degrees(self.theta))
         numbers = np.column_stack(columns).round(12).tolist()
         keys = ("joint", "a_m", "alpha_deg", "d_m", "theta_deg")
         return [dict(zip(keys, (name, *row), strict=True)) for name, row in zip(self.joint_names, numbers, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
-        """The table as plain dictionaries and lists; constant transforms as rows of (4, 4) [m]."""
+        """Return the table as dictionaries and lists; transforms as rows [m]."""
         return {
             "base": self.base,
             "tip": self.tip,
@@ -86,7 +89,7 @@ class DenavitHartenberg:
 
 
 def dh_transform(a: float, alpha: float, d: float, theta: float) -> np.ndarray:
-    """The matrix of eq. (4.4), (4, 4): turn theta about z, go d along z and a along the new x, turn alpha about it."""
+    """Return the matrix of eq. (4.4), (4, 4): Rot_z(theta) Trans_z(d) Trans_x(a) Rot_x(alpha)."""
     ct, st, ca, sa = np.cos(theta), np.sin(theta), np.cos(alpha), np.sin(alpha)
     return np.array(
         [
@@ -99,16 +102,15 @@ def dh_transform(a: float, alpha: float, d: float, theta: float) -> np.ndarray:
 
 
 def dh_of(robot: Robot, tip: str, base: str | None = None) -> DenavitHartenberg:
-    """The table of a robot's chain.
+    """Return the table of a robot's chain.
 
     Args:
-        robot: of any kind; only its URDF and its points are used.
-        tip: a tracked point, or a link; where both have the name, the point.
-        base: the link to begin at; default: the anchor, which imitation holds still.
+        tip: tracked point or link; a point precedes a link of the same name.
+        base: first link; default: the anchor.
 
     Raises:
-        UnknownNameError: no such point or link.
-        RobotError: no joint between the two, or one that does not turn.
+        UnknownNameError: if point or link is unknown.
+        RobotError: if no joint lies between, or if one is not revolute.
     """
     tree = parse_urdf(robot.urdf, robot.name)
     link, offset = robot.file.points.get(tip, (tip, (0.0, 0.0, 0.0)))
@@ -121,10 +123,10 @@ def dh_of(robot: Robot, tip: str, base: str | None = None) -> DenavitHartenberg:
 
 
 def dh_of_chain(chain: JointChain) -> DenavitHartenberg:
-    """The table of a chain. Frame n stands at the tip, its z parallel to the last axis.
+    """Return the table of a chain; frame n is at the tip, its z parallel to the last axis.
 
     Raises:
-        RobotError: no joint, or one that does not turn.
+        RobotError: if there is no joint, or if one is not revolute.
     """
     if not chain.joints:
         raise RobotError(f"no joint moves '{chain.tip}' against '{chain.base}': there is no Denavit-Hartenberg table")
@@ -157,18 +159,18 @@ def dh_of_chain(chain: JointChain) -> DenavitHartenberg:
 
 
 def _first_frame(point: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Frame 0: on the first joint, x as near the base's own x as it can be (or its y, where that is the axis)."""
+    """Return frame 0 on the first joint, x nearest to the base's x (y if x is the axis)."""
     start = np.eye(3)[0] if abs(z[0]) < 0.9 else np.eye(3)[1]
     return _frame(point, start - (start @ z) * z, z)
 
 
 def _next_frame(before: np.ndarray, point: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Frame i from frame i - 1 and the axis of joint i + 1 (a point of it, its direction), all joints at 0."""
+    """Return frame i from frame i - 1 and the axis of joint i + 1 (point, direction), all joints at 0."""
     x0, z0, p0 = before[:3, 0], before[:3, 2], before[:3, 3]
     normal = np.cross(z0, z)
     sine = float(np.linalg.norm(normal))
     if sine < PARALLEL:
-        # Parallel axes: any common normal will do; the one through the joint's own origin.
+        # Parallel axes: of all common normals the one through the joint's own origin.
         across = (point - p0) - ((point - p0) @ z0) * z0
         return _frame(point, across if np.linalg.norm(across) > 1e-12 else x0, np.sign(z0 @ z) * z0)
     # The common normal meets the new axis at point + t z; where they intersect it is that point.
@@ -188,7 +190,7 @@ def _frame(origin: np.ndarray, x: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def _parameters(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float, float]:
-    """(a, alpha, d, theta) between two frames of the convention."""
+    """Return (a, alpha, d, theta) between two frames."""
     X = np.linalg.solve(before, after)
     theta = float(np.arctan2(X[1, 0], X[0, 0]))
     a = float(X[0, 3] * np.cos(theta) + X[1, 3] * np.sin(theta))
@@ -198,17 +200,13 @@ def _parameters(before: np.ndarray, after: np.ndarray) -> tuple[float, float, fl
 def difference_from_urdf(
     robot: Robot, table: DenavitHartenberg, postures: int = 100, seed: int = 0
 ) -> tuple[float, float, float]:
-    """The largest differences between a table and the robot's model, over random postures within the limits.
+    """Return the largest differences between a table and the robot's model over random postures within the limits.
 
     Args:
-        robot: the one that the table was derived from.
-        table: one of its chains.
-        postures: how many
-        seed: of the random numbers.
+        postures: number of postures.
 
     Returns:
-        Of the tip's position [m], of its rotation matrix, and of the Jacobian (m per rad, and 1), each the largest
-        absolute difference of any entry.
+        Largest absolute entry: tip position [m], rotation matrix, Jacobian (m per rad, and 1).
     """
     rng = np.random.default_rng(seed)
     model, data = robot.model, robot.model.createData()

@@ -1,4 +1,4 @@
-"""Mechanisms of a robot's drives, in the frames of its URDF: from motor angles to joint angles."""
+"""Drive mechanisms in the frames of the URDF: motor angles to joint angles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from humanoid_control.robots.robot import Robot
 
 
 class ZeroFrames:
-    """Links and joints at zero joint angles, in the tree as the URDF has it."""
+    """Links and joints at zero joint angles, in the tree of the URDF."""
 
     def __init__(self, robot: Robot) -> None:
         tree = parse_urdf(robot.urdf, robot.name)
@@ -36,25 +36,24 @@ class ZeroFrames:
         self.axes = {j.get("name", ""): axis_of(j) for j in tree.joints}
 
     def joint(self, joint: str, link: str) -> tuple[np.ndarray, np.ndarray]:
-        """Origin and axis (3,) of a joint in the frame of a link."""
+        """Return origin and axis (3,) of a joint in the frame of a link."""
         X = self.X[link].inverse() * self.X[self.child[joint]]
         return np.array(X.translation), X.rotation @ self.axes[joint]
 
     def same_body(self, a: str, b: str) -> bool:
-        """True where no joint moves these two links against each other."""
+        """Return whether no joint lies between two links."""
         return self.moved_by[a] == self.moved_by[b]
 
 
 def mechanisms_of(robot: Robot, file: DriveFile | None = None) -> dict[str, DriveMechanism]:
-    """The mechanism of each drive by its name, checked to close over the whole joint ranges.
+    """Return the mechanism of each drive by name, checked over the whole joint ranges.
 
     Args:
-        robot: whose drives they are.
-        file: default: the one next to the robot's URDF.
+        file: default: the robot's drives file.
 
     Raises:
-        RobotError, UnknownNameError: a bad file, points on the wrong link, a loop that cannot close, a transmission
-            that is singular inside the joint range.
+        RobotError: if the file is invalid, a loop cannot close, or a transmission is singular in range.
+        UnknownNameError: if the file has an unknown name.
     """
     file = drives_of(robot) if file is None else file
     frames = ZeroFrames(robot) if file.drives else None
@@ -70,10 +69,10 @@ def mechanisms_of(robot: Robot, file: DriveFile | None = None) -> dict[str, Driv
 
 
 def mechanism_of(drive: Drive, robot: Robot, frames: ZeroFrames) -> DriveMechanism:
-    """The mechanism of one drive; angles count from where the URDF's joints are zero.
+    """Return the mechanism of one drive; angles count from zero URDF angles.
 
     Raises:
-        RobotError: its geometry is not one, or its carrier is not the link before the joint.
+        RobotError: if its geometry is invalid, or if its carrier is not the parent link of the joint.
     """
     g, k = drive.geometry, [robot.index[j] for j in drive.joints]
     lower, upper = robot.lower[k], robot.upper[k]
@@ -108,10 +107,10 @@ def mechanism_of(drive: Drive, robot: Robot, frames: ZeroFrames) -> DriveMechani
 
 
 def reflected_inertia(robot: Robot) -> np.ndarray:
-    """Inertia (n,) of the rotors reflected to the joints in the neutral posture: sum of (dphi/dq)^2 J [kg m^2].
+    """Return the rotor inertia (n,) at the joints in the neutral posture: sum of (dphi/dq)^2 J [kg m^2].
 
     Raises:
-        RobotError, UnknownNameError: a bad file of drives.
+        RobotError: if the drives file is invalid.
     """
     joints, out = robot.postures["neutral"], np.zeros(robot.n)
     driven = [d for d in drives_of(robot).drives if d.motor is not None]

@@ -1,6 +1,6 @@
 """Drives of a robot: motor, gear or mechanism, elasticity, friction, encoders; SI units.
 
-They come from a file next to the URDF, `lola.drives.yaml`, which a user can write by hand.
+A hand-written file next to the URDF, such as `lola.drives.yaml`, defines them.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ class Kind:
     """Requirements of a kind of drive.
 
     Attributes:
-        joints: how many joints it drives, and with as many motors.
-        screw: it has a lead instead of a ratio.
-        vectors, pairs, numbers: keys of its geometry: points (3,), two points (2, 3), numbers.
-        optional: further numbers, with their default.
+        joints: number of driven joints and motors.
+        screw: has a lead instead of a ratio.
+        vectors: geometry keys of points (3,).
+        pairs: geometry keys of two points (2, 3).
+        numbers: geometry keys of numbers.
+        optional: further numbers with defaults.
     """
 
     joints: int = 1
@@ -79,13 +81,15 @@ def _not_negative(owner: str, **values: float) -> None:
 
 @dataclass(frozen=True)
 class Motor:
-    """A motor, L di/dt = u - R i - k w, torque = k i, with its rotor and what turns with it at the fast side.
+    """Motor, L di/dt = u - R i - k w, torque = k i, with all parts that turn at the fast side.
 
     Attributes:
-        name: by which drives refer to it.
-        torque_constant: k [N m/A] = [V s/rad]. resistance [ohm]. inductance [H].
-        current_limit [A], voltage_limit [V].
-        inertia: of the rotor about its shaft, and across it [kg m^2].
+        torque_constant: k [N m/A] = [V s/rad].
+        resistance: [ohm].
+        inductance: [H].
+        current_limit: [A].
+        voltage_limit: [V].
+        inertia: of the rotor about and across its shaft [kg m^2].
     """
 
     name: str
@@ -111,13 +115,13 @@ class Motor:
 
     @property
     def torque(self) -> float:
-        """At the current limit [N m]."""
+        """Torque at the current limit [N m]."""
         return self.torque_constant * self.current_limit
 
 
 @dataclass(frozen=True)
 class Elasticity:
-    """Of a gear, at the joint: torque = stiffness x twist + damping x its rate [N m/rad], [N m s/rad]."""
+    """Gear elasticity at the joint: torque = stiffness x twist + damping x its rate [N m/rad], [N m s/rad]."""
 
     stiffness: float
     damping: float
@@ -125,14 +129,15 @@ class Elasticity:
 
 @dataclass(frozen=True)
 class Friction:
-    """Of motor and gear together, at the motor's shaft; speeds [rad/s] and torques [N m] of the shaft.
+    """Friction of motor and gear at the motor shaft [N m], [rad/s].
 
     Attributes:
-        coulomb: at moderate speed, without load.
+        coulomb: at moderate speed without load.
         viscous: [N m s/rad].
-        stiction: peak about standstill, at least `coulomb`; it has fallen off at `stribeck_speed`.
-        smoothing_speed: below which the torque is in proportion to speed.
-        load_share: part of the transmitted torque that is lost, as in screws.
+        stiction: peak at standstill, at least `coulomb`.
+        stribeck_speed: decay of the peak.
+        smoothing_speed: below it torque is proportional to speed.
+        load_share: lost part of the transmitted torque, as in screws.
     """
 
     coulomb: float = 0.0
@@ -145,19 +150,19 @@ class Friction:
 
 @dataclass(frozen=True)
 class Drive:
-    """One drive.
+    """Drive of one or two joints.
 
     Attributes:
-        name, kind: kind is one of `KINDS`.
-        joints: names; for ankle_screws the joint nearer to the carrier first.
-        carrier: link that the rotor turns on, and the screws are fixed to.
-        motor: None where only the kinematics counts. One motor for each joint.
+        kind: one of `KINDS`.
+        joints: for ankle_screws the joint nearer to the carrier first.
+        carrier: link of the rotor bearing and the screws.
+        motor: one per joint; None: kinematics only.
         ratio: of the gear; of a screw 2 pi / lead [rad/m].
-        axis: of the rotor in the carrier's frame (3,); None: the joint's axis, the screw's direction.
+        axis: of the rotor in the carrier's frame (3,); None: joint axis, or screw direction.
         geometry: lengths [m] and angles [rad] by name.
-        elastic: None for a rigid gear.
-        friction: at the shaft.
-        motor_counts, joint_counts: of the encoders for one turn; 0 where there is none.
+        elastic: None: rigid gear.
+        motor_counts: encoder counts per turn; 0: none.
+        joint_counts: encoder counts per turn; 0: none.
     """
 
     name: str
@@ -192,14 +197,14 @@ class Drive:
 
 @dataclass(frozen=True)
 class DriveFile:
-    """Contents of a file of drives, mirrored rows written out; empty where a robot has none. `where` names the file."""
+    """Contents of a drives file `where`, with mirrored rows; empty if a robot has none."""
 
     drives: tuple[Drive, ...] = ()
     motors: tuple[Motor, ...] = ()
     where: str = ""
 
     def of_joint(self, joint: str) -> Drive | None:
-        """The drive that moves a joint; None where none does."""
+        """Return the drive of a joint, or None."""
         return next((d for d in self.drives if joint in d.joints), None)
 
 
@@ -214,19 +219,21 @@ FRICTION_KEYS = tuple(Friction.__dataclass_fields__)
 
 
 def drives_of(robot: Robot) -> DriveFile:
-    """The drives of a robot from the file next to its URDF; none where it has no such file.
+    """Return the robot's drives; none without a file.
 
     Raises:
-        RobotError, UnknownNameError: as `read_drive_file`.
+        RobotError: as `read_drive_file`.
+        UnknownNameError: as `read_drive_file`.
     """
     return read_drive_file(robot.drives, robot) if robot.drives is not None else DriveFile()
 
 
 def read_drive_file(path: Path, robot: Robot) -> DriveFile:
-    """Read a file of drives and check its names against the robot.
+    """Read a drives file and check its names.
 
     Raises:
-        RobotError, UnknownNameError: one line that names the file, the place in it, and the nearest right word.
+        RobotError: if a value is invalid; names file and place.
+        UnknownNameError: if a name is unknown.
     """
     d = schema_file(path, SCHEMA, "file of drives")
     check_keys(d, FILE_KEYS, ("drives",), str(path))
@@ -245,7 +252,7 @@ def read_drive_file(path: Path, robot: Robot) -> DriveFile:
 
 
 class _Reader:
-    """Rows of drives, with the names of one robot."""
+    """Reader of drive rows with the names of one robot."""
 
     def __init__(self, robot: Robot, motors: dict[str, Motor]) -> None:
         tree = parse_urdf(robot.urdf, robot.name)
@@ -253,7 +260,7 @@ class _Reader:
         self.parents = {j.get("name", ""): link_of(j, "parent") for j in tree.joints}
 
     def rows(self, row: Any, where: str) -> list[Drive]:
-        """The drive of a row, and its mirror image."""
+        """Return the drive of a row, and its mirror image."""
         where = check_row(row, DRIVE_KEYS, where)
         check_keys(row, row, ("name", "kind", "joints"), where)
         kind = known("kind", str(row["kind"]), KINDS, where)
@@ -320,7 +327,7 @@ def _motor(row: Any, where: str) -> Motor:
 
 
 def _mirrored(row: dict[str, Any], kind: Kind, axis: int, where: str) -> dict[str, Any]:
-    """The row of the other side: names of `mirrored_name`, points and directions mirrored."""
+    """Mirror a row: names, points and directions."""
     if row["kind"] == "vergence":
         raise RobotError(f"{where}: a vergence turns both cameras and has no mirror image: leave 'mirror' out")
     out = row | {"name": _other(str(row["name"]), where)}
@@ -330,7 +337,7 @@ def _mirrored(row: dict[str, Any], kind: Kind, axis: int, where: str) -> dict[st
     sign = np.ones(3)
     sign[axis] = -1
     out |= {k: sign * np.asarray(row[k], float) for k in (*kind.vectors, *kind.pairs)}
-    if "axis" in row:  # an axis of rotation turns over where a direction does not
+    if "axis" in row:  # axial vector: mirrors with the opposite sign
         out["axis"] = -sign * np.asarray(row["axis"], float)
     return out
 

@@ -1,4 +1,4 @@
-"""Footprint of a standing robot: the convex outline of soles and collision shapes on the floor, for path planners."""
+"""Footprint of a standing robot for path planners: convex outline of soles and collision shapes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,12 @@ from humanoid_control.robots.robot import Robot
 
 
 def footprint_polygon(robot: Robot, posture: str = "neutral") -> np.ndarray:
-    """Corners (K, 2) of the outline, anticlockwise, in the frame `base_footprint` of REP 120 [m].
+    """Return the outline corners (K, 2), anticlockwise, in `base_footprint` of REP 120 [m].
 
-    Shapes are taken by the boxes around them in their own axes, so the outline is never too small, and too large by a
-    radius at most where a limb is oblique.
-
-    Args:
-        robot: with two soles; its data are overwritten.
-        posture: of the robot file.
+    The outline uses bounding boxes of shapes, hence is conservative. It overwrites the robot's data.
 
     Raises:
-        ValueError: the robot has no two soles.
+        ValueError: if the robot has fewer than two soles.
     """
     if not robot.has_feet:
         raise ValueError(f"{robot.name} has no two soles: there is no frame base_footprint")

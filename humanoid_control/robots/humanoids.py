@@ -1,8 +1,7 @@
-"""Humanoids of others by a name: where their models may lie on this machine, and the robot files made for them.
+"""Third-party humanoids: locations of their models on this machine, and their robot files.
 
-`config/robots/models.yaml` names them. A model is looked for, never brought. Its robot file is in two parts: what is
-written in `config/robots/NAME.yaml` (points, soles, joints), and the collision shapes, which are laid around the
-model's own meshes at the first use, and kept in the user's folder.
+`config/robots/models.yaml` names them; models are never downloaded. `config/robots/NAME.yaml` holds points, soles and
+joints; collision shapes are fitted to the meshes at first use and kept in the user's folder.
 """
 
 from __future__ import annotations
@@ -24,19 +23,18 @@ from humanoid_control.robots.description.urdf import UrdfTree
 
 SCHEMA = "humanoid_models/1"
 MODELS_VARIABLE = "HUMANOID_MODELS"
-GUESS = "1"  # raised whenever shapes are laid in another way, so that those that are kept are laid again
+GUESS = "1"  # increment when the fit changes, to refit kept shapes
 LAID = ("collision", "collision_from", "disabled_pairs", "unwatched_links")  # fields that depend on the meshes
 
 
 @dataclass(frozen=True)
 class Humanoid:
-    """A humanoid whose model comes from others.
+    """Humanoid with a third-party model.
 
     Attributes:
-        name, title: of it.
-        files: (place, path): a repository or package, and where in it; the first that is found counts.
-        get: command that brings the first.
-        robot_file: what was written for it; None where there is nothing yet.
+        files: (repository or package, path in it); the first found is used.
+        get: command to install the first.
+        robot_file: written part, or None.
     """
 
     name: str
@@ -46,14 +44,14 @@ class Humanoid:
     robot_file: Path | None
 
     def find(self) -> Path | None:
-        """The model's file on this machine; None where it is nowhere."""
+        """Return the model's file, or None."""
         return next((found for place, path in self.files if (found := find_in(place, path)) is not None), None)
 
     def path(self) -> Path:
-        """The model's file on this machine.
+        """Return the model's file.
 
         Raises:
-            RobotError: it is nowhere; how to get it.
+            RobotError: if missing; names the command.
         """
         found = self.find()
         if found is None:
@@ -64,10 +62,10 @@ class Humanoid:
 
 @cache
 def humanoids() -> dict[str, Humanoid]:
-    """All that are named in config/robots/models.yaml, by their names.
+    """Return the humanoids of config/robots/models.yaml by name.
 
     Raises:
-        RobotError: the file is broken.
+        RobotError: if the file is invalid.
     """
     folder = share_dir() / "config" / "robots"
     path = folder / "models.yaml"
@@ -86,7 +84,7 @@ def humanoids() -> dict[str, Humanoid]:
 
 
 def found_humanoids() -> list[str]:
-    """Names of those whose models are on this machine."""
+    """Return the names of installed humanoids."""
     return [name for name, humanoid in humanoids().items() if humanoid.find() is not None]
 
 
@@ -94,10 +92,10 @@ def found_humanoids() -> list[str]:
 
 
 def find_in(place: str, path: str) -> Path | None:
-    """A file of a repository or package on this machine; None where it is not.
+    """Return a file of a repository or package on this machine, or None.
 
-    In the folders of $HUMANOID_MODELS the file may lie below the folder itself, or below one that is called after the
-    place, also with the owner before it or a branch behind (`owner+name`, `name-main`).
+    $HUMANOID_MODELS may contain the file directly or in a folder named after the place, also `owner+name` or
+    `name-main`.
     """
     return next((p for p in _places(place, path) if p.is_file()), None)
 
@@ -109,7 +107,7 @@ def _places(place: str, path: str) -> Iterator[Path]:
             yield from (f / path for pattern in (f"*[+_]{place}", f"{place}-*") for f in sorted(base.glob(pattern)))
     caches = Path(os.environ.get("XDG_CACHE_HOME") or home_dir() / ".cache")
     yield Path(os.environ.get("ROBOT_DESCRIPTIONS_CACHE") or caches / "robot_descriptions") / place / path
-    if place == "mujoco_menagerie":  # in its cache a version follows the robot's name: unitree_g1-0123456789abcdef
+    if place == "mujoco_menagerie":  # its cache appends a version: unitree_g1-0123456789abcdef
         robot, _, inside = path.partition("/")
         store = Path(os.environ.get("MENAGERIE_CACHE_DIR") or caches / "mujoco_menagerie")
         yield from sorted(store.glob(f"models/{robot}-*/{inside}"))[::-1]
@@ -130,17 +128,15 @@ def _folders_of(variable: str) -> list[Path]:
 
 
 def humanoid_file(humanoid: Humanoid, tree: UrdfTree, path: Path, lay: Callable[[Path, Path], Path]) -> RobotFile:
-    """The robot file of a humanoid: what is written for it, with shapes laid around the meshes of the model found.
+    """Return the robot file of a humanoid, with shapes fitted to the model found.
 
-    Where the model found has not the links and joints that the written file names, all of it is guessed.
+    If links or joints of the written file are missing in the model, everything is guessed.
 
     Args:
-        humanoid: whose.
-        tree, path: of the model found.
-        lay: makes the guessed robot file of a model in a folder, which may take a minute, and returns its path.
+        lay: guesses the robot file of a model in a folder, within minutes, and returns its path.
 
     Raises:
-        RobotError: nothing can be guessed; the written file is broken.
+        RobotError: if guess or written file fail.
     """
     laid = read_robot_file(laid_file(humanoid.name, tree, path, lay))
     written = read_robot_file(humanoid.robot_file) if humanoid.robot_file is not None else RobotFile()
@@ -151,13 +147,11 @@ def humanoid_file(humanoid: Humanoid, tree: UrdfTree, path: Path, lay: Callable[
 
 
 def laid_file(name: str, tree: UrdfTree, path: Path, lay: Callable[[Path, Path], Path]) -> Path:
-    """The guessed robot file of a model, kept below the user's folder: made at the first use.
-
-    Args:
-        name: of the robot. tree, path: of its model. lay: as of `humanoid_file`.
+    """Return the guessed robot file of a model, made at first use and kept in the user's folder.
 
     Raises:
-        RobotError: nothing can be guessed. EnvironmentProblem: it cannot be kept.
+        RobotError: if the guess fails.
+        EnvironmentProblem: if it cannot be kept.
     """
     digest = hashlib.sha256(f"{GUESS}\n{tree.text()}".encode()).hexdigest()[:16]
     folder = state_dir() / "robots" / f"{name}-{digest}"
@@ -172,7 +166,7 @@ def laid_file(name: str, tree: UrdfTree, path: Path, lay: Callable[[Path, Path],
 
 
 def _fits(file: RobotFile, tree: UrdfTree) -> bool:
-    """True where a robot has all links and joints that a robot file names."""
+    """Return whether a robot has all links and joints of a file."""
     links = {*tree.links, *file.frames}
     joints = {j.get("name", "") for j in tree.joints}
     named = {f.link for f in file.frames.values()} | {link for link, _ in file.points.values()}

@@ -1,4 +1,4 @@
-"""Joint groups: which joints of a robot are its arms, its legs and its waist, by what lies between its points."""
+"""Joint groups (arms, legs, waist) of a robot, from the joints between its points."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ NEEDED = ("sternum", "l_wrist", "r_wrist", "l_foot_tcp", "r_foot_tcp")
 
 @dataclass(frozen=True)
 class JointGroups:
-    """Indices of joints, each in exactly one group.
+    """Joint indices, each in exactly one group.
 
     Attributes:
-        l_arm, r_arm: from the chest to the hand, in the order of the model.
-        l_leg, r_leg: from the pelvis to the sole.
+        l_arm: from chest to hand, in model order.
+        r_arm: from chest to hand, in model order.
+        l_leg: from pelvis to sole.
+        r_leg: from pelvis to sole.
         waist: between chest and pelvis.
         rest: neck, head, toes, fingers.
     """
@@ -32,10 +34,10 @@ class JointGroups:
 
     @classmethod
     def of(cls, robot: Robot) -> JointGroups:
-        """The groups of a robot with two arms and two legs.
+        """Return the groups of a robot with arms and legs.
 
         Raises:
-            RobotError: points by which the limbs are found are missing, or the base is fixed.
+            RobotError: if points are missing, or if the base is fixed.
         """
         missing = [p for p in NEEDED if p not in robot.points]
         if missing or robot.nv == robot.n:
@@ -61,7 +63,7 @@ class JointGroups:
 
 
 def _moving(robot: Robot, point: str) -> np.ndarray:
-    """Mask (n,) of the joints that move a point, with the base where it is."""
+    """Return the mask (n,) of joints that move a point."""
     return np.asarray(robot.ancestor_mask[robot.model.frames[robot.points[point]].parentJoint][robot.iv :] != 0)
 
 

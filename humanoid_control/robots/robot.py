@@ -1,4 +1,4 @@
-"""A robot ready for use: its pinocchio model, limits, postures, tracked points, feet and collision shapes."""
+"""Robot: pinocchio model, limits, postures, tracked points, feet and collision shapes."""
 
 from __future__ import annotations
 
@@ -20,62 +20,68 @@ if TYPE_CHECKING:
     from humanoid_control import robots
 
 FIXED, FLOATING = "fixed", "floating"
-CONTACT_MARGIN = 0.002  # [m] of shapes around first contacts, which are close to the surfaces
+CONTACT_MARGIN = 0.002  # [m] margin of shapes around first contacts, close to the surfaces
 IMITATION_POINTS = ("mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 
 
 class Robot:
-    """One robot, with its base either floating (root free in the world) or fixed (anchor link held still).
+    """Robot with a floating base (free root) or a fixed base (held anchor link).
 
-    Joint vectors `(n,)` are in the order of `joint_names` and in radians; `q (nq,)` and `v (nv,)` are pinocchio's,
-    which start with the pose (x y z, quaternion x y z w) and the velocity of the base where it floats.
-    The world has its origin on the floor below the root, x forward, y left, z up.
+    Joint vectors `(n,)` follow `joint_names` [rad]. `q (nq,)` and `v (nv,)` are pinocchio's; a floating base adds its
+    pose (x y z, quaternion x y z w) and velocity in front. World: origin on the floor below the root, x forward, y
+    left, z up.
 
     Attributes:
-        name, title, height [m]: identity.
+        height: [m].
         file: the robot file.
-        provenance: number of its values by provenance.
-        urdf: the URDF as published on `robot_description` (always rooted as in the file).
+        provenance: number of values by provenance.
+        urdf: as published on `robot_description`, rooted as in the file.
         base: 'fixed' or 'floating'.
-        anchor: the link that a fixed base holds.
+        anchor: link held by a fixed base.
         root_link: root of the URDF.
-        model: pinocchio model; points are operational frames named after themselves.
-        data: pinocchio's memory, overwritten by every method that computes kinematics.
-        n, nq, nv: number of joints, of coordinates of q, of velocities.
-        iq, iv: where the joints begin in q and in v: 7 and 6 with a floating base, else 0.
-        joint_names: every actuated joint, in the model's order.
-        index: name -> place in it.
-        lower, upper [rad], velocity [rad/s], effort [N m]: limits (n,); the ends of a continuous joint are infinite.
-        effort_known: (n,) False where it was made up.
-        postures: name -> (n,); always holds `zero` (0, or the nearest value inside the limits) and `neutral`.
-        imitation_joints: indices of the joints that imitation moves.
-        optional_joints: of those it keeps neutral.
-        meanings: anatomical name -> joint, such as `l_elbow_flexion`; see `joint_for`.
+        model: pinocchio model; points are operational frames.
+        data: overwritten by all methods that compute kinematics.
+        n: number of joints.
+        nq: size of q.
+        nv: size of v.
+        iq: first joint in q.
+        iv: first joint in v.
+        joint_names: in model order.
+        index: name -> joint index.
+        lower: (n,) [rad]; infinite for continuous joints.
+        upper: (n,) [rad]; infinite for continuous joints.
+        velocity: (n,) limits [rad/s].
+        effort: (n,) limits [N m].
+        effort_known: (n,) False for a default limit.
+        postures: name -> (n,); includes `zero` (clipped to limits) and `neutral`.
+        imitation_joints: indices of joints moved by imitation.
+        optional_joints: indices of joints kept neutral by imitation.
+        meanings: anatomical name -> joint, such as `l_elbow_flexion`.
         points: tracked point -> frame id.
-        feet: the soles.
-        shapes: collision shapes
-        pairs: (P, 2) indices of shapes that must not touch.
-        shapes_from: source of the shapes, to be printed with results; empty for measured ones.
-        ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a pinocchio joint.
-        mimic: joints that follow another: (follower, leader, multiplier, offset) with joint indices.
-        X_world_root: pose of the root link in the world in the neutral posture.
-        folder: where the URDF lies, from which its mesh files are found; None where it did not come from a file.
-        volumes: file of swept-sphere volumes next to the URDF; None where there is none.
-        drives: file of its drives next to the URDF, which `drives.drives_of` reads; None where there is none.
-        notes: dropped or wrong parts of the description, one line each.
-        tendons: file of its tendons next to the URDF, which `tendons.tendons_of` reads; None where there is none.
+        feet: soles.
+        shapes: collision shapes.
+        pairs: (P, 2) shapes that must not touch.
+        shapes_from: origin of unmeasured shapes, printed with results.
+        ancestor_mask: (njoints, nv) 1 where a velocity moves a pinocchio joint.
+        mimic: (follower, leader, multiplier, offset) with joint indices.
+        X_world_root: root link in the neutral posture.
+        folder: of the URDF, or None.
+        volumes: file of swept-sphere volumes, or None.
+        drives: drives file, or None.
+        tendons: tendon file, or None.
+        notes: dropped or wrong parts of the description.
     """
 
     def __init__(self, tree: UrdfTree, file: RobotFile, base: str | None = None) -> None:
-        """Build the robot.
+        """Build the robot from a checked URDF.
 
         Args:
-            tree: a checked URDF.
-            file: data that the URDF does not contain.
-            base: 'fixed' or 'floating'; default: as in the robot file.
+            file: data besides the URDF.
+            base: 'fixed' or 'floating'; default: robot file.
 
         Raises:
-            RobotError: a name in the robot file that the URDF does not have, a model pinocchio cannot build.
+            UnknownNameError: if the robot file names unknown links, joints or shapes.
+            RobotError: if pinocchio rejects the model.
         """
         self.name, self.title = file.name or tree.name, file.title or file.name or tree.name
         self.height, self.provenance, self.file = file.height, dict(file.provenance), file
@@ -100,12 +106,12 @@ class Robot:
 
     @cached_property
     def urdf(self) -> str:
-        """The URDF, rooted as in the file."""
+        """URDF, rooted as in the file."""
         return '<?xml version="1.0"?>\n' + plain_urdf(self._tree).text()
 
     @property
     def stated_accelerations(self) -> dict[str, float]:
-        """Joint -> limit that the URDF states [rad/s^2, m/s^2]: the lower one of acceleration and deceleration."""
+        """Joint -> limit in the URDF [rad/s^2, m/s^2], the lower of acceleration and deceleration."""
         out = {}
         for joint in self._tree.joints:
             limit, name = joint.find("limit"), joint.get("name", "")
@@ -172,7 +178,7 @@ class Robot:
             self.imitation_joints = np.array([self.joint_index(n) for n in names], dtype=int)
 
     def _moving_points(self, file: RobotFile) -> list[str]:
-        """Joints that move a point which imitation follows, or all where there is none; no toes, no optional ones."""
+        """Return the joints that move imitation points, or all; without toes and optional joints."""
         frames = [self.points[p] for p in IMITATION_POINTS if p in self.points]
         moves = np.ones(self.n, dtype=bool)
         if frames:
@@ -203,31 +209,31 @@ class Robot:
         self._clearance: CoalPairs | None = None
 
     def self_distance(self) -> CoalPairs:
-        """Distances between this robot's collision shapes, ready to be asked at any configuration."""
+        """Create the distances between this robot's collision shapes."""
         return CoalPairs(self.model, self.geometry)
 
     def collision_monitor(self, kind: str | None = None) -> robots.CollisionMonitor:
-        """Monitor of the pairs that must not touch.
+        """Create a monitor of the pairs that must not touch.
 
         Args:
-            kind: 'shapes' measures the collision shapes exactly, 'volumes' the swept-sphere volumes; default: the
-                volumes where the robot has a file of them, else the shapes.
+            kind: 'shapes': exact collision shapes; 'volumes': swept-sphere volumes; default: volumes if there is a
+                file.
 
         Raises:
-            UnknownNameError: another kind; a name in the file of volumes that the robot does not have.
-            RobotError: the file of volumes cannot be read, or does not fit the robot.
+            UnknownNameError: if the kind, or a name in the file, is unknown.
+            RobotError: if the file does not fit the robot.
         """
-        from humanoid_control import robots  # its kernels load the compiler, which not every robot's user needs
+        from humanoid_control import robots  # imported on demand: its kernels load the compiler
 
         return robots.CollisionMonitor.of(self, kind)
 
     # -- names ------------------------------------------------------------------------------------------------
 
     def joint_index(self, name: str) -> int:
-        """Index of a joint by its name.
+        """Return the index of a joint.
 
         Raises:
-            UnknownNameError: with the nearest names.
+            UnknownNameError: if the joint is unknown.
         """
         try:
             return self.index[name]
@@ -235,47 +241,42 @@ class Robot:
             raise UnknownNameError("joint", name, self.index, hint=f"(robot {self.name})") from None
 
     def joint_for(self, meaning: str) -> str | None:
-        """The joint that does an anatomical motion such as `l_elbow_flexion`; None where the robot has none."""
+        """Return the joint of an anatomical motion such as `l_elbow_flexion`, or None."""
         joint = self.meanings.get(meaning)
         return joint if joint in self.index else None
 
     def range_within(self, angle: float) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper limits (n,), none beyond -angle..angle [rad]: postures of joints that turn without end."""
+        """Return the limits (n,), clipped to -angle..angle [rad], for continuous joints."""
         return np.maximum(self.lower, -angle), np.minimum(self.upper, angle)
 
     @property
     def has_feet(self) -> bool:
-        """Two soles, and the points on them: it can stand on legs, and not on wheels or a stand."""
+        """True if it stands on legs: two soles with points."""
         return len(self.feet) >= 2 and {"l_foot_tcp", "r_foot_tcp"} <= set(self.points)
 
     @cached_property
     def _accelerations(self) -> robots.AccelerationLimits:
-        from humanoid_control import robots  # not every robot's user needs them
+        from humanoid_control import robots  # imported on demand
 
         return robots.acceleration_limits(self)
 
     @property
     def acceleration_limits(self) -> np.ndarray:
-        """Acceleration limit (n,) of each joint: from the robot file or its drive; infinite: unknown."""
+        """Acceleration limits (n,) from robot file or drives; infinite: unknown."""
         return self._accelerations.acceleration
 
     @property
     def braking_limits(self) -> np.ndarray:
-        """Deceleration (n,) of each joint before the end of its range: always available from its drive."""
+        """Decelerations (n,) that drives always reach before the end of a range."""
         return self._accelerations.braking
 
     def accelerations_within(self, most: float, scale: float = 1.0) -> robots.AccelerationLimits:
-        """A share of both limits, none above `most`.
-
-        Args:
-            most: [rad/s^2].
-            scale: the share, above 0; infinite: `most` alone counts.
-        """
+        """Return both limits times `scale`, clipped to `most` [rad/s^2]; infinite `scale`: `most` alone."""
         own = self._accelerations
         return type(own)(np.minimum(most, scale * own.acceleration), np.minimum(most, scale * own.braking))
 
     def order_of(self, names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Joints of a message: (its positions that are joints of the robot, their indices in the robot's order)."""
+        """Match joint names of a message: (positions in it, joint indices)."""
         rows = [(k, self.index[n]) for k, n in enumerate(names) if n in self.index]
         found = np.array(rows, dtype=int).reshape(-1, 2)
         return found[:, 0], found[:, 1]
@@ -283,11 +284,11 @@ class Robot:
     # -- configurations -----------------------------------------------------------------------------------------
 
     def q(self, joints: str | np.ndarray = "neutral", X_world_root: pin.SE3 | None = None) -> np.ndarray:
-        """A pinocchio configuration (nq,) from joint angles or a posture's name.
+        """Return a configuration (nq,).
 
         Args:
-            joints: (n,) [rad], or the name of a posture.
-            X_world_root: pose of the root, for a floating base; default: standing in the neutral posture.
+            joints: (n,) [rad], or a posture.
+            X_world_root: pose of a floating root; default: standing in the neutral posture.
         """
         if isinstance(joints, str):
             if joints not in self.postures:
@@ -298,18 +299,18 @@ class Robot:
         return np.concatenate([pin.SE3ToXYZQUAT(X_world_root or self.X_world_root), joints])
 
     def joints(self, q: np.ndarray) -> np.ndarray:
-        """The joint angles (n,) in a pinocchio configuration."""
+        """Return the joint angles (n,) in a configuration."""
         return q[self.iq :]
 
     def from_mapping(self, values: Mapping[str, float], start: str = "neutral") -> np.ndarray:
-        """Joint angles (n,) of a posture with some joints set by name [rad]."""
+        """Return a posture (n,) with some joints set by name [rad]."""
         out = self.postures[start].copy()
         for name, value in values.items():
             out[self.joint_index(name)] = value
         return out
 
     def follow(self, joints: np.ndarray) -> np.ndarray:
-        """The same angles with every mimicking joint set from its leader (in place)."""
+        """Set all mimic joints from their leaders, in place."""
         for follower, leader, multiplier, offset in self.mimic:
             joints[follower] = multiplier * joints[leader] + offset
         return joints
@@ -317,19 +318,19 @@ class Robot:
     # -- geometry -----------------------------------------------------------------------------------------------
 
     def point_positions(self, q: np.ndarray, names: Iterable[str]) -> np.ndarray:
-        """World positions (P, 3) of tracked points [m]."""
+        """Return world positions (P, 3) of tracked points [m]."""
         return self.frame_positions(q, [self.point_frame(n) for n in names])
 
     def frame_positions(self, q: np.ndarray, frames: Iterable[int]) -> np.ndarray:
-        """World positions (F, 3) of frames by their ids [m]."""
+        """Return world positions (F, 3) of frames [m]."""
         pin.framesForwardKinematics(self.model, self.data, q)
         return np.array([self.data.oMf[f].translation for f in frames]).reshape(-1, 3)
 
     def point_frame(self, name: str) -> int:
-        """Frame id of a tracked point.
+        """Return the frame id of a tracked point.
 
         Raises:
-            UnknownNameError: the robot file does not define it.
+            UnknownNameError: if the point is unknown.
         """
         try:
             return self.points[name]
@@ -337,10 +338,10 @@ class Robot:
             raise UnknownNameError("point", name, self.points, hint=f"(robot {self.name})") from None
 
     def require_imitation_points(self) -> None:
-        """Make sure that the points which imitation needs are there.
+        """Check for the points that imitation needs.
 
         Raises:
-            RobotError: naming all that are missing.
+            RobotError: if points are missing.
         """
         missing = [name for name in IMITATION_POINTS if name not in self.points]
         if missing:
@@ -350,28 +351,27 @@ class Robot:
             )
 
     def link_poses(self, q: np.ndarray) -> dict[str, pin.SE3]:
-        """Pose in the world of every link, by its name, at q (nq,); they change with the next call."""
+        """Return the world pose of every link at q (nq,), valid until the next call."""
         pin.framesForwardKinematics(self.model, self.data, q)
         return {f.name: self.data.oMf[k] for k, f in enumerate(self.model.frames) if f.type == pin.FrameType.BODY}
 
     def center_of_mass(self, q: np.ndarray) -> np.ndarray:
-        """Centre of mass (3,) of all links in the world [m]."""
+        """Return the centre of mass (3,) of all links in the world [m]."""
         moving = np.array(pin.centerOfMass(self.model, self.data, q))
-        held, m = self.model.inertias[0], float(self.data.mass[0])  # pinocchio leaves out links fixed to the world
+        held, m = self.model.inertias[0], float(self.data.mass[0])  # pinocchio excludes links fixed to the world
         return (m * moving + held.mass * held.lever) / (m + held.mass)
 
     def pair_distances(self, q: np.ndarray) -> np.ndarray:
-        """Distance (P,) of each pair of shapes that must not touch [m]."""
+        """Return the distance (P,) of each pair of shapes [m]."""
         if self._clearance is None:
             self._clearance = self.self_distance()
         pin.forwardKinematics(self.model, self.data, q)
         return self._clearance.all_distances(self.data)
 
     def largest_margins(self) -> np.ndarray:
-        """Margin (P,) that each pair of shapes may have at most [m].
+        """Return the largest feasible margin (P,) of each pair [m]: its distance in the neutral posture.
 
-        It is the distance in the neutral posture, where a larger one would push; shapes around first contacts
-        (`LinkShape.against`) are close to the surfaces and keep CONTACT_MARGIN only.
+        Pairs with shapes around first contacts (`LinkShape.against`) get at most CONTACT_MARGIN.
         """
         if not len(self.pairs):
             return np.zeros(0)
@@ -380,7 +380,7 @@ class Robot:
         return np.clip(self.pair_distances(self.q()), 0.0, np.where(contacts, CONTACT_MARGIN, np.inf))
 
     def shape_clearance(self, q: np.ndarray) -> np.ndarray:
-        """Distance (S,) of each collision shape to the nearest shape that it must not touch [m]."""
+        """Return the distance (S,) of each shape to its nearest partner [m]."""
         d = self.pair_distances(q)
         out = np.full(len(self.shapes), np.inf)
         np.minimum.at(out, self.pairs[:, 0], d)
@@ -388,13 +388,13 @@ class Robot:
         return out
 
     def segment_lengths(self) -> dict[str, float]:
-        """Lengths [m] that imitation scales to: spine, clavicle, upper_arm, lower_arm, in the zero posture.
+        """Return spine, clavicle, upper_arm, lower_arm [m] in the zero posture, to which imitation scales.
 
-        Spine: mid-hip to sternum; clavicle: sternum to the glenohumeral centre, also where a girdle lies between
-        (Dube 2012, section 4.5). Left and right are averaged.
+        Spine: mid-hip to sternum; clavicle: sternum to glenohumeral centre (Dube 2012, section 4.5). Sides are
+        averaged.
 
         Raises:
-            RobotError: points are missing.
+            RobotError: if points are missing.
         """
         self.require_imitation_points()
         p = dict(zip(IMITATION_POINTS, self.point_positions(self.q("zero"), IMITATION_POINTS), strict=True))
@@ -413,11 +413,11 @@ class Robot:
 
     @property
     def mass(self) -> float:
-        """Total mass [kg], of all links, whatever holds them."""
+        """Total mass of all links [kg]."""
         return float(pin.computeTotalMass(self._full_model()))
 
     def anchored_model(self) -> pin.Model:
-        """The model with its anchor held still; its joints may be in another order."""
+        """Return the model with a held anchor; its joint order may differ."""
         if self.base == FIXED:
             return self.model
         return build_model(self._tree, self.file, FIXED, self.anchor, self.X_world_root)
@@ -431,18 +431,14 @@ class Robot:
 
 
 def build_model(tree: UrdfTree, file: RobotFile, base: str, anchor: str, X_world_root: pin.SE3) -> pin.Model:
-    """The model, with the tracked points of the robot file as operational frames.
+    """Build the pinocchio model, with tracked points as operational frames.
 
     Args:
-        tree: a checked URDF.
-        file: whose points are added.
-        base: 'floating' lets the root move; 'fixed' roots the tree at the anchor and holds that still, where it is in
-            the neutral posture.
-        anchor: the link that is held.
-        X_world_root: pose of the root link in the neutral posture.
+        base: 'floating' frees the root; 'fixed' roots the tree at the anchor, held in the neutral posture.
+        X_world_root: root link in the neutral posture.
 
     Raises:
-        RobotError: pinocchio refuses the URDF.
+        RobotError: if pinocchio rejects the URDF.
     """
     try:
         if base == FLOATING:
@@ -463,19 +459,19 @@ def build_model(tree: UrdfTree, file: RobotFile, base: str, anchor: str, X_world
 
 
 def joint_columns(data: pin.Data) -> np.ndarray:
-    """`data.J` (6, nv), which pinocchio's bindings give as a vector where there is a single column."""
+    """Return `data.J` (6, nv), which pinocchio's bindings flatten for a single column."""
     J = data.J
     return J if J.ndim == 2 else J.reshape(6, 1)
 
 
 def point_label(name: str, tree: UrdfTree) -> str:
-    """Name of a tracked point's frame: its own, unless a link or a joint has that name already."""
+    """Return the frame name of a tracked point, unlike all links and joints."""
     taken = {*tree.links, *(j.get("name") for j in tree.joints)}
     return f"point:{name}" if name in taken else name
 
 
 def _pose_in_root(tree: UrdfTree, file: RobotFile, link: str) -> pin.SE3:
-    """Pose of a link in the root link in the neutral posture."""
+    """Return a link's pose in the root link in the neutral posture."""
     model = tree.model()
     q = pin.neutral(model)
     for name, value in file.postures.get("neutral", {}).items():
@@ -490,10 +486,10 @@ def _pose_in_root(tree: UrdfTree, file: RobotFile, link: str) -> pin.SE3:
 
 
 def mimicking_joints(tree: UrdfTree, index: Mapping[str, int]) -> list[tuple[int, int, float, float]]:
-    """Joints that follow another one: (follower, leader, multiplier, offset), joints by their index.
+    """Return (follower, leader, multiplier, offset) with joint indices.
 
     Raises:
-        UnknownNameError: the leader does not exist.
+        UnknownNameError: if a leader is unknown.
     """
     out, joints = [], {j.get("name", "") for j in tree.joints}
     for joint in tree.joints:
@@ -504,6 +500,6 @@ def mimicking_joints(tree: UrdfTree, index: Mapping[str, int]) -> list[tuple[int
         if leader not in joints:
             raise UnknownNameError("joint", leader, joints, hint=f"(mimicked by {joint.get('name')})")
         if follower is None or leader not in index:
-            continue  # one of the two is fixed
+            continue  # one is fixed
         out.append((follower, index[leader], float(m.get("multiplier", "1")), float(m.get("offset", "0"))))
     return out

@@ -1,7 +1,6 @@
-"""Self-collision of a robot: which pairs are near, how near, along which normal, and moved by which joints.
+"""Self-collision of a robot: near pairs with distances, normals and moving joints.
 
-`CollisionMonitor` is the one interface; `ShapePairs` measures a robot's exact shapes, `VolumePairs` its swept-sphere
-volumes. `Robot.collision_monitor` makes either.
+`CollisionMonitor` is the interface, `ShapePairs` measures exact shapes, `VolumePairs` swept-sphere volumes.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ class CollisionMonitor(ABC):
     """Pairs of shapes that must not touch; each tick returns the near ones.
 
     Attributes:
-        count: P, the number of pairs.
-        joints: of the pairs, packed: the joints that carry both sides, and the columns of the Jacobian that move them.
+        count: number P of pairs.
+        joints: packed: joints that carry both sides, Jacobian columns that move them.
     """
 
     count: int
@@ -61,7 +60,7 @@ class CollisionMonitor(ABC):
 
     @staticmethod
     def of(robot: Robot, kind: str | None = None) -> CollisionMonitor:
-        """The monitor of a robot, as `Robot.collision_monitor`."""
+        """Create the monitor of a robot, see `Robot.collision_monitor`."""
         monitors = {SHAPES: ShapePairs, VOLUMES: VolumePairs}
         if kind is None:
             kind = SHAPES if robot.volumes is None else VOLUMES
@@ -72,19 +71,19 @@ class CollisionMonitor(ABC):
 
     @abstractmethod
     def name(self, pair: int) -> tuple[str, str]:
-        """The names of the two sides of a pair."""
+        """Return the names of both sides of a pair."""
 
     @abstractmethod
     def update(self, q: np.ndarray, activation: float | np.ndarray) -> NearPairs:
-        """The pairs closer than their activation distance.
+        """Return the pairs closer than their activation distance.
 
         Args:
-            q: (nq,) configuration; any jump since the last call is allowed.
-            activation: [m] of all pairs, or (P,) of each.
+            q: (nq,); may jump between calls.
+            activation: [m] of all pairs, or (P,).
         """
 
     def largest_margins(self, robot: Robot) -> np.ndarray:
-        """Margin (P,) that each pair may have at most [m]: its distance in the neutral posture of the robot."""
+        """Return the largest margin (P,) of each pair [m]: its distance in the neutral posture."""
         near = self.update(robot.q(), np.inf)
         out = np.full(self.count, np.inf)
         out[near.pair] = np.maximum(near.distance, 0.0)
@@ -111,17 +110,13 @@ class MonitorArrays(NamedTuple):
 
 @kernel
 def monitor_shapes(table: Table[MonitorArrays], q: np.ndarray, activation: np.ndarray) -> int:
-    """Joints and shapes placed at q (nq,), bounds lowered, near pairs measured: the number of rows found.
-
-    Args:
-        table: of the packed MonitorArrays.
-        q: (nq,).
-        activation: (P,) [m].
-    """
+    """Place joints and shapes at q (nq,), measure pairs within activation (P,) [m]; return their number."""
     a = unpack(table, MonitorArrays)
+    # Skipping is safe: each bound falls by joint motion times motion bound before pairs are selected.
     lower_bounds(a.bounds, q[q.shape[0] - a.bounds.joints.shape[0] :])
     joint_poses(a.tree, q, a.world)
     shape_poses(a.world.R, a.world.p, a.shapes, a.R, a.p)
+    # No twist: pairs are selected by distance alone.
     everywhere = PairReach(a.twist[:0], 0.0, 0.0, 0.0)
     return update_pairs(a.shapes, a.R, a.p, a.bounds, activation, everywhere, a.found)
 
@@ -130,16 +125,19 @@ def monitor_shapes(table: Table[MonitorArrays], q: np.ndarray, activation: np.nd
 def monitor_moving_shapes(
     table: Table[MonitorArrays], q: np.ndarray, v: np.ndarray, need: np.ndarray, law: tuple
 ) -> int:
-    """The same where the robot moves with v (nv,): only pairs that are near enough for how fast they close.
+    """`monitor_shapes` for velocities v (nv,): measure only pairs near enough for their closing speed.
 
     Args:
-        table, q: as of `monitor_shapes`.
-        need: (n,) what each joint's motion asks for, times its motion bound, of every pair's distance.
+        table: packed MonitorArrays.
+        q: (nq,).
+        v: (nv,).
+        need: (n,) distance required by each joint's motion, per motion bound.
         law: (least [m], margin [m], per_speed [s]) of `PairReach`.
     """
     a = unpack(table, MonitorArrays)
     lower_bounds_and_needs(a.bounds, q[q.shape[0] - a.bounds.joints.shape[0] :], need, a.activation)
     for k in range(a.activation.shape[0]):
+        # Activation distance: margin plus the braking distance of the pair, at least `least`.
         a.activation[k] = max(law[0], law[1] + a.activation[k])
     joint_poses(a.tree, q, a.world)
     joint_twists(a.tree, a.world, v, a.twist)
@@ -150,15 +148,11 @@ def monitor_moving_shapes(
 
 @kernel
 def find_faster_shapes(table: Table[MonitorArrays], v: np.ndarray, law: tuple, count: int) -> int:
-    """Of the pairs that `monitor_moving_shapes` has passed over, those that matter at the velocity v (nv,).
+    """Add pairs skipped by `monitor_moving_shapes` that matter at velocities v (nv,); return the new number of rows.
 
     Args:
-        table: of the packed MonitorArrays.
-        law: as of `monitor_moving_shapes`.
-        count: rows that are filled; the new ones come behind them.
-
-    Returns:
-        the number of rows that are filled.
+        law: see `monitor_moving_shapes`.
+        count: filled rows.
     """
     a = unpack(table, MonitorArrays)
     joint_twists(a.tree, a.world, v, a.twist)
@@ -166,22 +160,25 @@ def find_faster_shapes(table: Table[MonitorArrays], v: np.ndarray, law: tuple, c
 
 
 class ShapePairs(CollisionMonitor):
-    """The collision pairs of a robot, measured exactly.
+    """Collision pairs of a robot, measured exactly.
 
-    A pair is measured only when it may have come within its activation distance since it was measured last: the motion
-    of the joints times the pair's motion bounds says how much nearer it can be. A jump only costs time.
+    A pair is measured only if it may have come within its activation distance since its last measurement: joint motion
+    times motion bound limits the approach. Jumps are safe, only slow.
 
     Attributes:
         shapes: of the robot.
-        pairs: (P, 2) indices of them.
+        pairs: (P, 2) of their indices.
         motion_bound: (P, nv) of `motion_bounds`.
-        arrays, packed: what `monitor_shapes` takes.
-        poses: of the joints, R, p: (S, 3, 3), (S, 3) of the shapes, at the last update.
-        lower: (P,) no pair is closer than this [m]; exact for those that are near.
+        arrays: input of `monitor_shapes`.
+        packed: the same, packed.
+        poses: of the joints.
+        R: (S, 3, 3) of the shapes.
+        p: (S, 3) of the shapes [m].
+        lower: (P,) lower bounds of the distances [m], exact for near pairs.
     """
 
     def __init__(self, robot: Robot) -> None:
-        """Prepare for a robot's own shapes and pairs."""
+        """Create the pairs of a robot's shapes."""
         self.shapes = shape_arrays(robot.model, robot.shapes)
         self.pairs = np.ascontiguousarray(robot.pairs, dtype=np.int64).reshape(-1, 2)
         self.joints = Packed(pair_joints(self.shapes.joint, self.pairs, robot.ancestor_mask))
@@ -201,30 +198,25 @@ class ShapePairs(CollisionMonitor):
         return robot.largest_margins()
 
     def name(self, pair: int) -> tuple[str, str]:
-        """The names of the two shapes of a pair."""
+        """See `CollisionMonitor.name`."""
         i, j = self.pairs[pair]
         return self._names[i], self._names[j]
 
     def update(self, q: np.ndarray, activation: float | np.ndarray) -> NearPairs:
-        """The pairs closer than their activation distance, as `CollisionMonitor.update`."""
+        """See `CollisionMonitor.update`."""
         self._activation[:] = activation
         count = monitor_shapes(self.packed.table, q, self._activation)
         return NearPairs(self.arrays.found.first(count), self.joints)
 
 
-STROKE = 1.5  # a sliding joint may be this many times as far out as its range goes
+STROKE = 1.5  # reach of a sliding joint relative to its range, for configurations beyond it
 
 
 def motion_bounds(robot: Robot) -> np.ndarray:
-    """Bounds (P, nv) on |d distance / d v|, one row a pair of `robot.pairs`, the same for all postures.
+    """Return bounds (P, nv) on |d distance / d v| [m/rad], 1 for sliding joints, for all postures.
 
-    A point of a shape is no farther from a joint's axis than the path along the links to it, each taken straight
-    (Schwarzer, Saha and Latombe 2005). So whatever the joints do, the distance of a pair changes by no more than the
-    sum of its bounds times the angles turned (for a joint that slides: times the distance). Joints that carry both
-    shapes, and a floating base, have the bound 0.
-
-    Returns:
-        [m/rad], or 1 for a sliding joint.
+    A point is at most as far from a joint axis as the path along the links (Schwarzer, Saha and Latombe 2005). Joints
+    that carry both shapes, and a floating base, have the bound 0.
     """
     model, shapes = robot.model, shape_arrays(robot.model, robot.shapes)
     parents = model.parents.tolist()
@@ -238,16 +230,18 @@ def motion_bounds(robot: Robot) -> np.ndarray:
     for s, shape in enumerate(robot.shapes):
         j = int(shapes.joint[s])
         far = _farthest(shapes.p[s], shapes.R[s], half_axes(shape.shape)[0])
+        # Walk to the root: each link adds its length to the reach of the shape about the next axis.
         while j >= first:
             out[s, model.joints[j].idx_v] = 1.0 if slides[j] else far
             far += float(np.linalg.norm(model.jointPlacements[j].translation)) + stroke[j]
             j = parents[j]
     a, b = robot.pairs[:, 0], robot.pairs[:, 1]
+    # A joint that moves both shapes, or none, does not change their distance.
     return np.where((out[a] > 0) != (out[b] > 0), out[a] + out[b], 0.0)
 
 
 def _farthest(p: np.ndarray, R: np.ndarray, size: tuple[float, float, float, float]) -> float:
-    """Distance from a joint's origin to the farthest corner of a shape's box, at p with axes R and half axes there."""
+    """Return the distance from a joint's origin to the farthest corner of a shape's box, at p with axes R."""
     x, y, z = size[0], size[1], size[2] + size[3]
     corners = [p + R @ np.array([i * x, j * y, k * z]) for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)]
     return max(float(np.linalg.norm(c)) for c in corners)
@@ -257,22 +251,23 @@ def _farthest(p: np.ndarray, R: np.ndarray, size: tuple[float, float, float, flo
 
 
 class VolumePairs(CollisionMonitor):
-    """The pairs of segments that a robot's swept-sphere volumes keep apart.
+    """Pairs of swept-sphere segments.
 
     Attributes:
         model: segments and pairs.
-        segments: measures them.
+        segments: distance computation.
     """
 
     def __init__(self, robot: Robot, model: SsvModel | None = None) -> None:
-        """Create the volume pairs.
+        """Create the pairs.
 
         Args:
             robot: the robot.
-            model: of its volumes; default: `volumes_of`.
+            model: default: `volumes_of`.
 
         Raises:
-            UnknownNameError, RobotError: the robot's file of volumes cannot be read, or does not fit it.
+            UnknownNameError: if the volumes file has an unknown name.
+            RobotError: if it does not fit the robot.
         """
         self.model = volumes_of(robot) if model is None else model
         self.count = len(self.model.pairs)
@@ -281,11 +276,11 @@ class VolumePairs(CollisionMonitor):
         self.joints = self.segments.joints
 
     def name(self, pair: int) -> tuple[str, str]:
-        """The names of the two segments of a pair."""
+        """See `CollisionMonitor.name`."""
         return self.model.names(pair)
 
     def update(self, q: np.ndarray, activation: float | np.ndarray) -> NearPairs:
-        """The pairs closer than their activation distance, as `CollisionMonitor.update`."""
+        """See `CollisionMonitor.update`."""
         pin.forwardKinematics(self._pinocchio, self._data, q)
         self.segments.place(self._poses.rows())
         near = self.segments.nearest(float(np.max(activation, initial=-np.inf)))
@@ -298,13 +293,13 @@ BALL_PART, CYLINDER_PART, BOX_PART = range(3)
 
 
 class ShapeParts:
-    """A robot's collision shapes in P parts; a capsule of any kind is a cylinder and two ellipsoids.
+    """Collision shapes in P drawable parts; capsules are a cylinder and two ellipsoids.
 
     Attributes:
         kind: (P,) BALL_PART, CYLINDER_PART or BOX_PART.
-        size: (P, 3) full widths along x, y, z of the part; a cylinder's axis is z [m].
+        size: (P, 3) full widths, cylinder axis z [m].
         shape: (P,) index into `Robot.shapes`.
-        poses: (P, 7) x, y, z [m] and quaternion x, y, z, w of the parts in the world, as of the last `place`.
+        poses: (P, 7) x, y, z [m], quaternion x, y, z, w in the world, after `place`.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -330,7 +325,7 @@ class ShapeParts:
         self.place(robot.q("neutral"))
 
     def place(self, q: np.ndarray) -> np.ndarray:
-        """Move the parts to where they are at the configuration q (nq,); `poses`."""
+        """Place the parts at q (nq,); return `poses`."""
         j, s = self._joints, self._shapes
         j.update(q)
         shape_poses(j.R, j.p, s, self._R, self._p)
@@ -340,14 +335,15 @@ class ShapeParts:
 
 @kernel
 def part_poses(R: np.ndarray, p: np.ndarray, shape: np.ndarray, along: np.ndarray, out: np.ndarray) -> None:
-    """Poses (P, 7) of parts that lie `along` (P,) the z axes of the shapes with poses R (S, 3, 3), p (S, 3).
+    """Compute poses (P, 7) of parts at `along` (P,) on the z axes of shapes R (S, 3, 3), p (S, 3).
 
-    The quaternion is taken from its largest component, which is at least 1/2, so that no precision is lost.
+    The largest quaternion component, at least 1/2, is computed first: no loss of precision.
     """
     for k in range(shape.shape[0]):
         A, s = R[shape[k]], shape[k]
         for i in range(3):
             out[k, i] = p[s, i] + along[k] * A[i, 2]
+        # t = 4 x^2, 4 y^2, 4 z^2, 4 w^2 of the quaternion.
         t = (
             1.0 + A[0, 0] - A[1, 1] - A[2, 2],
             1.0 - A[0, 0] + A[1, 1] - A[2, 2],
@@ -360,6 +356,7 @@ def part_poses(R: np.ndarray, p: np.ndarray, shape: np.ndarray, along: np.ndarra
                 m = i
         r = np.sqrt(t[m])
         f = 0.5 / r
+        # Antisymmetric part 4 w (x, y, z), symmetric part 4 (x y, x z, y z).
         a, b, c = A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1]
         d, e, g = A[1, 0] + A[0, 1], A[0, 2] + A[2, 0], A[2, 1] + A[1, 2]
         if m == 0:

@@ -1,7 +1,4 @@
-"""Frames that every humanoid shares by name: those of REP 120, each fixed to a link of the robot.
-
-`base_footprint`, `odom` and `map` are not fixed to a link: who estimates where the robot is publishes them.
-"""
+"""Frames of REP 120 that are fixed to links; state estimation publishes `base_footprint`, `odom` and `map`."""
 
 from __future__ import annotations
 
@@ -16,18 +13,18 @@ from humanoid_control.robots.robot import Robot
 
 BASE, TORSO, GAZE = "base_link", "torso", "gaze"
 SIDES = ("l", "r")
-GRIPPER_POINTS = ("tcp", "fingertip")  # of a robot file, the first that it has
+GRIPPER_POINTS = ("tcp", "fingertip")  # points of the robot file, the first is used
 _HEAD = re.compile(r"head|neck|cervical", re.I)
 _NO_GAZE = re.compile(r"camera|eye|jaw|face|mouth|ear(?![a-z])|antenna", re.I)
 
 
 class StandardFrame(NamedTuple):
-    """A frame of a common name.
+    """Frame with a standard name.
 
     Attributes:
-        link: that carries it.
-        X_link_frame: its pose in the frame of that link [m].
-        own: the robot's description has a link of this name, which is the frame.
+        link: carries it.
+        X_link_frame: its pose in the link.
+        own: the description has a link of this name.
     """
 
     link: str
@@ -36,17 +33,14 @@ class StandardFrame(NamedTuple):
 
 
 def standard_frames(robot: Robot) -> dict[str, StandardFrame]:
-    """Frames of REP 120 that a robot has, by name.
+    """Return the REP 120 frames of a robot by name.
 
     * `base_link`: the root link. `torso`: lowest body that carries both wrists and the gaze.
-    * `l_sole`, `r_sole`: the x-y plane is the contact surface, the origin is the projection of the link's origin.
-    * `l_ankle`, `r_ankle`: link of the foot. `l_wrist`, `r_wrist`, `l_gripper`, `r_gripper`: points of the robot file.
-    * `gaze`: on the last body of neck and head; in the neutral posture x is forward and z is up, as REP 103 has them.
+    * `l_sole`, `r_sole`: x-y plane in the contact surface, origin below the link's origin.
+    * `l_ankle`, `r_ankle`: foot link. `l_wrist`, `r_wrist`, `l_gripper`, `r_gripper`: points of the robot file.
+    * `gaze`: on the last body of neck and head; in the neutral posture x forward, z up (REP 103).
 
-    A robot without a part (wheels, no neck) has no frame of it. A link of the same name is never replaced.
-
-    Args:
-        robot: with any base; its data are overwritten.
+    Missing parts (wheels, no neck) have no frame; existing links are never replaced. The robot's data are overwritten.
     """
     model, data = robot.model, robot.data
     pin.framesForwardKinematics(model, data, robot.q("neutral"))
@@ -81,21 +75,21 @@ def standard_frames(robot: Robot) -> dict[str, StandardFrame]:
 
 
 def _on_body(robot: Robot, frame: pin.Frame) -> tuple[str, pin.SE3]:
-    """The link that carries a frame, and the frame's pose in it."""
+    """Return the link that carries a frame, and the frame's pose in it."""
     link = _link_of(robot, frame.parentJoint)
     return link, robot.model.frames[robot.model.getFrameId(link)].placement.actInv(frame.placement)
 
 
 def _link_of(robot: Robot, joint: int) -> str:
-    """The link that a joint moves: the first of those that are fixed to it; the root link of the base."""
+    """Return the first link fixed to a joint, or the root link."""
     bodies = [f.name for f in robot.model.frames if f.type == pin.FrameType.BODY and f.parentJoint == joint]
     return robot.root_link if robot.root_link in bodies or not bodies else bodies[0]
 
 
 def _head(robot: Robot) -> tuple[str, np.ndarray] | None:
-    """Link of the head, and where its frame is in the neutral posture (3,) [m]; None: the robot has none.
+    """Return head link and frame position (3,) in the neutral posture [m], or None.
 
-    It is what the last joint of the longest chain called head or neck moves, or a head that is fixed to the trunk.
+    The link after the last joint of the longest chain named head or neck, or a head fixed to the trunk.
     """
     model, data = robot.model, robot.data
     limbs = {int(k) for f in robot.points.values() for k in model.supports[model.frames[f].parentJoint]}
@@ -111,7 +105,7 @@ def _head(robot: Robot) -> tuple[str, np.ndarray] | None:
     fixed = [f for f in model.frames if f.type == pin.FrameType.BODY and _is_head(f.name)]
     if not fixed:
         return None
-    # Links that are fixed often have the origin of what carries them: the centre of their mass is in the head.
+    # The origin of a fixed link often lies in its parent; its centre of mass lies in the head.
     tree = parse_xml(robot.urdf, robot.name, "a URDF")
     origin = tree.find(f"./link[@name='{fixed[0].name}']/inertial/origin")
     center = np.array((origin.get("xyz", "0 0 0") if origin is not None else "0 0 0").split(), dtype=float)

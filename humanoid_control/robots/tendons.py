@@ -1,6 +1,6 @@
-"""Tendons of a robot: the file next to its URDF, `hrp2.tendons.yaml`, which a user can write by hand (docs/tendons.md).
+"""Tendons of a robot from a hand-written file next to its URDF, such as `hrp2.tendons.yaml` (docs/tendons.md).
 
-The file becomes a `TendonSet`; the tendons and joints are put into groups to be estimated, each with its mapping.
+The file becomes a `TendonSet`; groups of tendons and joints are estimated with one mapping each.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from humanoid_control.tendons.unit import MuscleUnit, WinchMotor, unit_of_motor
 
 SCHEMA = "humanoid_tendons/1"
 FILE_KEYS = ("schema", "robot", "provenance", "tendons", "groups", "units")
-OWN_KEYS = ("viscous", "friction", "stiffness", "damping", "stiffening")  # that beat those of a tendon's unit
+OWN_KEYS = ("viscous", "friction", "stiffness", "damping", "stiffening")  # override those of the unit
 TENDON_KEYS = ("name", "group", "points", "mirror", "min_tension", "max_tension", "unit", *OWN_KEYS)
 MOTOR_KEYS = ("rotor", "gear", "drum", "torque_constant", "efficiency", "speed", "current")
-WIRE_KEYS = ("mass", "force", "speed")  # of a unit whose numbers are those at the wire
+WIRE_KEYS = ("mass", "force", "speed")  # of a unit with values at the wire
 UNIT_KEYS = tuple(dict.fromkeys((*MOTOR_KEYS, *WIRE_KEYS, *OWN_KEYS, "force_per_current", "resistance", "thermal")))
 GROUP_KEYS = ("own", "borrow", "tendons")
 NEEDS_TENDON_FILE = "it needs a file beside its URDF, of the same name but ending in .tendons.yaml (docs/tendons.md)"
@@ -65,24 +65,25 @@ SOLID_KEYS = {SPHERE: ("centre", "radius", "side"), CYLINDER: ("centre", "axis",
 
 
 def tendons_of(robot: Robot) -> TendonSet:
-    """The tendons of a robot from the file next to its URDF; none where it has no such file.
+    """Return the tendons of a robot; none without a file.
 
     Raises:
-        RobotError, UnknownNameError: as `read_tendon_file`.
+        RobotError: as `read_tendon_file`.
+        UnknownNameError: as `read_tendon_file`.
     """
     return read_tendon_file(robot.tendons, robot) if robot.tendons is not None else TendonSet(())
 
 
 def tendon_geometry(robot: Robot, group: str | None = None, joints: Iterable[str] | None = None) -> TendonGeometry:
-    """Lengths and moment arms of a robot's tendons.
+    """Return lengths and moment arms of a robot's tendons.
 
     Args:
-        robot: with a file of tendons.
-        group: only the tendons of a group, over its own joints and then those it borrows.
-        joints: the order of the joint vector; default: those of the group, or all that the tendons cross.
+        group: only its tendons, over its own and then its borrowed joints.
+        joints: order of the joint vector; default: joints of the group, or all crossed.
 
     Raises:
-        RobotError: the robot has no tendons. UnknownNameError: no such group.
+        RobotError: if the robot has no tendons.
+        UnknownNameError: if the group is unknown.
     """
     tendons = tendons_of(robot)
     if not len(tendons):
@@ -94,10 +95,11 @@ def tendon_geometry(robot: Robot, group: str | None = None, joints: Iterable[str
 
 
 def read_tendon_file(path: Path, robot: Robot) -> TendonSet:
-    """Read a file of tendons and check its names against the robot.
+    """Read a tendon file and check its names.
 
     Raises:
-        RobotError, UnknownNameError: one line that names the file, the place in it, and the nearest right word.
+        RobotError: if a value is invalid; names file and place.
+        UnknownNameError: if a name is unknown.
     """
     d = schema_file(path, SCHEMA, "file of tendons")
     check_keys(d, FILE_KEYS, ("tendons",), str(path))
@@ -114,10 +116,10 @@ def read_tendon_file(path: Path, robot: Robot) -> TendonSet:
 
 
 def read_units(rows: Any, where: str) -> dict[str, MuscleUnit]:
-    """Muscle units of a file by their names: of a motor, a gear and a drum, or of numbers at the wire.
+    """Read muscle units by name: from motor, gear and drum, or from values at the wire.
 
     Raises:
-        RobotError, UnknownNameError: one line that names the unit and the number.
+        RobotError: if a value is invalid.
     """
     check_row(rows, ("unit name",), where)
     out = {}
@@ -130,7 +132,7 @@ def read_units(rows: Any, where: str) -> dict[str, MuscleUnit]:
         for key in row:
             if key == "thermal":
                 given[key] = tuple(numbers(row, key, (4,), at).tolist())
-            elif key == "current" and isinstance(row[key], list):  # for ever, and at peak
+            elif key == "current" and isinstance(row[key], list):  # continuous, peak
                 given[key] = float(numbers(row, key, (2,), at)[1])
             else:
                 given[key] = number(row, key, at)
@@ -146,7 +148,7 @@ def read_units(rows: Any, where: str) -> dict[str, MuscleUnit]:
 
 
 def _unit_of(row: dict[str, Any], units: dict[str, MuscleUnit], where: str) -> MuscleUnit | None:
-    """Unit of a tendon, with its own numbers; None where its row says nothing of it."""
+    """Return the unit of a tendon with its own values, or None."""
     own: dict[str, Any] = {key: number(row, key, where) for key in OWN_KEYS if key in row}
     if "unit" not in row and not own:
         return None
@@ -167,7 +169,7 @@ def _tendon(row: dict[str, Any], links: list[str], units: dict[str, MuscleUnit],
 
 
 def _step(step: Any, links: list[str], where: str) -> ViaPoint | Wrap | Pulley:
-    """One step of a path: a point, a solid, a pulley."""
+    """Read one step of a path: point, solid or pulley."""
     if isinstance(step, list):
         if len(step) != 4:
             raise RobotError(f"{where}: a point must be [link, x, y, z], got {step}")
@@ -209,10 +211,11 @@ def _groups(rows: Any, tendons: list[Tendon], robot: Robot, path: str) -> dict[s
 
 
 def names_of(row: dict[str, Any], key: str, names: Iterable[str], kind: str, where: str) -> tuple[str, ...]:
-    """A list of known names, each once; empty where the key is missing.
+    """Return a list of known, distinct names; empty if the key is missing.
 
     Raises:
-        UnknownNameError, RobotError: an unknown name, a name twice, no list.
+        UnknownNameError: if a name is unknown.
+        RobotError: if a name is repeated.
     """
     names = tuple(names)
     out = tuple(known(kind, str(n), names, where) for n in rows_of(row, key, where))
@@ -229,10 +232,10 @@ def _vec(x: np.ndarray) -> Vec3:
 
 
 def mirrored(row: dict[str, Any], where: str) -> dict[str, Any]:
-    """The row of the other side: names of `mirrored_name`, one coordinate with the other sign.
+    """Return the row of the other side: mirrored names, one negated coordinate.
 
     Raises:
-        RobotError: the axis is none, or the name of the tendon has no side.
+        RobotError: if the axis is invalid, or if the name has no side.
     """
     axis = row["mirror"]
     if axis not in ("x", "y", "z"):
@@ -258,7 +261,7 @@ def _mirrored_step(step: Any, k: int) -> Any:
 
 
 def _flipped(x: Any, k: int) -> Any:
-    """The vector with coordinate k negated; anything else is left to the checks."""
+    """Negate coordinate k of a vector; leave other values to the checks."""
     if isinstance(x, list) and len(x) == 3 and isinstance(x[k], int | float):
         return [-v if i == k else v for i, v in enumerate(x)]
     return x
@@ -272,18 +275,16 @@ GROUPINGS = {
     "whole": "all joints in one group",
     "automatic": "found from the moment arms, and completed",
 }
-_POSTURES = 200  # that automatic grouping looks at
+_POSTURES = 200  # of automatic grouping
 
 
 def tendon_groups(robot: Robot, how: str = "completed") -> tuple[TendonGroup, ...]:
-    """The groups in which a robot's joints are estimated.
-
-    Args:
-        how: one of GROUPINGS.
+    """Return the groups in which joints are estimated; `how`: one of GROUPINGS.
 
     Raises:
-        UnknownNameError: no such way. RobotError: the robot has no tendons, or its file no groups.
-        ConfigError: groups that contradict each other.
+        UnknownNameError: if `how` is unknown.
+        RobotError: if tendons or groups are missing.
+        ConfigError: if groups contradict each other.
     """
     if how not in GROUPINGS:
         raise UnknownNameError("way to group tendons", how, GROUPINGS)
@@ -306,10 +307,10 @@ def tendon_groups(robot: Robot, how: str = "completed") -> tuple[TendonGroup, ..
 def tendon_mappings(
     robot: Robot, groups: Sequence[TendonGroup], file: Path | None = None
 ) -> dict[str, JointMuscleMapping]:
-    """The mapping of each group by its name: the geometry, and for one group what a file holds.
+    """Return the geometric mapping of each group by name; `file` replaces one by a fitted mapping.
 
     Raises:
-        ConfigError: the file is none, is of another robot or model, or of joints and tendons that no group has.
+        ConfigError: if the file is invalid or fits no group.
     """
     out: dict[str, JointMuscleMapping] = dict(group_mappings(robot.model, tendons_of(robot), groups))
     if file is None:
@@ -331,17 +332,13 @@ def tendon_mappings(
 
 
 def within_tendons(robot: Robot) -> tuple[Robot, float]:
-    """Return the robot with narrower joint ranges, 99 % of whose postures its tendons hold against gravity.
-
-    Args:
-        robot: with tendons and a fixed base.
+    """Narrow the joint ranges so that tendons hold 99 % of the postures against gravity.
 
     Returns:
-        A copy whose `lower` and `upper` are narrower for the joints that tendons cross, and the share of the ranges
-        around neutral that is left.
+        A copy of the robot, and the remaining share of the ranges around neutral.
 
     Raises:
-        RobotError: the robot has no tendons.
+        RobotError: if the robot has no tendons.
     """
     geometry = tendon_geometry(robot)
     joints = np.array([robot.joint_index(name) for name in geometry.joint_names])

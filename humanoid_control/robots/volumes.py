@@ -1,4 +1,4 @@
-"""A robot's swept-sphere volumes: from its own file, or made from its collision shapes; their pairs; one for a link."""
+"""Swept-sphere volumes of a robot, from its file or its collision shapes, and their pairs."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from humanoid_control.errors import RobotError, UnknownNameError, told_of
 from humanoid_control.robots.description.urdf import parse_urdf, placement
 from humanoid_control.robots.robot import Robot, joint_columns
 
-WORLD = "world"  # link name of segments that stand still: obstacles
-TURN = np.pi  # [rad] a joint without limits is turned this far either way
+WORLD = "world"  # link of static segments: obstacles
+TURN = np.pi  # [rad] sampled range of joints without limits, both ways
 
 
 def volumes_of(robot: Robot, by_link: bool = False) -> SsvModel:
-    """The robot's volumes: those of its own file where it has one, else made from its collision shapes.
+    """Return the robot's volumes, from its file or its collision shapes.
 
     Args:
-        robot: with a file of volumes (`robot.volumes`), or with shapes and pairs.
-        by_link: how shapes become segments. False: one each, and pair k is `robot.pairs[k]`. True: all shapes of a link
-            are one compound, with a group for each shape, so that a pair uses the shapes that may touch; fewer pairs.
+        by_link: False: one segment per shape, pair k is `robot.pairs[k]`. True: one compound per link with a group per
+            shape, for fewer pairs.
 
     Raises:
-        UnknownNameError, RobotError: the file cannot be read, or does not fit the robot.
+        UnknownNameError: if the file has an unknown name.
+        RobotError: if the file does not fit the robot.
     """
     if robot.volumes is not None:
         with told_of(robot.volumes):
@@ -42,39 +42,41 @@ def volumes_of(robot: Robot, by_link: bool = False) -> SsvModel:
 
 
 def volumes_of_shapes(robot: Robot) -> SegmentFile:
-    """Beginning of a file of the robot's volumes: its collision shapes by link, and its pairs."""
+    """Return a draft volumes file: collision shapes by link, with pairs."""
     return SegmentFile(segments_of(robot, by_link=True), tuple(_pairs_by_link(robot)), robot.name)
 
 
 def model_of(robot: Robot, file: SegmentFile) -> SsvModel:
-    """The model of a file; pairs that it leaves to sampling are found now, which takes seconds.
+    """Return the model of a file; pairs left to sampling are found now, within seconds.
 
     Raises:
-        UnknownNameError, RobotError: as `SsvModel.build`.
+        UnknownNameError: as `SsvModel.build`.
+        RobotError: as `SsvModel.build`.
     """
     pairs = find_pairs(robot, file.segments).pairs if file.pairs is None else file.pairs
     return build_volumes(robot, file.segments, pairs)
 
 
 def segments_of(robot: Robot, by_link: bool = False) -> tuple[Segment, ...]:
-    """The segments that the robot's collision shapes make."""
+    """Return the segments of the robot's collision shapes."""
     if not by_link:
         return tuple(Segment(s.name, s.link, volumes_of_shape(s.shape, s.name)) for s in robot.shapes)
     links: dict[str, list[Volume]] = {}
     for s in robot.shapes:
         of_link = links.setdefault(s.link, [])
         for v in volumes_of_shape(s.shape, s.name):
-            taken = {x.name for x in of_link}  # the second part of one shape may be called as another shape is
+            taken = {x.name for x in of_link}  # the second part of a shape may have the name of another shape
             name = next(x for k in count(1) if (x := v.name if k == 1 else f"{v.name}_{k}") not in taken)
             of_link.append(Volume(name, v.type, v.radius, v.vertices, s.name))
     return tuple(Segment(link, link, tuple(ssvs)) for link, ssvs in links.items())
 
 
 def build_volumes(robot: Robot, segments: Iterable[Segment], pairs: Iterable[SegmentPair]) -> SsvModel:
-    """Arrays for segments on a robot's links, and on the link WORLD, which are obstacles around it.
+    """Build arrays of segments on links, and on WORLD for obstacles.
 
     Raises:
-        UnknownNameError, RobotError: as `SsvModel.build`.
+        UnknownNameError: as `SsvModel.build`.
+        RobotError: as `SsvModel.build`.
     """
     still = {WORLD: (0, np.eye(3), np.zeros(3))}
     return SsvModel.build(segments, still | link_frames(robot), pairs)
@@ -83,12 +85,12 @@ def build_volumes(robot: Robot, segments: Iterable[Segment], pairs: Iterable[Seg
 def segment_pairs(
     robot: Robot, model: SsvModel, activation: float = float("inf"), broad_phase: str = "obb"
 ) -> SegmentPairs:
-    """The calculator for a robot's volumes; place it with the rows of a `PoseArray`."""
+    """Create the distance computation, to be placed with rows of a `PoseArray`."""
     return SegmentPairs(model, robot.ancestor_mask, activation, broad_phase)
 
 
 def find_pairs(robot: Robot, segments: Iterable[Segment], sampling: Sampling | None = None) -> PairChoice:
-    """The pairs of segments worth checking, by random postures inside the limits, and why the others are not."""
+    """Return the pairs of segments worth checking, from random postures, with reasons for the others."""
     data = robot.model.createData()
     poses = PoseArray(data)
 
@@ -108,7 +110,7 @@ def find_pairs(robot: Robot, segments: Iterable[Segment], sampling: Sampling | N
 
 
 def link_frames(robot: Robot) -> dict[str, Frame]:
-    """Every link: the joint that carries it, and its rotation and position in that joint's frame."""
+    """Return link -> (carrying joint, rotation, position in its frame)."""
     return {
         f.name: (int(f.parentJoint), np.array(f.placement.rotation), np.array(f.placement.translation))
         for f in robot.model.frames
@@ -117,7 +119,7 @@ def link_frames(robot: Robot) -> dict[str, Frame]:
 
 
 def _pairs_by_link(robot: Robot) -> list[SegmentPair]:
-    """The robot's pairs of shapes as pairs of links: shapes with the same partners on the other link go together."""
+    """Return pairs of shapes as pairs of links; shapes with equal partners are grouped."""
     partners: dict[tuple[str, str], dict[str, set[str]]] = {}
     for i, j in robot.pairs:
         a, b = robot.shapes[i], robot.shapes[j]
@@ -134,16 +136,14 @@ def _pairs_by_link(robot: Robot) -> list[SegmentPair]:
 
 
 def fit_link(robot: Robot, link: str, shape: str = "auto") -> Segment:
-    """The segment of the volume around the ellipsoid of uniform density that has the link's mass and inertia.
+    """Fit a segment to the uniform ellipsoid with the link's mass and inertia.
 
     Args:
-        robot: whose URDF gives the inertia.
-        link: to be held.
         shape: of `fit_volumes`.
 
     Raises:
-        UnknownNameError: no such link, with the nearest names; or shape.
-        RobotError: a link without mass, or with an inertia that no body has.
+        UnknownNameError: if link or shape is unknown.
+        RobotError: if the link has no mass, or an impossible inertia.
     """
     links = {e.get("name", ""): e for e in parse_urdf(robot.urdf, robot.name).document.findall("link")}
     if link not in links:

@@ -11,8 +11,7 @@ engine.step(1000)  # 1 s
 print(engine.read().joints.q)
 ```
 
-`Engine` commands and reads a robot as `kinematics.joint_state.RobotInterface` says, so that a controller need not know
-whether its robot is simulated.
+`Engine` implements `kinematics.joint_state.RobotInterface`, the interface of the real robot.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""Mounting offsets of absolute encoders, from poses in a calibration jig (Schwienbacher 2014, section 3.5).
+"""Mounting offsets of absolute encoders from poses in a calibration jig (Schwienbacher 2014, section 3.5).
 
-The jig holds the feet of a robot in known poses against the pelvis, while the encoders are read.
+The jig holds each foot in known poses relative to the pelvis while the encoders are read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ TRIES = 400
 
 @dataclass(frozen=True)
 class JigAccuracy:
-    """Standard deviations of the pose in which the jig holds a foot, on each axis [m], [rad]; above zero."""
+    """Standard deviations of a foot pose in the jig, per axis, above zero.
+
+    Attributes:
+        position: [m].
+        orientation: [rad].
+    """
 
     position: float = 1e-4
     orientation: float = 2e-4
@@ -33,15 +38,13 @@ class JigAccuracy:
 
 @dataclass(frozen=True)
 class LegChain:
-    """The chain from the link that the jig holds to a foot.
+    """Kinematic chain from the held link, the fixed base of the robot, to a foot.
 
     Attributes:
-        robot: with its base fixed at that link.
-        name: of the sole.
-        joints: names from the pelvis down.
-        index: (k,) which joints of the robot these are.
-        frame: of the foot's link.
-        offset: from it to the middle of the sole.
+        joints: from the pelvis down.
+        index: (k,) of these joints in the robot.
+        frame: of the foot link.
+        offset: pose of the sole centre in it.
     """
 
     robot: Robot
@@ -52,28 +55,28 @@ class LegChain:
     offset: pin.SE3
 
     def pose(self, joints: np.ndarray) -> pin.SE3:
-        """Pose of the middle of the sole in the world, in which the held link rests."""
+        """Return the sole centre's pose in the world."""
         pin.framesForwardKinematics(self.robot.model, self.robot.data, self.robot.q(joints))
         return self.robot.data.oMf[self.frame] * self.offset
 
     def jacobian(self, joints: np.ndarray) -> np.ndarray:
-        """Its twist (6, k), linear first, in its own axes, for rates of the leg's joints."""
+        """Return its Jacobian (6, k), linear part first, in its own axes."""
         r = self.robot
         J = pin.computeFrameJacobian(r.model, r.data, r.q(joints), self.frame, pin.ReferenceFrame.LOCAL)
         return self.offset.toActionMatrixInverse() @ J[:, r.iv + self.index]
 
     @cached_property
     def limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ranges of the leg's joints (k,), none beyond half a turn [rad]."""
+        """Ranges of the leg joints (k,), within +-pi [rad]."""
         lower, upper = self.robot.range_within(np.pi)
         return lower[self.index], upper[self.index]
 
 
 def legs_of(robot: Robot) -> list[LegChain]:
-    """The legs of a robot with its base fixed; soles that lie beyond another sole, as toes do, are left out.
+    """Return the legs of a robot with a fixed base; soles beyond another sole (toes) are skipped.
 
     Raises:
-        RobotError: the robot has no soles that joints move against its anchor.
+        RobotError: if no joint moves a sole.
     """
     chains = {}
     for foot in robot.feet:
@@ -94,13 +97,10 @@ def legs_of(robot: Robot) -> list[LegChain]:
 
 
 def jig_poses(leg: LegChain, count: int) -> np.ndarray:
-    """Joint vectors (count, n) that spread over the leg's ranges and keep the robot apart from itself.
-
-    The first is the neutral posture; the others follow a low-discrepancy sequence, so the same count gives the same
-    poses. The other joints stay neutral.
+    """Return the neutral posture and Halton samples of the leg's ranges without self-collision (count, n).
 
     Raises:
-        RobotError: the sequence has fewer such poses.
+        RobotError: if too few samples are collision-free.
     """
     robot, neutral = leg.robot, leg.robot.postures["neutral"]
     lower, upper = leg.limits
@@ -122,12 +122,12 @@ def jig_poses(leg: LegChain, count: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Fixture:
-    """A leg mounted in the jig once: the nominal pose, and the readings of the encoders.
+    """One mounting of a leg in the jig.
 
     Attributes:
-        pose: of the sole against the held link.
-        nominal: (n,) joint angles that the jig is built for.
-        reading: (n,) of the absolute encoders; NaN where there is none.
+        pose: of the sole relative to the held link.
+        nominal: (n,) joint angles that the jig is built for [rad].
+        reading: (n,) of the absolute encoders [rad]; NaN without one.
     """
 
     pose: pin.SE3
@@ -138,15 +138,7 @@ class Fixture:
 def fixtures(
     leg: LegChain, poses: np.ndarray, encoders: AbsoluteEncoders, accuracy: JigAccuracy, random: np.random.Generator
 ) -> list[Fixture]:
-    """Measure a leg in the jig: each pose is mounted once, a little off, and the encoders read once.
-
-    Args:
-        leg: that is mounted.
-        poses: (count, n) joint angles that the jig is built for [rad], as from `jig_poses`.
-        encoders: of all joints.
-        accuracy: of the jig.
-        random: source of its errors.
-    """
+    """Simulate measurements: each pose (count, n) [rad] is mounted once with an error, and encoders are read once."""
     out = []
     for nominal in poses:
         off = random.standard_normal(6) * np.repeat([accuracy.position, accuracy.orientation], 3)
@@ -165,10 +157,10 @@ POSE, POSITION = "pose", "position"
 
 @dataclass(frozen=True)
 class UnidentifiedDirection:
-    """A combination of offsets that the poses leave unidentified.
+    """Combination of offsets that the poses do not identify.
 
     Attributes:
-        parts: joint name -> part, largest 1.
+        parts: joint -> part, largest 1.
         deviation: standard error along the unit vector [rad]; inf: unbounded.
     """
 
@@ -178,16 +170,16 @@ class UnidentifiedDirection:
 
 @dataclass(frozen=True)
 class EncoderCalibration:
-    """Result of a calibration of one leg.
+    """Calibration of one leg.
 
     Attributes:
         joints: names (k).
-        offsets: (k,) by how much each encoder reads too much [rad].
-        covariance: (k, k) predicted; infinite on the diagonal for joints that no measurement bounds.
-        singular: (k,) of the whitened, stacked Jacobian [1/rad], falling; 1 / s is the error along a direction.
-        unidentified: directions beyond `COARSE`.
-        spread: (k,) largest less smallest offset over the poses, each pose alone [rad]; NaN where one pose is too few.
-        residual: root mean square of the whitened residual; about 1 where the assumed accuracies are right.
+        offsets: (k,) excess of the readings [rad].
+        covariance: (k, k) predicted [rad^2]; infinite diagonal for unbounded joints.
+        singular: (k,) of the whitened, stacked Jacobian [1/rad], decreasing; 1 / s is the error along a direction.
+        unidentified: directions with an error beyond `COARSE`.
+        spread: (k,) range of the offsets from single poses [rad]; NaN if one pose is not enough.
+        residual: whitened RMS; about 1 if the assumed accuracies are right.
     """
 
     joints: tuple[str, ...]
@@ -205,7 +197,7 @@ class EncoderCalibration:
 
     @property
     def condition(self) -> float:
-        """Largest over smallest singular value; inf where one vanishes."""
+        """Largest over smallest singular value, or inf."""
         return float(self.singular[0] / self.singular[-1]) if self.singular[-1] > 0 else float("inf")
 
 
@@ -216,17 +208,16 @@ def calibrate(
     accuracy: JigAccuracy,
     measure: str = POSE,
 ) -> EncoderCalibration:
-    """Offsets of a leg's encoders by least squares on the closure of the loop through the jig.
+    """Estimate a leg's encoder offsets by least squares on the closure of the loop through the jig.
 
     Args:
-        leg: the chain.
         measured: at least one pose.
-        encoder_deviation: (n,) standard deviation of a reading [rad].
-        accuracy: of the jig.
-        measure: 'pose' when the jig fixes position and orientation of the sole, 'position' for its middle only.
+        encoder_deviation: (n,) of a reading [rad].
+        measure: 'pose', or 'position' if the jig fixes only the sole centre.
 
     Raises:
-        ConfigError, RobotError: no pose, an accuracy that is not above zero, a joint without an encoder.
+        ConfigError: if there is no pose, or if an accuracy is not positive.
+        RobotError: if a joint has no absolute encoder.
     """
     if not measured or measure not in (POSE, POSITION):
         raise ConfigError(f"calibration needs at least one pose, and '{POSE}' or '{POSITION}' as the measure")
@@ -240,6 +231,7 @@ def calibrate(
     k = len(leg.joints)
     _, s, Vt = np.linalg.svd(A, full_matrices=True)
     singular = np.concatenate([s, np.zeros(k - len(s))])
+    # Round-off of the SVD: smaller values count as an unbounded direction.
     singular[singular < 1e-9 * singular[0]] = 0.0
     seen, known = singular > 0, singular > 1 / COARSE
     covariance = (Vt[seen].T / singular[seen] ** 2) @ Vt[seen]
@@ -253,22 +245,23 @@ def calibrate(
 
 
 def mean_offsets(leg: LegChain, measured: Sequence[Fixture]) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets (k,) as the mean of reading less the jig's joint angle over the poses, and their spread (k,) [rad].
+    """Return mean and range over the poses of reading minus nominal angle, (k,) each [rad].
 
-    This is -Delta_j of Schwienbacher 2014, section 3.5; it takes the jig to define the joint angles.
+    This is -Delta_j of Schwienbacher 2014, section 3.5: the jig is taken as exact.
     """
     each = np.array([(f.reading - f.nominal)[leg.index] for f in measured])
     return each.mean(axis=0), np.ptp(each, axis=0)
 
 
 class _Loop:
-    """The closure of one pose, whitened: residual and Jacobian for offsets (k,)."""
+    """Whitened closure of one pose: residual and Jacobian for offsets (k,)."""
 
     def __init__(self, leg: LegChain, f: Fixture, deviation: np.ndarray, accuracy: JigAccuracy, measure: str) -> None:
         self.leg, self.fixture = leg, f
         self.rows = slice(0, 6 if measure == POSE else 3)
         jig = np.repeat([accuracy.position, accuracy.orientation], 3)[self.rows]
         J = leg.jacobian(f.nominal)[self.rows]
+        # Covariance of the closure error: encoder noise through J, plus the jig; whitened by its Cholesky factor.
         S = (J * deviation[leg.index] ** 2) @ J.T + np.diag(jig**2)
         self.root = np.linalg.cholesky(S)
 
@@ -304,9 +297,10 @@ def _solve(loops: list[_Loop]) -> tuple[np.ndarray, float]:
 
 
 def _directions(V: np.ndarray, singular: np.ndarray, joints: tuple[str, ...]) -> tuple[UnidentifiedDirection, ...]:
-    """A basis of the space that the rows of V span, each vector with as few joints as the space allows."""
+    """Return a basis of the row space of V with few joints per vector."""
     if not len(V):
         return ()
+    # Reduced row echelon form by pivoted QR: the pivot joints get unit columns, which makes the basis sparse.
     _, R, order = qr(V, pivoting=True)
     sparse = np.empty_like(V)
     sparse[:, order] = np.linalg.solve(R[:, : len(V)], R)

@@ -1,4 +1,4 @@
-"""Engines: one simulated robot behind one interface, whatever computes it; made by name, or from a few numbers."""
+"""Engines: one simulated robot behind one interface, created by name or from a small configuration."""
 
 from __future__ import annotations
 
@@ -26,25 +26,24 @@ if TYPE_CHECKING:
 
 ENGINES = ("multibody", "mujoco")
 ROTORS = ("geared", "quasi_direct")
-ARMATURE_PER_EFFORT = 1.5e-4  # [kg m^2/(N m)] of quasi-direct drives, as learned policies have them
+ARMATURE_PER_EFFORT = 1.5e-4  # [kg m^2/(N m)] quasi-direct drives, as assumed by learned policies
 LEAST_ARMATURE = 3e-3  # [kg m^2]
 
 
 class Engine(RobotInterface, Protocol):
-    """One robot, its drives, the ground, gravity: `command` it, `step`, `read` it.
+    """One simulated robot with its drives, ground and gravity.
 
     Attributes:
-        robot: that is simulated, with all its joints.
-        settings: of the world.
-        q (nq,), v (nv,): state, in pinocchio's convention (a base that floats: x y z, quaternion x y z w; linear and
-            angular velocity in its own axes).
+        robot: the simulated robot with all its joints.
+        q: (nq,) configuration in pinocchio's convention; floating base: x y z, quaternion x y z w.
+        v: (nv,) velocity; floating base: linear, angular, in its own axes.
         time: simulated [s].
         acceleration: (nv,) of the last step.
-        torque: (n,) of the motors in the last step [N m].
-        diverged: the state stopped being finite; the last good one is kept until `reset` or `set_state`.
-        failure: one line why; empty otherwise.
-        uncommanded: which joints take no commands, because tendons at constant tensions move them.
-        drives: references of the drives, as they were commanded.
+        torque: (n,) motor torques of the last step [N m].
+        diverged: the state became non-finite; the last finite one is kept until `reset` or `set_state`.
+        failure: reason of the divergence, else empty.
+        uncommanded: joints that ignore commands because tendons move them.
+        drives: commanded references.
         gains: of the drives.
     """
 
@@ -70,35 +69,35 @@ class Engine(RobotInterface, Protocol):
         """Joint velocities (n,) [rad/s]."""
 
     def reset(self, joints: np.ndarray | str = "neutral") -> None:
-        """Time zero: the robot at rest in a posture, standing where it floats, commanded to stay there.
+        """Reset time and robot: at rest in a posture, on the ground if the base floats, holding its joints.
 
         Raises:
-            SizeError: not an angle for each joint; it is a ValueError. UnknownNameError: no such posture.
+            SizeError: if `joints` has a wrong shape.
+            UnknownNameError: if the posture is unknown.
         """
 
     def set_tension(self, tension: float) -> None:
-        """Set the tension of every tendon [N], reached in 0.5 s. 0: the tensions that hold the neutral posture.
-
-        Only drives 'tendons' hold tensions; with others nothing changes.
+        """Set the tension of every tendon of drives 'tendons' [N], reached in 0.5 s; 0: hold the neutral posture.
 
         Raises:
-            ConfigError: below 0, or not finite.
+            ConfigError: if negative or not finite.
         """
 
     def step(self, steps: int = 1) -> None:
-        """Advance by a number of integration steps; nothing happens while `diverged`."""
+        """Advance by integration steps; does nothing while `diverged`."""
 
     def push(self, link: str, wrench: np.ndarray, duration: float, point: np.ndarray | None = None) -> None:
-        """Push a link from now on.
+        """Apply a wrench to a link from now on.
 
         Args:
             link: its name.
-            wrench: (6,) force [N] and torque [N m] in world axes.
+            wrench: (6,) force [N], torque [N m] in world axes.
             duration: [s].
-            point: where the force acts, in the frame of the link [m]; default its origin.
+            point: of application in the link frame [m]; default: its origin.
 
         Raises:
-            UnknownNameError: no such link. ConfigError: wrench or point not finite or of another size, or no duration.
+            UnknownNameError: if the link is unknown.
+            ConfigError: if an argument has a wrong size or value.
         """
 
     def set_state(
@@ -108,63 +107,66 @@ class Engine(RobotInterface, Protocol):
         X_world_root: pin.SE3 | None = None,
         twist: np.ndarray | None = None,
     ) -> None:
-        """Set the state of the robot, commanded to stay there; omitted parts keep their position, at rest.
+        """Set the state and hold it; omitted positions are kept, omitted velocities are zero.
 
         Args:
             joints: (n,) [rad], clipped to the range.
             velocities: (n,) [rad/s].
             X_world_root: pose of the root link.
-            twist: (6,) linear, angular velocity of it in its own axes.
+            twist: (6,) linear, angular velocity of the root link in its own axes.
 
         Raises:
-            ConfigError: not finite, or a pose for a base that is fixed. SizeError: another shape; it is a ValueError.
+            ConfigError: if a value is not finite, or if a fixed base gets a pose or twist.
+            SizeError: if a shape is wrong.
         """
 
     def foot_wrenches(self) -> dict[str, np.ndarray]:
-        """The wrench of the ground on each foot (6,): force [N], torque [N m], in its sole frame (`base.Soles`)."""
+        """Return the ground wrench on each foot (6,): force [N], torque [N m], in its sole frame (`WorldSoles`)."""
 
     def joint_state(self) -> JointState:
-        """True state of the joints, with the torques of their motors; stamped with the simulated time."""
+        """Return the true joint state with motor torques."""
 
     def tendon_states(self) -> TendonStates | None:
-        """Lengths of the tendons' paths [m] and their tensions [N]; None for a robot without a file of tendons.
+        """Return path lengths [m] and tensions [N]; None without a tendon file.
 
         Raises:
-            RobotError, UnknownNameError: the file has an error.
+            RobotError: if the file has an error.
+            UnknownNameError: if the file has an unknown name.
         """
 
     def base_state(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pose (7,) of the root link (x y z, quaternion x y z w) and its twist (6,) in its own axes."""
+        """Return pose (7,) (x y z, quaternion x y z w) and twist (6,) in its own axes of the root link."""
 
     def imu(self) -> ImuReading:
-        """Reading of an inertial measurement unit in the root link."""
+        """Return the reading of an IMU in the root link."""
 
     def link_pose(self, link: str) -> pin.SE3:
-        """Pose of a link in the world.
+        """Return the pose of a link in the world.
 
         Raises:
-            UnknownNameError: no such link.
+            UnknownNameError: if the link is unknown.
         """
 
     def stored_energy(self) -> float:
-        """Kinetic plus potential energy of the links [J]."""
+        """Return kinetic plus potential energy of the links [J]."""
 
 
 def make_engine(
     robot: Robot, name: str = "multibody", settings: WorldSettings | None = None, gains: DriveGains | None = None
 ) -> Engine:
-    """An engine by its name; the modules it needs are imported only now.
+    """Create an engine by name.
 
     Args:
         robot: base fixed or floating.
-        name: 'multibody', or 'mujoco' (the extra `mujoco` of pip).
-        settings: of the world; default: `WorldSettings()`.
-        gains: of the drives; default: `position_control.default_gains`, for drives with motors `driven_gains`, for
-            tendons `multibody_world.tension_gains`.
+        name: 'multibody', or 'mujoco' (pip extra `mujoco`).
+        settings: default: `WorldSettings()`.
+        gains: default: `default_gains`, `driven_gains`, `tension_gains` or `winch_gains`, as the drives require.
 
     Raises:
-        UnknownNameError: no such engine. EnvironmentProblem: MuJoCo is not installed.
-        RobotError: the robot cannot be simulated (`check_model`). ConfigError: a setting out of range.
+        UnknownNameError: if the engine is unknown.
+        EnvironmentProblem: if MuJoCo is not installed.
+        RobotError: if `check_model` rejects the robot.
+        ConfigError: if a setting is out of range.
     """
     if name not in ENGINES:
         raise UnknownNameError("engine", name, ENGINES)
@@ -191,7 +193,7 @@ def make_engine(
 
 
 def _winched(robot: Robot, name: str, settings: WorldSettings, gains: DriveGains | None) -> Engine:
-    """A robot moved by winches, in either engine."""
+    """Create the engine of a robot on winches."""
     if name == "mujoco":
         from humanoid_control.simulation.worlds.mujoco_winches import MujocoWinchWorld
 
@@ -206,24 +208,22 @@ def _winched(robot: Robot, name: str, settings: WorldSettings, gains: DriveGains
 
 @dataclass(frozen=True)
 class SimulationConfig:
-    """A simulated robot by the few numbers that parameters, studies and worker processes pass around.
+    """Flat description of a simulated robot for parameters, studies and worker processes.
+
+    The fields not listed are those of `WorldSettings`.
 
     Attributes:
-        robot: of the catalogue, or path of a URDF.
+        robot: name in the catalogue, or path of a URDF.
         base: 'fixed' or 'floating'.
         engine: see `make_engine`.
-        drives: 'ideal', 'rigid', 'elastic', 'tendons' or 'winches'
-        tension: of the tendons then [N]
-        moment_arm_error, winch_error, path_friction: of the tendons, drawn with seed; see `WorldSettings`.
-        step: of the integration [s].
-        gravity: [m/s^2].
-        touching: contact with the ground: 'all' links by their collision shapes, or the 'soles' only.
+        touching: 'all' links with shapes touch the ground, or 'soles' only.
         friction: of the ground.
-        ground: its shape, see `ground_recipe`; empty: a plane that rises forward by `slope` [rad].
-        contact_stiffness: along the normal and across it of a corner of a sole [N/m].
-        stiffness: of each drive as a multiple of its effort limit [1/rad].
+        ground: recipe (`ground_recipe`); empty: a plane that rises forward by `slope`.
+        slope: [rad].
+        contact_stiffness: normal stiffness of a contact point [N/m]; the shear stiffness scales with it.
+        stiffness: position gain relative to the effort limit [1/rad].
         damping_ratio: of each drive.
-        rotors: of ideal drives, 'geared' or 'quasi_direct'; see `quasi_direct_armature`.
+        rotors: of ideal drives: 'geared' or 'quasi_direct' (`quasi_direct_armature`).
     """
 
     robot: str = "lola"
@@ -247,10 +247,10 @@ class SimulationConfig:
     rotors: str = "geared"
 
     def changed(self, values: Mapping[str, Any]) -> SimulationConfig:
-        """A copy with other numbers.
+        """Return a copy with other numbers.
 
         Raises:
-            UnknownNameError: a name that is not one of `VARIABLES`.
+            UnknownNameError: if a name is not in `VARIABLES`.
         """
         for name in values:
             if name not in VARIABLES:
@@ -258,10 +258,10 @@ class SimulationConfig:
         return replace(self, **values)
 
     def build(self, robot: Robot | None = None) -> Engine:
-        """The engine, at rest in the neutral posture; `robot` where it is loaded already.
+        """Create the engine, at rest in the neutral posture; pass `robot` if already loaded.
 
         Raises:
-            HumanoidError: as `load_robot` and `make_engine`; a number out of range.
+            HumanoidError: if a number is out of range, or as `load_robot` and `make_engine`.
         """
         for name in ("stiffness", "damping_ratio"):
             if not 0 <= getattr(self, name) < float("inf"):
@@ -308,7 +308,7 @@ class SimulationConfig:
 
 
 def quasi_direct_armature(robot: Robot) -> np.ndarray:
-    """Rotor inertia (n,) seen at the joints of a robot with drives of low reduction, not published [kg m^2]."""
+    """Return estimated rotor inertias (n,) at the joints for drives of low reduction [kg m^2]."""
     armature: np.ndarray = np.maximum(ARMATURE_PER_EFFORT * robot.effort, LEAST_ARMATURE)
     return armature
 
@@ -320,11 +320,11 @@ VARIABLES = tuple(f.name for f in fields(SimulationConfig) if f.type == "float")
 
 
 def check_model(robot: Robot) -> None:
-    """Make sure that every moving link has mass and that every inertia is one of a body.
+    """Check that moving links have mass and that inertias are physically possible.
 
     Raises:
-        RobotError: naming the first link that moves without mass, whose mass or inertia is negative or not a number,
-            or whose principal moments break the triangle inequality (no body has I1 + I2 < I3).
+        RobotError: at the first link with missing, negative or non-finite mass, or with principal moments
+            I1 + I2 < I3.
     """
     for link in ET.fromstring(robot.urdf).findall("link"):
         inertial = link.find("inertial")

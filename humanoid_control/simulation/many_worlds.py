@@ -1,4 +1,4 @@
-"""Many worlds at once: the same experiment under many conditions, on all cores."""
+"""Simulation of one experiment under many conditions, on all cores."""
 
 from __future__ import annotations
 
@@ -23,24 +23,22 @@ Progress = Callable[[int, int, str], None]
 
 
 class Observer(Protocol):
-    """Record of one world while it runs."""
+    """Recorder of one world while it runs."""
 
     def observe(self, engine: Engine) -> None:
-        """Called at the start and every `every` seconds."""
+        """Record the state; called at the start and every `every` seconds."""
 
     def result(self) -> Any:
-        """The outcome; it must be picklable."""
+        """Return the picklable outcome."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """One world's outcome.
+    """Outcome of one world.
 
     Attributes:
-        variation: its conditions.
-        result: of its observer.
-        real_time_factor: simulated time per time of computing on one core, without observing.
-        failure: why it diverged; empty where it did not.
+        real_time_factor: simulated over computation time on one core, without observation.
+        failure: reason of the divergence, else empty.
     """
 
     variation: Variation
@@ -58,22 +56,19 @@ def simulate_many(
     progress: Progress | None = None,
     every: float = 0.01,
 ) -> list[Observed]:
-    """Simulate a world for each variation; the outcomes are in the order of the variations.
-
-    Worker processes are started afresh (spawn), so nothing is shared but what `make` builds. The outcome of a
-    variation does not depend on how many workers there are.
+    """Simulate one world per variation; the outcomes keep their order and do not depend on the workers.
 
     Args:
-        make: builds the world of a variation. With several workers, a function that can be imported.
+        make: builds the world of a variation; importable if there are several workers.
         variations: conditions by name.
         seconds: simulated time of each.
-        observe: makes the observer of a variation; as `make`.
-        workers: processes; default one a core, but no more than variations. 1: in this process.
+        observe: creates the observer of a variation; importable as `make`.
+        workers: spawned processes; default: one per core; 1: this process.
         progress: called with (done, total, text).
-        every: simulated time between two calls of the observer [s].
+        every: simulated time between observations [s].
 
     Raises:
-        HumanoidError: bad input, or an exception in a world; the variation is named.
+        HumanoidError: for bad input, or if a world raises; names the variation.
     """
     if not 0 < seconds < float("inf"):
         raise ConfigError(f"the simulated time must be positive, got {seconds:g} s")
@@ -93,7 +88,7 @@ def simulate_many(
 
 
 def name_of(variation: Variation) -> str:
-    """A variation as text: 'friction=0.2, stiffness=30'."""
+    """Return a variation as text: 'friction=0.2, stiffness=30'."""
     return ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in variation.items()) or "as it is"
 
 
@@ -106,7 +101,7 @@ def _in_this_process(simulate: Simulate, variations: Sequence[Variation]) -> Ite
 
 
 def _in_workers(simulate: Simulate, variations: Sequence[Variation], workers: int) -> Iterator[tuple[int, Observed]]:
-    """Number and outcome of each variation, as they are finished."""
+    """Yield number and outcome in the order of completion."""
     try:
         pickle.dumps((simulate, variations))
     except (pickle.PicklingError, AttributeError, TypeError) as e:
@@ -115,7 +110,7 @@ def _in_workers(simulate: Simulate, variations: Sequence[Variation], workers: in
     before = set(multiprocessing.active_children())
     executor = ProcessPoolExecutor(workers, mp_context=context)
     try:
-        with _interrupts_blocked():  # the workers inherit that: this process answers an interrupt
+        with _interrupts_blocked():  # inherited by the workers: only this process handles SIGINT
             futures: dict[Future[Observed], int] = {executor.submit(simulate, v): k for k, v in enumerate(variations)}
         waiting = set(futures)
         while waiting:
@@ -125,14 +120,14 @@ def _in_workers(simulate: Simulate, variations: Sequence[Variation], workers: in
         executor.shutdown()
     except BrokenProcessPool:
         raise HumanoidError("a worker process died; was there enough memory? try fewer workers") from None
-    finally:  # an interrupt or an error: nobody waits for the others
+    finally:  # after an interrupt or an error the remaining workers are stopped
         executor.shutdown(wait=False, cancel_futures=True)
         workers_left = set(multiprocessing.active_children()) - before
         for child in workers_left:
             child.terminate()
         for child in workers_left:
             child.join(2.0)
-            if child.is_alive():  # busy machine, or one that is still being started
+            if child.is_alive():  # not yet started, or on a busy machine
                 child.kill()
                 child.join(2.0)
 
@@ -153,7 +148,7 @@ def _simulate(
     every: float,
     variation: Variation,
 ) -> Observed:
-    """Simulate one world; arguments as of `simulate_many`."""
+    """Simulate one world (`simulate_many`)."""
     try:
         engine, observer = make(variation), observe(variation)
         h = engine.settings.step

@@ -1,4 +1,4 @@
-"""Sensors with errors on a simulated robot: joint states, IMU and wrenches of the soles, as one measurement."""
+"""Sensors of a simulated robot with errors, combined in one measurement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOISE = Imperfection.from_texts(
 
 
 class NoisySensors:
-    """All sensors of a simulated robot, with errors.
+    """Joint, IMU and foot-wrench sensors with errors.
 
     Attributes:
         engine: simulation of the robot.
@@ -25,13 +25,7 @@ class NoisySensors:
     """
 
     def __init__(self, engine: Engine, model: Imperfection, seed: int) -> None:
-        """Create the sensors of the robot of an engine.
-
-        Args:
-            engine: simulation of the robot.
-            model: errors of all sensors.
-            seed: seed of the errors.
-        """
+        """Create the sensors with errors `model`, drawn from `seed`."""
         n = engine.robot.n
         self.engine = engine
         self.joints = Sensor("joint_states", (n, n, n), model, seed)
@@ -41,7 +35,7 @@ class NoisySensors:
         self.last: Measurement | None = None
 
     def sample(self) -> None:
-        """Store the present true values, for delayed readings."""
+        """Store the true values for delayed readings."""
         t, true = self.engine.time, self.engine.read()
         self.joints.sample(t, true.joints.q, true.joints.v, true.joints.effort)
         self.imu.sample(t, *true.imu)
@@ -49,7 +43,7 @@ class NoisySensors:
             self.feet[n].sample(t, w[:3], w[3:])
 
     def read(self) -> Measurement | None:
-        """Return the present measurement; a lost or delayed sample returns the previous one."""
+        """Return the measurement; a lost or delayed sample repeats the last one."""
         engine, t = self.engine, self.engine.time
         true = engine.read()
         joints = self.joints.read(t, true.joints.q, true.joints.v, true.joints.effort)

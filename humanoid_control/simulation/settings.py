@@ -24,22 +24,17 @@ class WorldSettings:
     """Integration step, gravity, ground, contact and drives of a world.
 
     Attributes:
-        step: length of an integration step [s].
-        gravity: [m/s^2], downward.
-        coast: time for which a position drive's reference moves on with the commanded velocity after a command [s].
-        ground: its shape; it acts on the soles of robots whose base floats.
-        contact: of soles and ground.
-        drives: 'ideal': torque at once; 'rigid' or 'elastic': motors and gears of the robot's file of drives;
-            'tendons': tendons at constant tensions, see `multibody_world.TensionWorld`; 'winches': the winches of its
-            tendons move it, see `winch_world.WinchWorld`.
-        tension: of every tendon under drives 'tendons' [N]; 0: those that hold the neutral posture.
-        moment_arm_error: standard deviation of the factors by which the moment arms of the tendons differ from those of
-            the robot's file.
-        seed: of the factors.
-        winch_error: standard deviation of the factors by which the stiffness of winches' wires differs from that of the
-            units.
-        path_friction: of tendons along their paths under drives 'winches', as a share of the tension.
-        touching: other links whose collision shapes meet the ground too, or 'all'.
+        step: integration step [s].
+        gravity: downward [m/s^2].
+        coast: time for which a position reference continues at the commanded velocity [s].
+        ground: acts on robots with a floating base.
+        touching: links besides the soles that touch the ground, or 'all'.
+        drives: 'ideal'; 'rigid' or 'elastic' gears; 'tendons' at constant tensions; 'winches' that pull the tendons.
+        tension: of every tendon with drives 'tendons' [N]; 0: the tensions that hold the neutral posture.
+        moment_arm_error: standard deviation of the factors on the moment arms.
+        winch_error: standard deviation of the factors on the wire stiffness.
+        path_friction: friction of tendons on winches, relative to the tension.
+        seed: of these factors.
     """
 
     step: float = 0.001
@@ -56,10 +51,11 @@ class WorldSettings:
     seed: int = 0
 
     def check(self) -> None:
-        """Refuse numbers out of range.
+        """Check the ranges.
 
         Raises:
-            UnknownNameError: no such kind of drives. ConfigError: the first number out of range.
+            UnknownNameError: if `drives` is unknown.
+            ConfigError: if a number is out of range.
         """
         if not 0 < self.step <= 0.01:
             raise ConfigError(f"simulation step must be between 0 and 0.01 s, got {self.step:g}")

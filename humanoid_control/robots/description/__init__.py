@@ -1,1 +1,1 @@
-"""Descriptions of robots: URDF trees (`urdf`) and the robot file next to them (`robot_file`)."""
+"""Robot descriptions: URDF trees (`urdf`) and robot files (`robot_file`)."""

@@ -1,4 +1,4 @@
-"""Inertias in a URDF: completed where they are left out, and told from those that no body has."""
+"""Inertias in a URDF: completion and physical plausibility."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from humanoid_control.errors import first_few, shown
 
 TENSOR = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
-ROUNDING = 1e-3  # of the largest moment: what the digits of a URDF may take away from zero
-NEARLY = 0.05  # of the largest moment: by which published moments break the triangle inequality, which does no harm
+ROUNDING = 1e-3  # of the largest moment: rounding in the digits of a URDF
+NEARLY = 0.05  # of the largest moment: tolerated violation of the triangle inequality in published data
 
 
 def complete_inertia(link: ET.Element) -> None:
-    """Write out what a link's inertia leaves out: pinocchio's reader would drop the mass with it."""
+    """Add missing elements of a link's inertia; without them pinocchio would drop the mass."""
     inertial = link.find("inertial")
     if inertial is None:
         return
@@ -32,9 +32,9 @@ def complete_inertia(link: ET.Element) -> None:
 
 
 def inertia_fault(inertial: ET.Element) -> str:
-    """What is impossible in an <inertial>, as words that follow the link's name; empty where a body can have it.
+    """Return the fault of an <inertial> as words after the link name, or an empty string.
 
-    No body has a moment above the sum of the two others (I1 + I2 < I3).
+    Moments of a body satisfy I1 + I2 >= I3.
     """
     mass, tensor = inertial.find("mass"), inertial.find("inertia")
     try:
@@ -56,7 +56,7 @@ def inertia_fault(inertial: ET.Element) -> str:
 
 
 def impossible_note(links: Iterable[ET.Element], where: str) -> tuple[str, ...]:
-    """A line about links whose inertias no body has; none where all are possible."""
+    """Return a line about links with impossible inertias, if any."""
     found = {e.get("name", ""): inertial for e in links for inertial in e.findall("inertial")}
     bad = [shown(name) for name, inertial in found.items() if inertia_fault(inertial)]
     if not bad:

@@ -1,8 +1,7 @@
-"""Process that reads mesh files of others with coal's loader (Assimp), which damaged files crash.
+"""Process that reads third-party mesh files with coal's loader (Assimp), which damaged files can crash.
 
-The process lives on from mesh to mesh, because it takes a third of a second to start. It is a program of its own and no
-fork: pages and nodes have threads. Where a file ends it, or takes too long, the file counts as unreadable, and the next
-one gets a new process.
+The process is reused, since its start takes a third of a second, and not forked, since callers have threads. If a file
+crashes it or takes too long, the file counts as unreadable and the next one gets a new process.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-LONGEST = 60.0  # [s] that a mesh may take
+LONGEST = 60.0  # [s] per mesh
 MOST_BYTES = 4 * 2**30  # of the process's memory
 _HEAD = struct.Struct("<qq")  # numbers of vertices and of triangles; -1: not readable
 _lock = threading.Lock()
@@ -29,9 +28,9 @@ _running: list[subprocess.Popen[bytes]] = []
 
 
 def read_mesh(path: Path) -> tuple[np.ndarray, np.ndarray] | None:
-    """Vertices (n, 3) in the file's own numbers and triangles (m, 3) of a mesh; None where it cannot be read."""
+    """Return vertices (n, 3) in file units and triangles (m, 3); None if unreadable."""
     with _lock:
-        for _ in range(2):  # the second time with a new process, where the last one had ended by itself
+        for _ in range(2):  # retry once with a new process if the old one had ended
             fresh = not _running or _running[0].poll() is not None
             found = _ask(_process(), os.path.abspath(path))
             if found is not None:
@@ -42,7 +41,7 @@ def read_mesh(path: Path) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _whole(mesh: tuple[np.ndarray, np.ndarray] | None) -> bool:
-    """Test that the triangles name vertices that are there, and that these are numbers."""
+    """Check that vertices are finite and triangle indices valid."""
     if mesh is None:
         return False
     vertices, faces = mesh
@@ -50,7 +49,7 @@ def _whole(mesh: tuple[np.ndarray, np.ndarray] | None) -> bool:
 
 
 def _process() -> subprocess.Popen[bytes]:
-    """The running process; it ends with its standard input, so with this process."""
+    """Return the running process; it ends with its standard input, hence with this process."""
     if not _running or _running[0].poll() is not None:
         _running[:] = [
             subprocess.Popen(
@@ -59,7 +58,7 @@ def _process() -> subprocess.Popen[bytes]:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "OMP_NUM_THREADS": "1"},
-                start_new_session=True,  # Ctrl-C is for this process, which then closes the pipe
+                start_new_session=True,  # Ctrl-C reaches only this process, which then closes the pipe
             )
         ]
         atexit.register(_end, _running[0])
@@ -73,7 +72,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _ask(process: subprocess.Popen[bytes], path: str) -> tuple[tuple[np.ndarray, np.ndarray] | None] | None:
-    """What the process answers, in a tuple of one; None where it ended or took too long."""
+    """Return the answer in a tuple of one; None if the process ended or timed out."""
     assert process.stdin is not None and process.stdout is not None
     try:
         process.stdin.write(os.fsencode(path) + b"\0")
@@ -91,7 +90,11 @@ def _ask(process: subprocess.Popen[bytes], path: str) -> tuple[tuple[np.ndarray,
 
 
 def _receive(pipe: int, size: int, until: float) -> bytes:
-    """So many bytes of a pipe. Raises EOFError where it ends, or the time is over."""
+    """Read `size` bytes of a pipe.
+
+    Raises:
+        EOFError: if the pipe ends, or after `until`.
+    """
     got = bytearray()
     while len(got) < size:
         if not select.select([pipe], [], [], max(until - time.monotonic(), 0.0))[0]:

@@ -1,4 +1,4 @@
-"""Mesh files of a URDF: where they lie on this machine, and the solid geometry of its links as triangles."""
+"""Mesh files of a URDF on this machine, and link geometry as triangles."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from humanoid_control.errors import RobotError
 from humanoid_control.robots.description.mesh_reader import read_mesh
 from humanoid_control.robots.description.urdf import UrdfTree, placement
 
-FOLDERS_UP = 5  # from the URDF's folder: where a package may begin
-SIDES = 24  # of what stands for a cylinder; as many around a ball
+FOLDERS_UP = 5  # from the URDF's folder, in the search for packages
+SIDES = 24  # of a polygonal cylinder, and around a sphere
 SHOWN = 4  # names in a message
 SCHEMES = ("file://", "package://", "model://")
-FARTHEST = 1e6  # [m], or units of the file, of a vertex: beyond it the file is damaged
+FARTHEST = 1e6  # [m] or file units: vertices beyond mean a damaged file
 LARGEST = 10.0  # [m] between the farthest points of a link
 CONFINED: set[Path] = set()
 """Folders of strangers' robots, such as those dropped on a page: their meshes are looked for within them alone."""
@@ -26,23 +26,23 @@ _UNIT_BEFORE = 1 << 16  # bytes from the start of a COLLADA file
 
 
 class Triangles(NamedTuple):
-    """A surface: vertices (n, 3) [m] and triangles (m, 3) of their indices."""
+    """Surface: vertices (n, 3) [m] and triangles (m, 3) of indices."""
 
     vertices: np.ndarray
     faces: np.ndarray
 
 
 def in_confines(path: Path, folder: Path) -> bool:
-    """Test whether a robot in a folder may have this file read: a stranger's robot only what came with it."""
+    """Return whether a robot in a folder may read a file: uploaded robots only their own files."""
     root = next((c for c in CONFINED if folder.resolve().is_relative_to(c)), None)
     return root is None or path.resolve().is_relative_to(root)
 
 
 def find_mesh(name: str, folder: Path) -> Path | None:
-    """The file that a URDF in a folder means by a mesh's name; None where there is none.
+    """Find the file of a mesh name in a URDF; None if missing.
 
-    A name relative to the URDF, an absolute one, or `package://package/path`, whose package is looked for in the
-    folders above, also where the package's folder has another name.
+    Names are relative, absolute, or `package://package/path`; packages are searched in the folders above, also under
+    other names.
     """
     plain = name
     for scheme in SCHEMES:
@@ -55,13 +55,12 @@ def find_mesh(name: str, folder: Path) -> Path | None:
 
 
 def load_mesh(path: Path, scale: np.ndarray | None = None) -> Triangles | None:
-    """The triangles of a mesh file (STL, OBJ, DAE and others) [m]; None where it cannot be read.
+    """Load the triangles of a mesh file (STL, OBJ, DAE and others) [m]; None if unreadable.
 
-    COLLADA states its unit, which is applied; other kinds are in metres, or scaled by the URDF.
+    COLLADA units are applied.
 
     Args:
-        path: of the file.
-        scale: (3,) factors along its axes; where they mirror it, its triangles are turned to look outward again.
+        scale: (3,) factors; mirroring keeps triangles outward.
     """
     found = _binary_stl(path)
     if found is None and (read := read_mesh(path)) is not None:
@@ -74,7 +73,7 @@ def load_mesh(path: Path, scale: np.ndarray | None = None) -> Triangles | None:
 
 
 def mesh_unit(path: Path) -> float:
-    """Unit of a mesh file [m]; 1 for kinds that state none. The loader of coal ignores it."""
+    """Return the unit of a mesh file [m]; 1 if unstated. coal's loader ignores it."""
     if path.suffix.lower() != ".dae":
         return 1.0
     with path.open("rb") as file:
@@ -87,7 +86,7 @@ def mesh_unit(path: Path) -> float:
 
 
 def _binary_stl(path: Path) -> Triangles | None:
-    """A binary STL file, the most common kind, in a hundredth of coal's time; None where it is another kind."""
+    """Read a binary STL file, 100 times faster than coal; None for other files."""
     if path.suffix.lower() != ".stl":
         return None
     content = path.read_bytes()
@@ -99,7 +98,7 @@ def _binary_stl(path: Path) -> Triangles | None:
 
 
 def geometry(e: ET.Element | None, folder: Path | None) -> Triangles | None:
-    """The triangles of a <geometry>; None for one that is empty or whose mesh is not found."""
+    """Return the triangles of a <geometry>; None if empty or missing."""
     if e is None:
         return None
     box, cylinder, capsule, sphere, file = (e.find(k) for k in ("box", "cylinder", "capsule", "sphere", "mesh"))
@@ -127,12 +126,12 @@ def geometry(e: ET.Element | None, folder: Path | None) -> Triangles | None:
 
 
 def _hull(points: np.ndarray) -> Triangles | None:
-    """The surface of a convex solid about its origin, its triangles counter-clockwise as seen from outside."""
-    from scipy.spatial import ConvexHull, QhullError  # slow to import, and seldom needed
+    """Return the surface of a convex solid about its origin, counter-clockwise from outside."""
+    from scipy.spatial import ConvexHull, QhullError  # slow import
 
     try:
         hull = ConvexHull(points)
-    except QhullError:  # a shape without size
+    except QhullError:  # degenerate shape
         return None
     a, b, c = points[hull.simplices].transpose(1, 0, 2)
     inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0
@@ -142,15 +141,14 @@ def _hull(points: np.ndarray) -> Triangles | None:
 
 
 def link_geometry(tree: UrdfTree, folder: Path | None, tag: str) -> dict[str, Triangles]:
-    """The surfaces of each link in its own frame, joined; a link without any, or without its mesh files, is left out.
+    """Return the joined surfaces of each link in its own frame; links without geometry are left out.
 
     Args:
-        tree: the URDF.
-        folder: where it lies.
+        folder: of the URDF.
         tag: 'collision' or 'visual'.
 
     Raises:
-        RobotError: a link is larger than any robot, as where a mesh counts in centimetres.
+        RobotError: if a link is implausibly large, as with a wrong mesh unit.
     """
     out: dict[str, Triangles] = {}
     for link in tree.document.findall("link"):
@@ -178,13 +176,13 @@ def link_geometry(tree: UrdfTree, folder: Path | None, tag: str) -> dict[str, Tr
 
 
 def missing_meshes(tree: UrdfTree, folder: Path | None) -> list[str]:
-    """Names of mesh files that are not found or cannot be read, each once."""
+    """Return the names of missing or unreadable mesh files."""
     names = dict.fromkeys(e.get("filename", "") for e in tree.document.iter("mesh"))
     paths = {n: find_mesh(n, folder) if folder is not None else None for n in names}
     return [n for n, path in paths.items() if path is None or load_mesh(path) is None]
 
 
 def missing_text(names: list[str], where: str) -> str:
-    """What missing mesh files mean, in a line."""
+    """Describe missing mesh files in a line."""
     shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
     return f"{where}: mesh files that are not found, or cut off: {shown}; what they show is not there"

@@ -1,13 +1,11 @@
-"""A robot's description as a checked URDF tree, from a URDF or from MJCF, which MuJoCo's own parser reads.
+"""Robot description as a checked URDF tree, from URDF or from MJCF through MuJoCo's own parser.
 
-So defaults, classes, includes, the compiler's angles and orientations, and inertias from geometry mean what they mean
-to MuJoCo. A body becomes a link in the body's own frame. Its joints become a chain of URDF joints, since MuJoCo lets a
-body have several, about axes that need not pass its origin: with the joints j of a body at X_parent_body,
+A body becomes a link in its own frame. Its joints j, about anchors p_j and axes a_j in the body frame with references
+q0_j, become a chain of URDF joints and massless links:
 
-    X_parent_body(q) = X_parent_body Prod_j T(p_j) Rot(a_j, q_j - q0_j) T(-p_j),
+    X_parent_body(q) = X_parent_body Prod_j T(p_j) Rot(a_j, q_j - q0_j) T(-p_j).
 
-p_j and a_j the anchor and the axis of a joint in the body's frame and q0_j its reference angle. The links between the
-joints of one body are massless. A joint that follows another by an equality becomes a mimicking one.
+Joints coupled by an equality become mimic joints.
 """
 
 from __future__ import annotations
@@ -28,20 +26,20 @@ from humanoid_control.files import why
 from humanoid_control.robots.description.meshes import in_confines
 from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
 
-SPEED = 10.0  # [rad/s] of every joint: MJCF knows no limits on speed; a dancer's arms reach it
-STRAIGHT = 1e-9  # coefficients of a coupling's square and higher terms above it bend it
-LIGHT = 1e-6  # [kg, kg m^2] of a body whose mass is in a mesh that is not found: MuJoCo refuses one without
-SAMPLES = 50  # of a bent coupling, through which a straight one is laid
+SPEED = 10.0  # [rad/s] of every joint, since MJCF has no speed limits; a dancer's arms reach it
+STRAIGHT = 1e-9  # larger coefficients of second and higher order make a coupling nonlinear
+LIGHT = 1e-6  # [kg, kg m^2] of bodies that lose their mass with a missing mesh: MuJoCo requires a mass
+SAMPLES = 50  # of a nonlinear coupling, for its linear fit
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(2, 8)  # mjtGeom
 NEEDED = "reading MJCF needs MuJoCo: pip install 'humanoid_control[mujoco]' (or pip install mujoco)"
 
 
 def read_description(path: Path) -> UrdfTree:
-    """Read a robot's description, URDF or MJCF, whatever its name ends with.
+    """Read a URDF or MJCF, recognised by content.
 
     Raises:
-        RobotError: it cannot be read, as `parse_urdf` and `read_mjcf`.
+        RobotError: as `parse_urdf` and `read_mjcf`.
     """
     try:
         text = read_xml_text(path)
@@ -51,7 +49,7 @@ def read_description(path: Path) -> UrdfTree:
 
 
 def is_mjcf(text: str) -> bool:
-    """True for a document whose outermost element is <mujoco>."""
+    """Return whether the outermost element is <mujoco>."""
     at, end = 0, len(text)
     while (at := text.find("<", at)) >= 0:
         if text.startswith("<!--", at):
@@ -63,14 +61,12 @@ def is_mjcf(text: str) -> bool:
 
 
 def read_mjcf(path: Path) -> UrdfTree:
-    """Read the robot of an MJCF file.
+    """Read the robot of an MJCF file: the body in the world with the most joints.
 
-    Of several bodies in the world the robot is the one that carries the most joints; the floor and what stands on it
-    are left out. A free joint is left out, since whether a base floats is said elsewhere; ball joints become three
-    hinges about x, y and z. What is not kept is said in the tree's notes.
+    Scenery and a free joint are dropped; ball joints become hinges about x, y, z. The tree's notes report losses.
 
     Raises:
-        RobotError: MuJoCo is not installed, or refuses the file; it holds no body with joints; a free joint inside.
+        RobotError: if MuJoCo is missing or rejects the file, if no body has joints, or if an inner joint is free.
     """
     try:
         import mujoco
@@ -78,7 +74,7 @@ def read_mjcf(path: Path) -> UrdfTree:
         raise RobotError(f"{path}: {NEEDED}") from None
     notes: list[str] = []
     warn = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda text: None)  # else it leaves a MUJOCO_LOG.TXT in the working folder
+    mujoco.set_mju_user_warning(lambda text: None)  # else MuJoCo writes MUJOCO_LOG.TXT
     try:
         spec = _spec_of(mujoco, path)
         _drop_missing_meshes(spec, path, notes)
@@ -94,7 +90,7 @@ def read_mjcf(path: Path) -> UrdfTree:
 
 
 def _spec_of(mujoco: Any, path: Path) -> Any:
-    """The document as MuJoCo has it. MuJoCo's own parser reads UTF-8 alone, and names errors of XML by number."""
+    """Parse the document; MuJoCo's parser accepts only UTF-8 and gives poor XML errors."""
     try:
         return mujoco.MjSpec.from_file(str(path))
     except ValueError as e:
@@ -108,7 +104,7 @@ def _spec_of(mujoco: Any, path: Path) -> Any:
 
 
 def _compiled(spec: Any, path: Path, notes: list[str]) -> Any:
-    """The model; inertias that no body has, which MuJoCo refuses, made those of a body, which is said."""
+    """Compile the model; impossible inertias are balanced by MuJoCo, with a note."""
     try:
         return spec.compile()
     except ValueError as e:
@@ -121,7 +117,7 @@ def _compiled(spec: Any, path: Path, notes: list[str]) -> Any:
 
 
 def _drop_missing_meshes(spec: Any, path: Path, notes: list[str]) -> None:
-    """Take out meshes whose files are not there, with the geoms that show them: MuJoCo would refuse the whole robot."""
+    """Remove missing meshes and their geoms, for which MuJoCo would reject the robot."""
     folder = path.resolve().parent / (spec.meshdir or "")
     files = [(m, folder / _plain(m.file, spec)) for m in spec.meshes if m.file]
     missing = [m for m, file in files if not (file.is_file() and in_confines(file, path.parent))]
@@ -144,7 +140,7 @@ def _drop_missing_meshes(spec: Any, path: Path, notes: list[str]) -> None:
 
 
 def _drop_scenery(spec: Any) -> None:
-    """Take out what says nothing of a robot, but may name files or bodies of a scene that are not there."""
+    """Remove scene elements, which may refer to missing files or bodies."""
     for kind in ("keys", "sensors", "pairs", "excludes", "skins", "hfields", "textures"):
         for element in list(getattr(spec, kind)):
             if kind == "hfields":
@@ -160,7 +156,7 @@ def _plain(file: str, spec: Any) -> str:
 
 
 class _MjcfReader:
-    """One robot of a compiled MuJoCo model as an element <robot>."""
+    """Conversion of one robot in a compiled MuJoCo model to a <robot> element."""
 
     def __init__(self, mujoco: Any, model: Any, path: Path, notes: list[str]) -> None:
         self.mujoco, self.m, self.path, self.notes = mujoco, model, path.resolve(), notes
@@ -178,10 +174,10 @@ class _MjcfReader:
         self.couplings = self._couplings()
 
     def document(self) -> ET.Element:
-        """The element <robot>.
+        """Return the element <robot>.
 
         Raises:
-            RobotError: a free joint inside the robot.
+            RobotError: if an inner joint is free.
         """
         name = bytes(self.m.names).split(b"\0")[0].decode(errors="replace")
         robot = ET.Element("robot", name=self.path.stem if name in ("", "MuJoCo Model") else name)
@@ -202,7 +198,7 @@ class _MjcfReader:
     # -- which bodies
 
     def _top(self, body: int) -> int:
-        """The body under the world that carries a body."""
+        """Return the ancestor of a body directly under the world."""
         while self.m.body_parentid[body] != 0:
             body = int(self.m.body_parentid[body])
         return body
@@ -231,7 +227,7 @@ class _MjcfReader:
     # -- joints
 
     def _attach(self, robot: ET.Element, body: int, joints: list[int]) -> None:
-        """The body's link, and the joints and massless links between it and its parent's."""
+        """Append the body's link and the joints and massless links to its parent."""
         parent = "world" if body == self.root else self.link[int(self.m.body_parentid[body])]
         X = _pose(self.m.body_pos[body], self.m.body_quat[body])
         if not joints:
@@ -259,7 +255,7 @@ class _MjcfReader:
             robot.append(_joint(f"{self.link[body]}_fixed", "fixed", parent, self.link[body], X))
 
     def _turns(self, j: int) -> list[tuple[str, int, np.ndarray, np.ndarray, float]]:
-        """Name, joint, axis (3,), anchor (3,) in the body's frame and reference of each hinge or slide of a joint."""
+        """Return name, joint, axis (3,), anchor (3,) in the body frame, reference of each hinge or slide of a joint."""
         anchor = np.where(np.abs(self.m.jnt_pos[j]) > 1e-12, self.m.jnt_pos[j], 0.0)
         if self.m.jnt_type[j] != BALL:
             q0 = float(self.m.qpos0[self.m.jnt_qposadr[j]])
@@ -283,7 +279,7 @@ class _MjcfReader:
         ET.SubElement(element, "limit", {key: repr(float(v)) for key, v in numbers.items()})
 
     def _effort(self, j: int) -> float:
-        """Largest force or torque of a joint's actuators [N, N m]; 0 where nothing says it."""
+        """Return the largest actuator force or torque of a joint [N, N m]; 0 if unknown."""
         m, mj, out = self.m, self.mujoco, []
         if m.jnt_actfrclimited[j]:
             out.append(float(np.abs(m.jnt_actfrcrange[j]).max()))
@@ -298,10 +294,9 @@ class _MjcfReader:
         return min((v for v in out if v > 0), default=0.0)
 
     def _couplings(self) -> dict[int, tuple[int | None, float, float]]:
-        """Joint -> (leader, multiplier, offset) of the equalities between joints; no leader: it is held at the offset.
+        """Return joint -> (leader, multiplier, offset) of joint equalities; without leader: fixed at the offset.
 
-        MuJoCo's is y - y0 = a0 + a1 (x - x0) + ... of the reference angles x0 and y0; through a bent one a straight
-        line is laid by least squares. Loops of bodies cannot be kept.
+        y - y0 = a0 + a1 (x - x0) + ... with references x0 and y0; nonlinear couplings are linearised by least squares.
         """
         m, mj = self.m, self.mujoco
         out: dict[int, tuple[int | None, float, float]] = {}
@@ -367,7 +362,7 @@ class _MjcfReader:
         return link
 
     def _geometry(self, g: int) -> tuple[pin.SE3, ET.Element] | None:
-        """Pose in the body and element of a geom; None for planes, height fields and meshes without a file."""
+        """Return pose in the body and element of a geom; None for planes, height fields and meshes without file."""
         m, kind, size = self.m, int(self.m.geom_type[g]), self.m.geom_size[g]
         X = _pose(m.geom_pos[g], m.geom_quat[g])
         radius, half = float(size[0]), float(size[1])
@@ -382,7 +377,7 @@ class _MjcfReader:
             return _capsule_around(X, size)
         if kind != MESH:
             return None
-        # MuJoCo moves the vertices of a file v to T^-1 (s v), T the pose of the mesh's inertia.
+        # MuJoCo stores vertices v of a file as T^-1 (s v), with the pose T of the mesh's inertia.
         k = int(m.geom_dataid[g])
         at = int(m.mesh_pathadr[k])
         file = bytes(m.paths)[at:].split(b"\0")[0].decode(errors="replace") if at >= 0 else ""
@@ -398,7 +393,7 @@ def _pose(xyz: np.ndarray, wxyz: np.ndarray) -> pin.SE3:
 
 
 def _capsule_around(X: pin.SE3, radii: np.ndarray) -> tuple[pin.SE3, ET.Element]:
-    """The capsule along the longest axis of an ellipsoid that holds it: of the middle radius, with the same ends."""
+    """Return a capsule along an ellipsoid's longest axis: its middle radius, its ends."""
     order = np.argsort(radii)
     _, middle, longest = (float(radii[k]) for k in order)
     R = np.eye(3)[:, order]

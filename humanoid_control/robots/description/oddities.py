@@ -1,4 +1,4 @@
-"""Numbers of a URDF that can be read and can hardly be meant: other units, or nothing at all. A line for each kind."""
+"""Implausible numbers of a URDF, such as other units or missing limits: one line per kind."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ from collections.abc import Iterator
 from humanoid_control.errors import first_few, shown
 
 MOVING = ("revolute", "continuous", "prismatic")
-UNLIMITED = 1.0e3  # [rad/s], [m/s] from which a speed limit is none
+UNLIMITED = 1.0e3  # [rad/s], [m/s] larger speed limits count as none
 SPEED, EFFORT = 3.0, 100.0  # [rad/s], [N m] of a joint whose limit is 0, infinite or missing
-FARTHEST_TURN, IN_DEGREES = 3 * math.pi, 720.0  # [rad] between which ends of ranges are more likely degrees
-FASTEST = 50.0  # [rad/s] beyond which a speed is more likely in degrees a second; the fastest robots' fingers have 40
-NARROW = 0.1  # [rad] of a range: where most joints have less, their ends were hardly meant in this unit
-FULL_TURN = 2 * math.pi + 0.01  # [rad] beyond which angles of a placement are more likely degrees
-FAR = 5.0  # [m] between a joint and the one before: no robot's limb is as long
+FARTHEST_TURN, IN_DEGREES = 3 * math.pi, 720.0  # [rad] ends of ranges between are probably degrees
+FASTEST = 50.0  # [rad/s] faster is probably degrees per second; the fastest fingers reach 40
+NARROW = 0.1  # [rad] of a range: if most joints have less, the unit is probably wrong
+FULL_TURN = 2 * math.pi + 0.01  # [rad] larger angles of a placement are probably degrees
+FAR = 5.0  # [m] between consecutive joints: longer than any limb
 HEAVY, LIGHT = 1000.0, 0.05  # [kg] of a whole robot
-FEW, FEEBLE = 6, 0.1  # joints; [N m/kg] of the strongest joint, with which no humanoid carries its arm
+FEW, FEEBLE = 6, 0.1  # joints; [N m/kg] of the strongest joint, too weak to carry an arm
 WIDE = 3.0  # [m] radius of gyration of a link
 
 
 def oddities(document: ET.Element, where: str) -> tuple[str, ...]:
-    """Lines about the numbers of a checked document, as they are in the file.
-
-    Args:
-        document: the outermost element of the URDF.
-        where: names it.
-    """
+    """Return lines about implausible numbers of a checked document, named `where`."""
     joints = [j for j in document.findall("joint") if j.get("type") in MOVING]
     found = (*_limits(joints), *_placements(document, joints), *_masses(document, joints))
     return tuple(f"{where}: {text}" for text in found)

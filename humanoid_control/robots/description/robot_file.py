@@ -1,4 +1,4 @@
-"""The robot file: what a robot needs next to its URDF. One small YAML file that a user can write by hand."""
+"""Robot file: data of a robot besides its URDF, in one small YAML file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SCHEMA = "humanoid_robot/1"
 
 @dataclass(frozen=True)
 class Foot:
-    """A flat sole: a rectangle on a link, in the link frame [m]."""
+    """Flat sole: a rectangle in the link frame [m]."""
 
     name: str
     link: str
@@ -43,48 +43,50 @@ class Foot:
     z: float
 
     def corners(self) -> np.ndarray:
-        """The four corners (4, 3) in the link frame."""
+        """Return the corners (4, 3) in the link frame."""
         xs, ys = (self.x_min, self.x_max), (self.y_min, self.y_max)
         return np.array([[x, y, self.z] for x in xs for y in ys])
 
 
 @dataclass(frozen=True)
 class AddedFrame:
-    """A frame fixed to a link, at xyz [m] and turned by roll, pitch, yaw [rad] in the link's frame."""
+    """Frame fixed to a link at xyz [m], with roll, pitch, yaw [rad], in the link frame."""
 
     link: str
     xyz: tuple[float, float, float]
     rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def pose(self) -> pin.SE3:
-        """Pose in the frame of the link."""
+        """Return the pose in the link frame."""
         return pin.SE3(pin.rpy.rpyToMatrix(*self.rpy), np.array(self.xyz))
 
 
 @dataclass(frozen=True)
 class RobotFile:
-    """The contents of a robot file; every field has a default, so an empty file is a valid one.
+    """Contents of a robot file; all fields are optional.
 
     Attributes:
-        name, title, height [m]: identity; empty: the URDF's.
-        base: 'fixed' or 'floating', unless `load_robot` is told otherwise.
-        anchor: link that a fixed base holds still; empty: the root.
-        root_height: height of the root link above the floor by posture [m]; 'neutral' counts.
-        root_rpy: roll, pitch, yaw [rad] of the root link when the robot stands upright and looks along x.
-        frames: name -> frame that is added to a link, for soles and points whose link lies askew.
-        postures: name -> joint -> angle [rad]; joints that are not named are zero.
-        imitation_joints: joints that imitation moves; empty: all but the optional ones and the toes.
-        optional_joints: joints that imitation leaves in the neutral posture.
-        meanings: anatomical name -> joint, where they differ.
-        points: name -> link and place in its frame [m].
+        name: default: the URDF's.
+        title: default: the URDF's.
+        height: [m].
+        base: 'fixed' or 'floating' by default.
+        anchor: link held by a fixed base; empty: the root.
+        root_height: root link above the floor by posture [m]; 'neutral' is used.
+        root_rpy: roll, pitch, yaw [rad] of the root link of an upright robot that faces x.
+        frames: name -> frame added to a link, for soles and points on oblique links.
+        postures: name -> joint -> angle [rad]; default 0.
+        imitation_joints: moved by imitation; empty: all but optional ones and toes.
+        optional_joints: kept neutral by imitation.
+        meanings: anatomical name -> joint, if different.
+        points: name -> link and position in its frame [m].
         feet: soles.
-        collision: shapes instead of the URDF's own.
-        collision_from: where the shapes come from, where they were not measured; results repeat it.
+        collision: shapes that replace the URDF's.
+        collision_from: origin of unmeasured shapes, repeated in results.
         disabled_pairs: names of shapes that may touch.
-        unwatched_links: links whose shapes are not kept apart, but for those that are `against` one of the two.
-        acceleration_limits: joint -> limit [rad/s^2, of sliding joints m/s^2], instead of what its drive can give.
-        provenance: number of values by provenance, of a robot of the catalogue.
-        where: path of the file, for messages.
+        unwatched_links: links not kept apart, except by shapes with `against`.
+        acceleration_limits: joint -> limit [rad/s^2, of sliding joints m/s^2]; default: drive capability.
+        provenance: number of values by provenance.
+        where: path, for messages.
     """
 
     name: str = ""
@@ -114,7 +116,7 @@ def read_robot_file(path: Path) -> RobotFile:
     """Read a robot file.
 
     Raises:
-        RobotError: unreadable, another schema, an unknown key, a wrong value.
+        RobotError: if the file is invalid.
     """
     d = schema_file(path, SCHEMA, "robot file")
     del d["schema"]
@@ -125,7 +127,7 @@ def read_robot_file(path: Path) -> RobotFile:
 FOOT_KEYS = tuple(Foot.__dataclass_fields__)
 POINT_KEYS = ("link", "xyz")
 FRAME_KEYS = (*POINT_KEYS, "rpy")
-TALLEST = 100.0  # [m] of a robot: a larger number is none in metres
+TALLEST = 100.0  # [m] of a robot: larger is not in metres
 
 
 def _height(d: dict[str, Any], key: str, where: str) -> float:
@@ -232,7 +234,7 @@ def _pairs(d: dict[str, Any], key: str, where: str) -> tuple[tuple[str, ...], ..
     return pairs
 
 
-_READERS: dict[str, Callable[[dict[str, Any], str, str], Any]] = {  # of what is no text
+_READERS: dict[str, Callable[[dict[str, Any], str, str], Any]] = {  # of values other than text
     "height": _height,
     "base": _base,
     "root_height": _numbers,
@@ -253,10 +255,7 @@ _READERS: dict[str, Callable[[dict[str, Any], str, str], Any]] = {  # of what is
 
 
 def shapes_from_urdf(tree: UrdfTree) -> tuple[LinkShape, ...]:
-    """The collision shapes of a URDF that are primitives, each under a name of its own.
-
-    Meshes are passed over, and shapes without a size, which some URDFs have instead of none.
-    """
+    """Return the primitive collision shapes of a URDF under unique names; meshes and shapes of size 0 are skipped."""
     shapes: list[LinkShape] = []
     taken: set[str] = set()
     for link in tree.document.findall("link"):

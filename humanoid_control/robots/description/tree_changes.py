@@ -1,4 +1,4 @@
-"""Trees of links made from others: frames added, rooted again, put into the world, cut into chains, in plain URDF."""
+"""Modified link trees: added frames, another root, a world link, serial chains, plain URDF."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from humanoid_control.robots.description.urdf import UrdfTree, axis_of, copied, 
 
 
 def with_frames(tree: UrdfTree, frames: Mapping[str, tuple[str, pin.SE3]]) -> UrdfTree:
-    """The robot with massless links fixed to its own: name -> link and pose in its frame.
+    """Add massless links fixed to links: name -> link and pose in its frame.
 
     Raises:
-        UnknownNameError: a link that the robot does not have. RobotError: a link of that name is there already.
+        UnknownNameError: if a link is unknown.
+        RobotError: if the name exists.
     """
     if not frames:
         return tree
@@ -26,7 +27,7 @@ def with_frames(tree: UrdfTree, frames: Mapping[str, tuple[str, pin.SE3]]) -> Ur
         if link not in links:
             raise UnknownNameError("link", link, links, hint=f"(frame '{name}' on it; {tree.where})")
         if f"{name}__fixed" in {j.get("name") for j in tree.joints}:
-            continue  # a robot's own URDF read again
+            continue  # already added: the robot's own URDF
         if name in links:
             raise RobotError(f"{tree.where}: a frame cannot be called '{name}': there is a link of that name")
         ET.SubElement(out.document, "link", name=name)
@@ -39,7 +40,7 @@ def with_frames(tree: UrdfTree, frames: Mapping[str, tuple[str, pin.SE3]]) -> Ur
 
 
 def plain_urdf(tree: UrdfTree) -> UrdfTree:
-    """The robot with a cylinder and two spheres for each capsule, which readers of URDFs do not know."""
+    """Replace capsules, which URDF readers reject, by a cylinder and two spheres."""
     out = tree.copy()
     for link in out.document.findall("link"):
         for e in [e for e in link if e.find("geometry/capsule") is not None]:
@@ -71,21 +72,20 @@ def _capsule_parts(e: ET.Element) -> list[ET.Element]:
 
 
 def rooted_at(tree: UrdfTree, link: str) -> UrdfTree:
-    """The same robot with another link as its root: every joint keeps its name, its angle and its limits.
+    """Return the tree with another root; joints keep name, angle and limits.
 
-    A joint on the path from the new root to the old one is turned round. X_parent_child(q) = X_origin Rot(axis, q), so
-    its reverse is Rot(-axis, q) X_origin^-1: a joint at the child's origin about the negated axis, then the fixed
-    transform back to the parent.
+    A joint on the path to the old root is reversed: X_parent_child(q) = X_origin Rot(axis, q), so its reverse is
+    Rot(-axis, q) X_origin^-1, a joint about the negated axis at the child's origin and a fixed transform.
 
     Raises:
-        RobotError: the link does not exist.
+        RobotError: if the link is unknown.
     """
     if link not in tree.links:
         raise RobotError(f"{tree.where}: there is no link '{link}'; links: {', '.join(tree.links)}")
     out = tree.copy()
     while out.root != link:
         path = link
-        while True:  # climb to the child of the root that the link hangs on
+        while True:  # climb to the child of the root above the link
             joint = next(j for j in out.joints if link_of(j, "child") == path)
             if link_of(joint, "parent") == out.root:
                 break
@@ -123,7 +123,7 @@ def _swap(joint: ET.Element, parent: str, child: str) -> None:
 
 
 def placed_in_world(tree: UrdfTree, X_world_root: pin.SE3) -> UrdfTree:
-    """The robot with its root fixed to a `world` link at the given pose (unless a `world` link is its root)."""
+    """Fix the root to a `world` link at a pose, unless the root is `world`."""
     out = tree.copy()
     if out.root == "world":
         return out
@@ -141,13 +141,12 @@ def placed_in_world(tree: UrdfTree, X_world_root: pin.SE3) -> UrdfTree:
 
 @dataclass(frozen=True)
 class ChainJoint:
-    """One moving joint of a chain.
+    """Moving joint of a chain.
 
     Attributes:
-        name: of the joint.
         kind: 'revolute' or 'prismatic'.
-        X: (4, 4) constant pose of the joint's frame at angle 0 in the frame behind the joint before (or in the base).
-        axis: (3,) unit vector in the joint's frame.
+        X: (4, 4) joint frame at angle 0 in the frame after the previous joint (or in the base).
+        axis: (3,) unit vector in the joint frame.
     """
 
     name: str
@@ -158,10 +157,10 @@ class ChainJoint:
 
 @dataclass(frozen=True)
 class JointChain:
-    """The moving joints from a base link to a tip link.
+    """Moving joints from a base link to a tip link.
 
-    The pose of the tip in the base is X_1 M_1(q_1) X_2 M_2(q_2) ... X_tip, where M_i turns about (or slides along) the
-    axis of joint i; fixed joints are contained in the constant X (4, 4).
+    The tip pose in the base is X_1 M_1(q_1) X_2 M_2(q_2) ... X_tip, where M_i rotates about (or slides along) the axis
+    of joint i; the constant X (4, 4) contain fixed joints.
     """
 
     base: str
@@ -171,12 +170,10 @@ class JointChain:
 
 
 def serial_chain(tree: UrdfTree, base: str, tip: str) -> JointChain:
-    """The chain between two links, wherever the tree is rooted.
-
-    Joints on the path up from the base to a common ancestor are turned round, with the same angle for the same posture.
+    """Return the chain between two links; joints on the path up from the base are reversed.
 
     Raises:
-        UnknownNameError: a link that does not exist.
+        UnknownNameError: if a link is unknown.
     """
     for link in (base, tip):
         if link not in tree.links:

@@ -1,4 +1,4 @@
-"""A URDF as a checked tree of links, read from the XML alone."""
+"""URDF as a checked tree of links, from XML alone."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from humanoid_control.files import FARTHEST
 from humanoid_control.robots.description.inertias import complete_inertia, impossible_note
 from humanoid_control.robots.description.oddities import EFFORT, MOVING, SPEED, UNLIMITED, oddities
 
-WIDE = 1.0e9  # [rad] from which an end of a range is none, and by which programs are told that it is
-TURNED = 1.0e3  # [rad] of a placement: more is no angle
-MOST = 1.0e9  # of masses, inertias, speeds and efforts, in SI units: more than any robot has
-NOT_UNIT = 1e-3  # of the length of a quaternion: written with fewer digits than these it is none
-MOST_JOINTS = 1000  # that are read: pinocchio's memory grows with their square
-NO_RANGE = 1e-12  # [rad] of a follower whose own range is empty: it is replaced by what its leader gives
+WIDE = 1.0e9  # [rad] larger limits count as endless, and are written so for other programs
+TURNED = 1.0e3  # [rad] of a placement: larger is not an angle
+MOST = 1.0e9  # of masses, inertias, speeds and efforts, in SI units
+NOT_UNIT = 1e-3  # tolerance of a quaternion's length
+MOST_JOINTS = 1000  # pinocchio's memory grows with their square
+NO_RANGE = 1e-12  # [rad] placeholder range of a follower, replaced by its leader's
 BASE_LINK = "base_link"  # the massless root of the catalogue's URDFs
-# Before <?xml ...?> XML allows nothing; many files have a byte-order mark, blanks or comments there.
+# XML allows nothing before <?xml ...?>; many files have a byte-order mark, blanks or comments.
 _PROLOGUE = re.compile(r"\A\ufeff?(?:\s|<!--.*?-->)*(?=<\?xml)", re.DOTALL)
 
 
 @dataclass
 class UrdfTree:
-    """A parsed and checked URDF document.
+    """Checked URDF document.
 
     Attributes:
-        document: of the robot.
-        where: names it in error messages.
-        unknown_efforts: joints whose effort limit the file does not say: they were given one.
-        notes: what could not be kept of the file, or is wrong in it, a line each.
+        document: element <robot>.
+        where: name in messages.
+        unknown_efforts: joints with a default effort limit.
+        notes: lost or wrong parts of the file, one line each.
     """
 
     document: ET.Element
@@ -47,37 +47,38 @@ class UrdfTree:
 
     @property
     def name(self) -> str:
-        """The robot's."""
+        """Name of the robot."""
         return self.document.get("name", "robot")
 
     @property
     def links(self) -> list[str]:
-        """Names of the links, in the order of the file."""
+        """Names of the links, in file order."""
         return [e.get("name", "") for e in self.document.findall("link")]
 
     @property
     def joints(self) -> list[ET.Element]:
-        """Elements of the joints, in the order of the file."""
+        """Joint elements, in file order."""
         return self.document.findall("joint")
 
     @property
     def root(self) -> str:
-        """Name of the link that is no joint's child."""
+        """Name of the root link."""
         children = {link_of(j, "child") for j in self.joints}
         return next(link for link in self.links if link not in children)
 
     def text(self) -> str:
-        """The document as XML, with joints that have no ends as continuous ones."""
+        """Return the document as XML, endless joints as continuous ones."""
         return _finite_text(self.document, "continuous")
 
     def model(self, root: pin.JointModel | None = None) -> pin.Model:
-        """Pinocchio's model of it; a joint without ends is one angle whose limits are infinite.
+        """Build pinocchio's model; an endless joint is one angle with infinite limits.
 
         Args:
-            root: the joint that holds the root link; default: none.
+            root: joint of the root link; default: none.
 
         Raises:
-            ValueError, RuntimeError: pinocchio refuses the document.
+            ValueError: if pinocchio rejects the document.
+            RuntimeError: if pinocchio rejects the document.
         """
         text = _finite_text(self.bare().document, "revolute")
         model = pin.buildModelFromXML(text) if root is None else pin.buildModelFromXML(text, root)
@@ -89,11 +90,11 @@ class UrdfTree:
         return model
 
     def copy(self) -> UrdfTree:
-        """A tree of its own, to be changed."""
+        """Return an independent copy."""
         return UrdfTree(copied(self.document), self.where, self.unknown_efforts, self.notes)
 
     def bare(self) -> UrdfTree:
-        """Links with their inertia and joints only: URDF parsers complain aloud about pictures they do not like."""
+        """Return links with inertia and joints only, since URDF parsers print warnings about visuals."""
         out = UrdfTree(_without_children(self.document), self.where, self.unknown_efforts, self.notes)
         for e in self.document:
             if e.tag not in ("link", "joint"):
@@ -106,11 +107,10 @@ class UrdfTree:
 
 
 def _finite_text(document: ET.Element, endless: str) -> str:
-    """XML of a document whose infinite limits are written as other programs take them.
+    """Return XML with infinite limits in a form that other programs read.
 
     Args:
-        document: left as it is.
-        endless: type of joints without ends; 'continuous' ones need no range.
+        endless: type of endless joints; 'continuous' needs no range.
     """
 
     def ends(joint: ET.Element) -> list[float]:
@@ -138,7 +138,7 @@ def _without_children(e: ET.Element) -> ET.Element:
 
 
 def copied(e: ET.Element) -> ET.Element:
-    """A copy, as `copy.deepcopy`, which asks of every word whether it must be copied, and takes five times as long."""
+    """Return a deep copy, five times faster than `copy.deepcopy`."""
     out = _without_children(e)
     out.extend([copied(c) for c in e])
     return out
@@ -147,14 +147,11 @@ def copied(e: ET.Element) -> ET.Element:
 def parse_urdf(text: str, where: str) -> UrdfTree:
     """Parse and check a URDF document.
 
-    Continuous joints become revolute ones with infinite limits, so that every joint is one angle; joints whose lower
-    limit is their upper one become fixed; joints of other kinds than revolute, continuous, prismatic and fixed are
-    refused.
+    Continuous joints become revolute with infinite limits: every joint is one angle. Joints with equal limits become
+    fixed.
 
     Raises:
-        RobotError: not XML, not a robot, a joint that names a missing link, no single root, a loop, a moving link
-            without mass below it, a limit that is missing or the wrong way round, a negative mass, a position or
-            angles that are not three numbers, a quaternion that is none.
+        RobotError: if XML, tree, joint types, limits, masses or numbers are invalid.
     """
     document = parse_xml(_PROLOGUE.sub("", text, count=1), where, "a URDF")
     if document.tag != "robot":
@@ -187,9 +184,9 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
 
 
 def _drop_floating_root(tree: UrdfTree) -> tuple[str, ...]:
-    """Leave out a floating joint under a massless root: whether a base floats is said elsewhere.
+    """Remove a floating joint under a massless root: the robot file sets the base.
 
-    Massless links that are fixed to the root, such as cameras of the room, go with it, with a note.
+    Massless links fixed to that root, such as cameras, are removed with a note.
     """
     notes: tuple[str, ...] = ()
     floating = [j for j in tree.joints if j.get("type") == "floating"]
@@ -220,7 +217,7 @@ def _drop_floating_root(tree: UrdfTree) -> tuple[str, ...]:
 
 
 def link_of(joint: ET.Element, role: str) -> str:
-    """The link that a joint names as its 'parent' or 'child'; empty where it names none."""
+    """Return the 'parent' or 'child' link of a joint, or an empty string."""
     e = joint.find(role)
     return e.get("link", "") if e is not None else ""
 
@@ -265,16 +262,16 @@ def _check_topology(tree: UrdfTree) -> None:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """What an attribute must hold: so many numbers, from `least` to `most`."""
+    """Requirement of an attribute: `count` numbers from `least` to `most`."""
 
     count: int = 1
     least: float = -math.inf
     most: float = math.inf
 
     def fault(self, text: str) -> str:
-        """What is wrong with a text in its place; empty where it is right."""
+        """Return the fault of a text, or an empty string."""
         try:
-            if not text.isascii() or "_" in text:  # Python reads such numbers, other readers of URDFs do not
+            if not text.isascii() or "_" in text:  # valid in Python, not for other URDF readers
                 raise ValueError
             values = [float(v) for v in text.split()]
         except ValueError:
@@ -312,10 +309,10 @@ _NUMBERS: dict[str, dict[str, _Numbers]] = {  # by element
 
 
 def check_numbers(owner: ET.Element, place: str) -> None:
-    """Make sure that each number of a link or a joint, and of what is in it, is one and can be.
+    """Check all numbers of a link or joint.
 
     Raises:
-        RobotError: not as many numbers as needed, NaN, a negative size or mass, a place farther than FARTHEST.
+        RobotError: if a count is wrong, or if a number is NaN or out of range.
     """
     for e in owner.iter():
         for key, wanted in _NUMBERS.get(e.tag, {}).items():
@@ -328,10 +325,10 @@ def check_numbers(owner: ET.Element, place: str) -> None:
 
 
 def _turn_quaternions(owner: ET.Element, place: str) -> None:
-    """Write the quaternions of URDF 1.2 as the angles that every reader of URDFs knows.
+    """Convert quaternions of URDF 1.2 to roll, pitch, yaw.
 
     Raises:
-        RobotError: an origin with both, or a quaternion that is not of length 1.
+        RobotError: if an origin has both, or if the length is not 1.
     """
     for e in owner.iter("origin"):
         if (text := e.attrib.pop("quat_xyzw", None)) is None:
@@ -345,15 +342,15 @@ def _turn_quaternions(owner: ET.Element, place: str) -> None:
 
 
 def _keep_mimics_inside(tree: UrdfTree) -> tuple[str, ...]:
-    """Narrow the range of each joint that others mimic to where these stay within their own ranges.
+    """Narrow the range of each leader so that its followers stay within theirs.
 
-    Where no range would be left, the range of the follower counts for nothing, as for other readers of URDFs.
+    If no range remains, the follower's range is ignored, as other URDF readers do.
 
     Returns:
-        A line about such followers; none where there are none.
+        A line about such followers, if any.
 
     Raises:
-        RobotError: a joint that mimics itself, also by way of others.
+        RobotError: if a joint mimics itself, also indirectly.
     """
     freed = dict[str, None]()
     joints = {j.get("name", ""): j for j in tree.joints}
@@ -374,7 +371,7 @@ def _keep_mimics_inside(tree: UrdfTree) -> tuple[str, ...]:
 
 
 def _narrow(leader: ET.Element, follower: ET.Element, mimic: ET.Element) -> bool:
-    """Narrow the range of a leader to that of its follower; False, and the other way round, where none is left."""
+    """Narrow a leader's range to its follower's; if nothing remains, widen the follower's and return False."""
     limits, own = leader.find("limit"), follower.find("limit")
     multiplier, offset = float(mimic.get("multiplier", "1")), float(mimic.get("offset", "0"))
     if limits is None or own is None or "fixed" in (leader.get("type"), follower.get("type")):
@@ -386,7 +383,7 @@ def _narrow(leader: ET.Element, follower: ET.Element, mimic: ET.Element) -> bool
         low, high = max(min(ends), low), min(max(ends), high)
     inside = multiplier * low + offset if abs(multiplier) > 1e-9 else offset
     if not (low < high and least <= inside <= most):
-        reach = whole if abs(multiplier) > 1e-9 else (0.0, 0.0)  # 0 times infinity is no number
+        reach = whole if abs(multiplier) > 1e-9 else (0.0, 0.0)  # 0 times infinity is NaN
         ends = multiplier * reach[0] + offset, multiplier * reach[1] + offset
         own.set("lower", repr(min(ends)))
         own.set("upper", repr(max(ends)))
@@ -430,7 +427,7 @@ def _check_joint(joint: ET.Element, where: str, follows: bool = False) -> None:
         limit.set("lower", str(-math.pi))
         limit.set("upper", str(math.pi))
     if follows and (limit is None or not float(limit.get("lower", "0") or 0) < float(limit.get("upper", "0") or 0)):
-        limit = ET.SubElement(joint, "limit") if limit is None else limit  # its leader says where it goes
+        limit = ET.SubElement(joint, "limit") if limit is None else limit  # its leader sets the range
         limit.set("lower", "0")
         limit.set("upper", str(NO_RANGE))
     if limit is None:
@@ -447,13 +444,13 @@ def _check_joint(joint: ET.Element, where: str, follows: bool = False) -> None:
         lower, upper = max(lower, -FARTHEST), min(upper, FARTHEST)
     limit.set("lower", str(lower if lower > -WIDE else -math.inf))
     limit.set("upper", str(upper if upper < WIDE else math.inf))
-    # Many URDFs leave velocity or effort at 0 to say "unknown"; a robot that may not move helps nobody.
+    # Many URDFs write 0 for an unknown velocity or effort; such a robot could not move.
     limit.set("velocity", str(velocity if 0 < velocity < UNLIMITED else SPEED))
     limit.set("effort", str(min(effort, MOST) if 0 < effort < math.inf else EFFORT))
 
 
 def _lock(joint: ET.Element, value: float) -> None:
-    """Make a joint without range a fixed one, at the only value it has."""
+    """Fix a joint without range at its value."""
     axis = axis_of(joint)
     move = value * axis / max(float(np.linalg.norm(axis)), 1e-12)
     slides = joint.get("type") == "prismatic"
@@ -466,13 +463,13 @@ def _lock(joint: ET.Element, value: float) -> None:
 
 
 def axis_of(joint: ET.Element) -> np.ndarray:
-    """The axis (3,) of a joint in its frame, as written, of any length; x where the joint names none."""
+    """Return the axis (3,) of a joint in its frame, not normalised; default x."""
     e = joint.find("axis")
     return np.array([float(v) for v in (e.get("xyz", "1 0 0") if e is not None else "1 0 0").split()])
 
 
 def placement(e: ET.Element | None) -> pin.SE3:
-    """The pose in an <origin> element; identity where there is none."""
+    """Return the pose of an <origin>; default identity."""
     if e is None:
         return pin.SE3.Identity()
     xyz = [float(v) for v in e.get("xyz", "0 0 0").split()]
@@ -481,7 +478,7 @@ def placement(e: ET.Element | None) -> pin.SE3:
 
 
 def set_placement(joint: ET.Element, X: pin.SE3) -> None:
-    """Write a pose into the <origin> of a joint, which is made where it is missing."""
+    """Write a pose into the <origin> of a joint."""
     e = joint.find("origin")
     if e is None:
         e = ET.SubElement(joint, "origin")

@@ -1,1 +1,1 @@
-"""URDF, robot file, drives, tendons and documentation made from a robot's source file (`humanoid robots build`)."""
+"""Generated URDF, robot file, drives, tendons and documentation of a robot (`humanoid robots build`)."""

@@ -1,11 +1,9 @@
-"""Everything that is made from a robot's source file: URDF, robot file, drives, tendons, and the page in the docs.
+"""Files generated from a robot's source file: URDF, robot file, drives, tendons, documentation page.
 
-Virtual tendons for the arms of robots that have none are designed by one rule, to estimate joint angles with.
-Ten muscles cross the shoulder and the elbow, laid out as in man around the centre of the shoulder (points relative to
-it at zero, x forward, y to the left, z up, for an upper arm of 0.30 m). Every joint of the girdle, the forearm and the
-wrist has an antagonistic pair, which runs 35 degrees before and behind the joint and is widest in the middle of its
-range. On a robot with a girdle the pectoralis comes from the trunk and crosses the girdle too. The right arm is the
-mirror image. None of these numbers is of the real robot.
+Robots without tendons get virtual tendons for their arms, to estimate joint angles. Ten muscles cross shoulder and
+elbow, placed as in man around the shoulder centre (x forward, y left, z up, upper arm 0.30 m). Joints of girdle,
+forearm and wrist get antagonistic pairs, 35 degrees before and behind the joint, widest at mid-range. With a girdle the
+pectoralis starts at the trunk. The right arm is mirrored. No number is of a real robot.
 """
 
 from __future__ import annotations
@@ -34,8 +32,8 @@ from humanoid_control.robots.generate.urdf import urdf_text
 from humanoid_control.robots.tendons import SCHEMA as TENDON_FILE_SCHEMA
 
 UPPER_ARM = 0.30  # [m] that the coordinates are for
-SCALES = (0.85, 1.05)  # how much smaller and larger an arm they are fitted to
-MIN_TENSION, MAX_TENSION = 10, 300  # [N] chosen here, as all numbers of this file
+SCALES = (0.85, 1.05)  # limits of the scale for other arms
+MIN_TENSION, MAX_TENSION = 10, 300  # [N] assumed, like all numbers of this file
 
 # Name: points on the part that carries the shoulder (s), on the upper arm (h), and on the forearm (f): s and h from
 # the shoulder, f from the elbow. What follows the elbow is e: on the upper arm, from the elbow.
@@ -53,14 +51,14 @@ MUSCLES: dict[str, list[tuple[str, float, float, float]]] = {
     "triceps": [("s", -0.035, -0.01, -0.02), ("e", -0.022, 0, 0.08), ("f", -0.025, 0, 0.012)],
     "brachialis": [("e", 0.022, 0, 0.12), ("f", 0.018, 0, -0.03)],
 }
-TRUNK = ("pectoralis",)  # from the trunk where there is a girdle
+TRUNK = ("pectoralis",)  # attached to the trunk if there is a girdle
 AHEAD = math.radians(35)  # of a pair's points before and behind the joint
 GIRDLE_RADII, FOREARM_RADII = (0.06, 0.05), (0.04, 0.035)  # [m] of a pair's points on the parent and on the child
 SHIFT = 0.03  # [m] between them along the joint's axis, where that is along the limb
 
 
 def virtual_tendons(source: RobotSource) -> dict[str, Any]:
-    """Rows `tendons` and `groups` of a tendon file; none where the robot has no such arm."""
+    """Return `tendons` and `groups` of a tendon file; empty without a suitable arm."""
     names = {j["name"] for j in source.joints}
     if not {"l_shoulder_flexion", "l_shoulder_abduction", "l_elbow_flexion"} <= names:
         return {}
@@ -68,7 +66,7 @@ def virtual_tendons(source: RobotSource) -> dict[str, Any]:
 
 
 class _Arm:
-    """The left arm of a robot at zero."""
+    """Left arm of a robot at zero angles."""
 
     def __init__(self, source: RobotSource) -> None:
         self.joints = {j["name"]: j for j in source.joints}
@@ -113,7 +111,7 @@ class _Arm:
         return [self._point(link[part], centre[part] + self.scale * np.array(xyz)) for part, *xyz in MUSCLES[name]]
 
     def _pair(self, joint: str, sign: int, radii: tuple[float, float]) -> list[list[Any]]:
-        """One of the two tendons over a joint: `sign` -1 for the one that gets shorter when the angle grows."""
+        """Return one of two tendons over a joint; `sign` -1: shortens as the angle grows."""
         j = self.joints[joint]
         pose = self.poses[j["child"]]
         a = pose.rotation @ np.array(j["axis"], dtype=float)
@@ -131,7 +129,7 @@ class _Arm:
         return [self._point(j["parent"], at + before), self._point(j["child"], at + behind)]
 
     def _point(self, link: str, x: np.ndarray) -> list[Any]:
-        """[link, x, y, z] of a point at zero, rounded to a tenth of a millimetre."""
+        """Return [link, x, y, z] of a point at zero angles, rounded to 0.1 mm."""
         return [link, *(round(float(v), 4) + 0.0 for v in self.poses[link].actInv(x))]
 
 
@@ -150,7 +148,7 @@ quote recalled and estimated numbers as data of the real robot.
 
 
 def docs_page(sources: list[RobotSource]) -> str:
-    """The whole page: one summary row a robot, then its joints and remarks; study models after the robots."""
+    """Return the page: a summary row per robot, then joints and notes; study models last."""
     sources = sorted(sources, key=lambda s: s.kind != ROBOT)
     head = "| robot | name | height m | mass kg | joints | imitation joints | published | recalled | estimated |"
     rows = [head, "|" + "---|" * 9]
@@ -199,7 +197,7 @@ ESTIMATED = "estimated, by the rule of humanoid_control/robots/generate/build.py
 
 
 def robot_file(source: RobotSource) -> dict[str, Any]:
-    """Content of the robot file next to the URDF: anchor, postures, points, feet, collision shapes, pairs left out."""
+    """Return the robot file's content."""
     q = {name: round(math.radians(deg), 9) for name, deg in source.posture["q_deg"].items()}
     return {
         "schema": ROBOT_FILE_SCHEMA,
@@ -221,13 +219,13 @@ def robot_file(source: RobotSource) -> dict[str, Any]:
 
 
 def drive_file(source: RobotSource) -> dict[str, Any]:
-    """The robot's drives: motors and rows as in the source file, without their provenance."""
+    """Return motors and drives of the source file without provenance."""
     plain = {k: [{x: v for x, v in row.items() if x != "prov"} for row in rows] for k, rows in source.drives.items()}
     return {"schema": DRIVE_FILE_SCHEMA, "robot": source.name, **plain}
 
 
 def tendon_file(source: RobotSource) -> dict[str, Any]:
-    """The robot's tendons: those of the source file, or virtual ones for the arms of a robot; empty without any."""
+    """Return tendons of the source file, or virtual ones, or nothing."""
     head = {"schema": TENDON_FILE_SCHEMA, "robot": source.name}
     if source.tendons:
         rows = [{k: v for k, v in row.items() if k != "prov"} for row in source.tendons]
@@ -239,7 +237,7 @@ def tendon_file(source: RobotSource) -> dict[str, Any]:
 
 
 def generated_files() -> dict[Path, str]:
-    """Every generated file of every robot, path (below the share directory) to text."""
+    """Return all generated files: path below the share directory -> text."""
     sources = [read_source(source_dir() / f"{name}.yaml") for name in source_names()]
     out: dict[Path, str] = {}
     for source in sources:
@@ -258,7 +256,7 @@ def generated_files() -> dict[Path, str]:
 
 
 def build() -> list[Path]:
-    """Write every generated file that differs from what is on disk; the paths written."""
+    """Write changed generated files; return their paths."""
     written = []
     for relative, text in generated_files().items():
         path = share_dir() / relative

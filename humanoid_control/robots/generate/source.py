@@ -1,4 +1,4 @@
-"""A robot's numbers as written in `urdf/source/<robot>.yaml`, each with its provenance."""
+"""Robot data as in `urdf/source/<robot>.yaml`, with provenance."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ KINDS = (ROBOT, STUDY_MODEL, REFERENCE_MODEL)
 
 @dataclass(frozen=True)
 class RobotSource:
-    """One robot as its source file tells it. Angles of limits and postures are degrees here, as in the file.
+    """Data of one robot in its source file; angles of limits and postures in degrees.
 
-    `kind` is 'robot'; 'study model' or 'reference model' for one that was never built.
+    `kind`: 'robot'; 'study model' or 'reference model' if never built.
     """
 
     kind: str
@@ -62,12 +62,12 @@ class RobotSource:
 
 
 def source_dir() -> Path:
-    """Directory of the source files."""
+    """Return the directory of the source files."""
     return share_dir() / "urdf" / "source"
 
 
 def source_names() -> list[str]:
-    """The robots that have a source file, sorted."""
+    """Return the sorted names of robots with a source file."""
     return sorted(p.stem for p in source_dir().glob("*.yaml"))
 
 
@@ -75,7 +75,7 @@ def read_source(path: Path) -> RobotSource:
     """Read one source file.
 
     Raises:
-        RobotError: not readable, another schema, a missing section, or a provenance tag that nothing explains.
+        RobotError: if it is invalid, or if a provenance tag is unexplained.
     """
     d = schema_file(path, SCHEMA, "robot source")
     try:
@@ -118,7 +118,7 @@ def read_source(path: Path) -> RobotSource:
 
 
 def tags_of(node: Any) -> list[str]:
-    """Every provenance tag below a node of the file, one entry a tagged value."""
+    """Return all provenance tags below a node, one per tagged value."""
     if isinstance(node, list):
         return [t for item in node for t in tags_of(item)]
     if not isinstance(node, dict):
@@ -133,9 +133,9 @@ def tags_of(node: Any) -> list[str]:
 
 
 def count_provenance(node: Any) -> dict[str, int]:
-    """Number of tagged values that are published, recalled from memory (unverified), or estimated in this project.
+    """Count tagged values: published, recalled (unverified), estimated.
 
-    A value with two tags counts as the weaker one: estimated before recalled before published.
+    A value with two tags counts as the weaker: estimated, recalled, published.
     """
     kinds = Counter(
         "estimated" if "estimated" in t else "recalled" if "memory" in t else "published" for t in tags_of(node)

@@ -1,6 +1,6 @@
-"""The URDF of a robot, written from its source file: links, inertias, visuals, collisions, joints, provenance.
+"""URDF text of a robot from its source file, with provenance.
 
-Rows of the `visual` table of the source file become primitives that every URDF tool can draw.
+Rows of the `visual` table become primitives.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ DEFAULT_COLORS = {"body": [0.80, 0.82, 0.85, 1.0], "joint": [0.25, 0.27, 0.30, 1
 
 @dataclass(frozen=True)
 class Primitive:
-    """One URDF geometry with its pose in the link frame.
+    """URDF geometry with its pose in the link frame.
 
-    `size` is (x, y, z) for a box, (radius, length) for a cylinder around its own z, (radius,) for a sphere.
+    `size`: (x, y, z) of a box, (radius, length) of a cylinder about its z, (radius,) of a sphere.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Primitive:
 
 
 def visuals_of(source: RobotSource) -> dict[str, list[Primitive]]:
-    """The primitives of every link: from the `visual` table, or from the collision shapes where it is silent."""
+    """Return the primitives of every link, from the `visual` table or else from collision shapes."""
     rows = [r for row in source.visual for r in _with_mirror(row)]
     out: dict[str, list[Primitive]] = {}
     for row in rows:
@@ -52,10 +52,10 @@ def visuals_of(source: RobotSource) -> dict[str, list[Primitive]]:
 
 
 def primitives_of_shape(item: LinkShape, color: str) -> list[Primitive]:
-    """A collision shape as URDF primitives: exact for box, sphere, cylinder and capsule.
+    """Return a collision shape as URDF primitives, exact for box, sphere, cylinder and capsule.
 
-    URDF has no elliptic capsule and no ellipsoid. They become cylinders and balls that lie inside and touch them from
-    within: what the controller keeps apart is then apart in the URDF, too, whatever measures it there.
+    Elliptic capsules and ellipsoids become inscribed cylinders and spheres: shapes that the controller separates are
+    separate in the URDF too.
     """
     s = item.shape
     if isinstance(s, EllipticCapsule):
@@ -76,7 +76,7 @@ STEPS = np.radians([0.0, 20.0, 42.0, 64.0])  # of the end of an elliptic capsule
 
 
 def _inscribed_discs(long: float, short: float) -> list[tuple[float, float]]:
-    """Discs (place along the long axis, radius) that touch an ellipse from within, evenly spread in the angle."""
+    """Return discs (place on the long axis, radius) inscribed in an ellipse, evenly spread in angle."""
     angle = (np.arange(DISCS) + 0.5) * np.pi / DISCS - np.pi / 2
     focal = long * long - short * short  # discs that touch on both sides have their centres within focal / long
     if focal <= 0.0:
@@ -86,7 +86,7 @@ def _inscribed_discs(long: float, short: float) -> list[tuple[float, float]]:
 
 
 def _inside_elliptic_capsule(s: EllipticCapsule, color: str) -> list[Primitive]:
-    """Upright cylinders, side by side in the ellipse of each of several heights."""
+    """Return upright cylinders side by side, at several heights of the ends."""
     middle, wide = np.array([*s.top_center[:2], s.top_center[2] - s.l / 2]), int(s.a >= s.b)
     out = []
     for step in STEPS:
@@ -98,17 +98,16 @@ def _inside_elliptic_capsule(s: EllipticCapsule, color: str) -> list[Primitive]:
 
 
 def _inside_ellipsoid(s: Ellipsoid, color: str) -> list[Primitive]:
-    """Balls along the longest axis, in the ellipsoid of revolution of the longest and the shortest one."""
+    """Return spheres along the longest axis, inscribed in the spheroid of the longest and shortest axis."""
     axis = np.eye(3)[int(np.argmax(s.semi_axes))]
     discs = _inscribed_discs(max(s.semi_axes), min(s.semi_axes))
     return [_sphere(np.array(s.center) + place * axis, radius, color) for place, radius in discs]
 
 
 def _with_mirror(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """The row, and its mirror image on the right side when the row asks for it.
+    """Return the row and, on request, its mirror image.
 
-    A left link `l_...` is mirrored onto `r_...`; on a middle link the mirror image lies on the other side of the
-    same link. Points mirror as (x, -y, z), roll and yaw change sign.
+    `l_...` mirrors to `r_...`, a middle link to itself: points (x, -y, z), roll and yaw change sign.
     """
     if not row.get("mirror"):
         return [row]
@@ -126,10 +125,11 @@ def _with_mirror(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def primitives_of_row(row: dict[str, Any], robot: str) -> list[Primitive]:
-    """The primitives of a row of the `visual` table; `robot` is named in messages.
+    """Return the primitives of a row of the `visual` table.
 
     Raises:
-        UnknownNameError: no such shape. RobotError: a number is missing.
+        UnknownNameError: if the shape is unknown.
+        RobotError: if a number is missing.
     """
     shape, link = row.get("shape", "?"), row.get("link")
     if shape not in SHAPES:
@@ -163,11 +163,10 @@ def _capsule(p0: Any, p1: Any, radius: float, color: str) -> list[Primitive]:
 
 
 def _taper(p0: Any, p1: Any, radii: Any, color: str) -> list[Primitive]:
-    """The hull of two unequal balls, a limb that grows thinner: the balls and four cylinders that lean inward.
+    """Return a tapered limb, the hull of two unequal spheres: the spheres and four inclined cylinders.
 
-    The cylinders have the smaller radius; they start on a ring around the larger ball's centre and meet at the
-    smaller ball. All of it lies inside the hull, which it leaves unfilled only at the big end between two cylinders,
-    by at most (1 - cos 45 deg) of the difference of the radii.
+    The cylinders have the smaller radius; they start on a ring around the larger centre and meet at the smaller sphere.
+    They lie inside the hull and leave gaps at the large end of at most (1 - cos 45 deg) of the radius difference.
     """
     (R, big), (r, small) = sorted(zip(map(float, radii), map(_t, (p0, p1)), strict=True), reverse=True)
     d = np.array(small) - np.array(big)
@@ -182,7 +181,7 @@ def _taper(p0: Any, p1: Any, radii: Any, color: str) -> list[Primitive]:
 
 
 def _slab(center: Any, size: Any, radius: float, axis: str, rpy: Any, color: str) -> list[Primitive]:
-    """A box whose four edges parallel to `axis` are rounded: two crossed boxes and four edge cylinders."""
+    """Return a box with rounded edges parallel to `axis`: two crossed boxes and four cylinders."""
     k = "xyz".index(axis)
     i, j = (n for n in range(3) if n != k)
     full, c, R = np.array(size, float), np.array(center, float), Rotation.from_euler("xyz", rpy)
@@ -200,15 +199,12 @@ def _slab(center: Any, size: Any, radius: float, axis: str, rpy: Any, color: str
 
 
 def _stadium(center: Any, size: Any, color: str) -> list[Primitive]:
-    """An upright prism whose cross-section is a stadium: flat front and back, half-round sides (or the reverse)."""
+    """Return an upright prism with a stadium as cross-section."""
     return _slab(center, size, min(size[0], size[1]) / 2, "z", (0, 0, 0), color)
 
 
 def _rounded_box(center: Any, size: Any, radius: float, rpy: Any, color: str) -> list[Primitive]:
-    """A box with rounded edges and corners: three crossed boxes, twelve edge cylinders, eight corner balls.
-
-    With a radius of half the least side it is a pillow, and what then coincides is there only once.
-    """
+    """Return a box with rounded edges and corners: three boxes, twelve cylinders, eight spheres, without duplicates."""
     r = float(min(radius, min(size) / 2))
     half = np.array(size, float) / 2 - r
     c, R = np.array(center, float), Rotation.from_euler("xyz", rpy)
@@ -226,7 +222,7 @@ def _rounded_box(center: Any, size: Any, radius: float, rpy: Any, color: str) ->
 
 
 def _corners(half: np.ndarray) -> list[np.ndarray]:
-    """The corners of the box with these half sides, each once: four where one side is zero, two where two are."""
+    """Return the distinct corners of a box with these half sides, which may be zero."""
     signs = [(1.0, -1.0) if h > 1e-9 else (0.0,) for h in half]
     return [np.array([x, y, z]) * half for x in signs[0] for y in signs[1] for z in signs[2]]
 
@@ -251,11 +247,10 @@ SHAPES: dict[str, Callable[[dict[str, Any], str], list[Primitive]]] = {
 
 
 def urdf_text(source: RobotSource) -> str:
-    """The complete URDF document.
+    """Return the URDF document.
 
-    Above the root link stands a massless `base_link` with the same frame, because ROS tools (KDL) want a root
-    without inertia. Limits are converted to radians. Collision shapes that URDF does not have lie inside those that are
-    checked (`primitives_of_shape`); the exact numbers are in the robot file.
+    A massless `base_link` lies above the root link, since ROS tools (KDL) need a root without inertia. Collision shapes
+    unknown to URDF are inscribed (`primitives_of_shape`).
     """
     robot = ET.Element("robot", name=source.name)
     for line in _header(source):
@@ -337,7 +332,7 @@ def _joint(robot: ET.Element, row: dict[str, Any]) -> None:
 
 
 def _num(v: float) -> str:
-    """A number without noise digits: 9 significant ones, no '-0'."""
+    """Format a number with 9 significant digits, without '-0'."""
     text = f"{float(v):.9g}"
     return "0" if float(text) == 0 else text
 

@@ -1,1 +1,1 @@
-"""The robot file of an unknown URDF guessed from its names and structure (`humanoid robots map`)."""
+"""Guess of the robot file of an unknown URDF from names and structure (`humanoid robots map`)."""

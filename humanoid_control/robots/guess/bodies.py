@@ -1,7 +1,6 @@
-"""Bodies of a robot as their surfaces: links with all that is fixed to them, and which are mirror images of each other.
+"""Bodies of a robot (links with all parts fixed to them) as surfaces, and their mirror images.
 
-Shapes are laid around bodies. A left body and its right one get mirrored shapes: what is laid around one holds the
-points of both, so the robot moves alike on both sides.
+Left and right bodies get mirrored shapes, each fitted to the points of both.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from humanoid_control.robots.robot import Robot
 
 TAGS = ("collision", "visual")
 SPACING = 0.008  # [m] between points on large triangles
-MANY, CELL = 20000, 0.002  # points of a body; [m] more are thinned out to one a cell
-MIDDLE = 0.02  # [m] from the plane
-TWIN_BOX, TWIN_MEAN = 0.003, 0.002  # [m] of mirror images: between the sides of their boxes; between points on average
+MANY, CELL = 20000, 0.002  # points of a body; [m] denser sets keep one per cell
+MIDDLE = 0.02  # [m] from the mirror plane
+TWIN_BOX, TWIN_MEAN = 0.003, 0.002  # [m] tolerance of mirror images: sides of their boxes; mean point distance
 
 
 class Bodies:
-    """The bodies of a URDF, each in the frame of its first link, after which it is named."""
+    """Bodies of a URDF, each in the frame of its first link and named after it."""
 
     def __init__(self, tree: UrdfTree, folder: Path | None, left: np.ndarray | None = None) -> None:
         """Read the mesh files.
 
         Args:
-            tree: the URDF, which lies in the folder.
-            left: (3,) the robot's left in the zero posture, across a plane through the root; None: no mirror images.
+            folder: of the URDF.
+            left: (3,) left direction in the zero posture, normal to a plane through the root; None: no mirror images.
         """
         self.tree, self.left = tree, left
         self._of = bodies_of(tree)
@@ -43,10 +42,7 @@ class Bodies:
 
     @cached_property
     def points(self) -> dict[str, np.ndarray]:
-        """Points (n, 3) of all bodies that have mesh files, in the order of the URDF.
-
-        Those of collision and visual geometry; a link whose collision geometry is made of primitives gives those only.
-        """
+        """Points (n, 3) of bodies with meshes; primitive collision geometry supersedes a link's visuals."""
         given = _links_with_primitives_only(self.tree)
         points: dict[str, list[np.ndarray]] = {}
         for link, (body, X) in self._of.items():
@@ -62,7 +58,7 @@ class Bodies:
 
     @cached_property
     def parts(self) -> dict[str, list[Triangles]]:
-        """The surfaces of the links of each body: collision geometry, or visual where it has none."""
+        """Link surfaces of each body: collision geometry, else visual."""
         found: dict[str, dict[str, list[Triangles]]] = {}
         for link, (body, X) in self._of.items():
             for tag, surface in self._surfaces.items():
@@ -73,14 +69,14 @@ class Bodies:
 
     @cached_property
     def surfaces(self) -> dict[str, Triangles]:
-        """The surface of each body, of all its parts."""
+        """Joined surface of each body."""
         return {body: _joined(parts) for body, parts in self.parts.items()}
 
     # -- mirror images
 
     @cached_property
     def twins(self) -> dict[str, str]:
-        """Each body's mirror image in the zero posture; one in the middle is its own, even if not symmetric."""
+        """Mirror image of each body in the zero posture; bodies in the middle are their own."""
         if self.left is None:
             return {}
         boxes = {body: np.array([p.min(axis=0), p.max(axis=0)]) for body, p in self._placed.items()}
@@ -109,19 +105,19 @@ class Bodies:
 
     @cached_property
     def _placed(self) -> dict[str, np.ndarray]:
-        """Points of all bodies in the world, in the zero posture; of the surface where no mesh is laid around."""
+        """Points of all bodies in the world in the zero posture."""
         found = {body: dense_points(surface) for body, surface in self.surfaces.items()} | self.points
         return {body: p @ self._poses[body].rotation.T + self._poses[body].translation for body, p in found.items()}
 
     def _unlike(self, image: np.ndarray, near_image: cKDTree, other: str) -> float:
-        """Mean distance between the points of an image and a body [m]; infinite where any is far from the other."""
+        """Return the mean distance between an image and a body [m]; infinite if any point is far."""
         placed = self._placed[other]
         ways = cKDTree(placed).query(image)[0], near_image.query(placed)[0]
-        # Points on one and the same triangle may lie that far from those on its image.
+        # Samples of a triangle and of its image may differ by SPACING.
         return float(max(d.mean() for d in ways)) if max(d.max() for d in ways) < SPACING else np.inf
 
     def reflection(self, body: str) -> np.ndarray:
-        """Matrix (3, 4), the last column added, that takes points of a body to their images in its twin's frame."""
+        """Return the matrix (3, 4) from points of a body to their images in the twin's frame."""
         X, Y = self._poses[body], self._poses[self.twins[body]]
         assert self.left is not None
         M = np.eye(3) - 2 * np.outer(self.left, self.left)
@@ -129,12 +125,12 @@ class Bodies:
         return np.column_stack([Y.rotation.T @ M @ X.rotation, offset])
 
     def image(self, body: str, points: np.ndarray) -> np.ndarray:
-        """Mirror images (n, 3) of points of a body, in the frame of its twin."""
+        """Return mirror images (n, 3) of points in the twin's frame."""
         M = self.reflection(body)
         return points @ M[:, :3].T + M[:, 3]
 
     def image_shape(self, body: str, shape: Capsule | Box) -> Capsule | Box:
-        """The mirror image of a shape of a body, in the frame of its twin."""
+        """Return the mirror image of a shape in the twin's frame."""
         M = self.reflection(body)
         Q, t = M[:, :3], M[:, 3]
 
@@ -143,12 +139,12 @@ class Bodies:
 
         if isinstance(shape, Capsule):
             return replace(shape, p0=at(shape.p0), p1=at(shape.p1))
-        # A box is its own image in each plane between its faces: that makes a rotation of the reflection.
+        # A box is symmetric: one more reflection through it turns the reflection into a rotation.
         R = Q @ pin.rpy.rpyToMatrix(*shape.rpy) @ np.diag([1.0, -1.0, 1.0])
         return replace(shape, center=at(shape.center), rpy=vec3(pin.rpy.matrixToRpy(R)))
 
     def images_of(self, links: tuple[str, str]) -> tuple[str, str] | None:
-        """The mirror image of a pair of bodies; None where one has none, or the pair is its own."""
+        """Return the mirror image of a pair of bodies; None if missing or the pair itself."""
         if any(link not in self.twins for link in links):
             return None
         a, b = (self.twins[link] for link in links)
@@ -156,12 +152,12 @@ class Bodies:
 
 
 def vec3(x: np.ndarray) -> Vec3:
-    """Three plain numbers as files have them, with five decimals."""
+    """Round to five decimals."""
     return tuple(round(float(v), 5) + 0.0 for v in x)  # type: ignore[return-value]
 
 
 def bodies_of(tree: UrdfTree) -> dict[str, tuple[str, pin.SE3]]:
-    """Each link's body, named after its first link, and the link's pose in that link."""
+    """Return link -> (its body, named after the first link; the link's pose in it)."""
     joints = {link_of(j, "child"): j for j in tree.joints}
     out: dict[str, tuple[str, pin.SE3]] = {}
 
@@ -179,7 +175,7 @@ def bodies_of(tree: UrdfTree) -> dict[str, tuple[str, pin.SE3]]:
 
 
 def dense_points(surface: Triangles) -> np.ndarray:
-    """Vertices, and points on triangles with long edges, at most about SPACING apart."""
+    """Return vertices and points on large triangles, at most about SPACING apart."""
     corners = surface.vertices[surface.faces]
     longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
     out = [surface.vertices]
@@ -191,14 +187,14 @@ def dense_points(surface: Triangles) -> np.ndarray:
     points = np.vstack(out)
     if len(points) < MANY:
         return points
-    # One point of each cell of a grid: fine meshes have millions.
+    # One point per grid cell: fine meshes have millions.
     cell = (points / CELL).round().astype(np.int64) - np.floor(points.min(axis=0) / CELL).astype(np.int64)
     _, first = np.unique((cell[:, 0] * 20011 + cell[:, 1]) * 20011 + cell[:, 2], return_index=True)
     return points[first]
 
 
 def _links_with_primitives_only(tree: UrdfTree) -> set[str]:
-    """Links whose collision geometry is there and holds no mesh."""
+    """Return links with collision geometry but without meshes in it."""
     return {
         e.get("name", "")
         for e in tree.document.findall("link")

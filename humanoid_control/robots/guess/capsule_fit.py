@@ -1,8 +1,7 @@
-"""Capsules on two links that are as far apart as their meshes are, in postures where that was measured.
+"""Capsules on two links, fitted to mesh distances in sampled postures.
 
-Boxes around a thick limb stand out at its edges: as soon as the limb turns about itself, an edge reaches where the
-mesh is not. Capsules are fitted to the distances instead, by least squares over postures in which the meshes are near
-each other or touch. Shapes that are farther apart than the meshes would miss a contact: such an error weighs more.
+Boxes protrude at the edges of thick limbs. Capsules are fitted by least squares over postures in which the meshes are
+near or touch. Distances larger than the meshes' could miss a contact, so they weigh more.
 """
 
 from __future__ import annotations
@@ -13,27 +12,26 @@ import numpy as np
 from scipy.cluster.vq import kmeans2
 from scipy.optimize import least_squares
 
-COUNT, STARTS, REFINED = 6, 12, 3  # capsules on a link; fits from several starts, of which the best continue
-TOO_FAR = 3.0  # weight of a distance that is larger than that of the meshes
-BELOW = 0.001  # [m] by which the capsules should be nearer than the meshes
-FAR = 0.08  # [m] what is farther apart than this in both does not count
-NEAR = 0.004  # [m] distances count by their share of this and the distance
-RADII, REACH = (0.005, 0.12), 0.5  # [m] of a capsule; how far its ends may lie from where the link touches
-LONG, DEEP = 0.08, (0.02, 0.07)  # [m] half lengths of the first capsules at most, and how deep they lie
-LINE = 1e-9  # squared sine of the angle at which segments are taken for parallel
+COUNT, STARTS, REFINED = 6, 12, 3  # capsules per link; starts; starts that are refined
+TOO_FAR = 3.0  # weight of distances larger than the meshes'
+BELOW = 0.001  # [m] target: capsules nearer than meshes
+FAR = 0.08  # [m] larger distances of both do not count
+NEAR = 0.004  # [m] relative weighting: 1 / (NEAR + distance)
+RADII, REACH = (0.005, 0.12), 0.5  # [m] of a capsule; of its ends from their start
+LONG, DEEP = 0.08, (0.02, 0.07)  # [m] initial capsules: largest half length, depth
+LINE = 1e-9  # squared sine below which segments count as parallel
 
 
 @dataclass(frozen=True)
 class MeshDistances:
-    """Where two links are in P postures, and how far their meshes are apart.
+    """Poses of two links in P postures, and their mesh distances.
 
     Attributes:
-        poses: of each link, (P, 3, 4) rotation and translation in the world.
-        distance: (P,) [m], 0 where they touch.
-        contacts: of each link, (n, 3) points where it touches the other, in its frame [m].
-        middle: of each link, (3,) the centre of its surface, in its frame.
-        mirror: (3, 4) that takes points of the first link to the second where they are mirror images of each other, so
-            that their capsules are too; else None.
+        poses: of each link, (P, 3, 4) in the world.
+        distance: (P,) [m], 0 in contact.
+        contacts: of each link, (n, 3) contact points in its frame [m].
+        middle: of each link, (3,) surface centre in its frame [m].
+        mirror: (3, 4) from the first link to its mirror image, the second, which gets mirrored capsules; else None.
     """
 
     poses: tuple[np.ndarray, np.ndarray]
@@ -44,7 +42,7 @@ class MeshDistances:
 
 
 def capsules_by_distance(measured: MeshDistances, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """The capsules (COUNT, 7) of each link: both ends and the radius, in its frame [m]."""
+    """Return capsules (COUNT, 7) of each link: ends and radius in its frame [m]."""
     rng = np.random.default_rng(seed)
     fit = CapsuleFit(measured)
     begun = [_improved(fit, np.vstack([_start(measured, k, rng) for k in range(fit.links)]), 20) for _ in range(STARTS)]
@@ -54,7 +52,7 @@ def capsules_by_distance(measured: MeshDistances, seed: int = 0) -> tuple[np.nda
 
 
 def _improved(fit: CapsuleFit, rows: np.ndarray, most: int) -> tuple[float, np.ndarray]:
-    """The cost after some evaluations, and the capsules (n, 7) of both links, or of the first of two mirror images."""
+    """Return cost and capsules (n, 7) after some evaluations: of both links, or of the first of mirror images."""
     low, high = rows - REACH, rows + REACH
     low[:, 6], high[:, 6] = RADII
     bounds = low.ravel(), high.ravel()
@@ -63,7 +61,7 @@ def _improved(fit: CapsuleFit, rows: np.ndarray, most: int) -> tuple[float, np.n
 
 
 def _start(measured: MeshDistances, link: int, rng: np.random.Generator) -> np.ndarray:
-    """Capsules along groups of the points that touch, below the surface."""
+    """Return capsules along clusters of contact points, below the surface."""
     points, depth = measured.contacts[link], rng.uniform(*DEEP)
     if measured.mirror is not None:
         Q, t = measured.mirror[:, :3], measured.mirror[:, 3]
@@ -81,7 +79,7 @@ def _start(measured: MeshDistances, link: int, rng: np.random.Generator) -> np.n
 
 
 class CapsuleFit:
-    """Residuals of the least distance of all pairs of capsules, and their derivatives."""
+    """Residuals of the least capsule distances, and their derivatives."""
 
     def __init__(self, measured: MeshDistances) -> None:
         self._of = measured
@@ -89,7 +87,7 @@ class CapsuleFit:
         self._weight = 1 / (NEAR + np.clip(measured.distance, 0.0, FAR))
 
     def capsules(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The capsules (COUNT, 7) of both links."""
+        """Return the capsules (COUNT, 7) of both links."""
         rows = x.reshape(-1, 7)
         if self._of.mirror is None:
             return rows[:COUNT], rows[COUNT:]
@@ -97,13 +95,13 @@ class CapsuleFit:
         return rows, np.column_stack([rows[:, :3] @ Q.T + t, rows[:, 3:6] @ Q.T + t, rows[:, 6]])
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
-        """Errors of the distances (P,), weighted."""
+        """Return weighted distance errors (P,)."""
         d, *_ = self._nearest(x)
         error = d - self._of.distance + BELOW
         return error * self._weights(error, d)
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        """Derivatives of the residuals (P, n)."""
+        """Return the derivatives (P, n)."""
         d, (i, j), (s, t), n = self._nearest(x)
         row = np.arange(len(d))
         J = np.zeros((len(d), self.links * COUNT, 7))
@@ -123,7 +121,7 @@ class CapsuleFit:
         return np.where(far, 0.0, np.where(error > 0, TOO_FAR, 1.0) * self._weight)
 
     def _nearest(self, x: np.ndarray) -> tuple[np.ndarray, tuple, tuple, np.ndarray]:
-        """The least distance (P,), of which capsules, where on their axes (0 to 1), and the normal (P, 3)."""
+        """Return least distances (P,), capsule indices, places on their axes (0 to 1), normals (P, 3)."""
         (a0, a1), (b0, b1) = (_ends(X, C) for X, C in zip(self._of.poses, self.capsules(x), strict=True))
         ra, rb = (C[:, 6] for C in self.capsules(x))
         u, w = (a1 - a0)[:, :, None], (b1 - b0)[:, None]
@@ -137,7 +135,7 @@ class CapsuleFit:
 
 
 def _ends(X: np.ndarray, capsules: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends (P, K, 3) of capsules in the world."""
+    """Return both ends (P, K, 3) of capsules in the world."""
     at = (np.einsum("pij,kj->pki", X[:, :, :3], capsules[:, c : c + 3]) + X[:, None, :, 3] for c in (0, 3))
     return next(at), next(at)
 
@@ -145,11 +143,7 @@ def _ends(X: np.ndarray, capsules: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def closest_on_segments(
     a: np.ndarray, u: np.ndarray, b: np.ndarray, w: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where segments a + s u and b + t w come closest, for arrays (..., 3) of them.
-
-    Returns:
-        s and t from 0 to 1, and the vector from the second to the first there.
-    """
+    """Return s and t (0 to 1) of the closest points of segments a + s u and b + t w (..., 3), and their difference."""
     r = a - b
     uu, ww = ((v * v).sum(axis=-1) + 1e-12 for v in (u, w))
     uw, ur, wr = (u * w).sum(axis=-1), (u * r).sum(axis=-1), (w * r).sum(axis=-1)

@@ -1,8 +1,7 @@
-"""Shapes for links a few joints apart, laid around the places where their meshes first touch.
+"""Shapes for links a few joints apart, around the places where their meshes first touch.
 
-Shapes that hold a whole shoulder and a whole chest overlap in most postures, because they fill what the meshes leave
-free. So such a pair gets shapes of its own: from free postures straight motions are followed until the meshes touch,
-and only what lies around those first contacts is held. Links whose meshes never touch need none.
+Shapes of a whole shoulder and a whole chest overlap in most postures. Such a pair gets shapes of its own: straight
+motions from free postures are followed until the meshes touch, and shapes enclose only these contacts.
 """
 
 from __future__ import annotations
@@ -23,36 +22,36 @@ from humanoid_control.robots.guess.capsule_fit import COUNT, MeshDistances, caps
 from humanoid_control.robots.guess.fitted_shapes import shapes_around
 from humanoid_control.robots.robot import CONTACT_MARGIN, Robot
 
-DRAWS = 400  # motions that are followed
-AT_LIMIT = 0.4  # share of the joints that go to a limit, in every other pair of motions: some links touch only there
+DRAWS = 400  # motions
+AT_LIMIT = 0.4  # share of joints at a limit, in half of the motions: some links touch only there
 STEP = 0.1  # of a motion [rad, m]
-BISECTIONS = 7  # of the step in which the meshes touch
+BISECTIONS = 7  # of the step of first contact
 MOST_CONTACTS = 60  # points of one contact
-AROUND = 0.012  # [m] about the contacts: what is held of the meshes
-MOST, CLOSE = (4, 8), 0.004  # shapes of a link, more where few do not do; [m] what stands out less is not cut further
-SHRINK_STEP, SHRINK_MOST = 0.0005, 0.006  # [m] by which shapes become smaller that overlap in free postures
-THIN = 0.001  # [m] no shape becomes thinner
-MISSED, LATE = 0.02, 0.005  # share of the contacts in which a robot's shapes may be farther apart than this [m]
-MISSED_MOST = 0.1  # share of the contacts that capsules by distance may miss
-EARLY_MOST, EARLY_NEAR = 0.2, 0.05  # share of free postures that may be forbidden, and of those near the neutral one
-CLEAR = 0.004  # [m] free postures with less between the meshes, or half of what is there at rest, do not count
-NEAR, NEAR_DRAWS = 0.2, 200  # share of the joints' ranges about the neutral posture; postures there
+AROUND = 0.012  # [m] about the contacts: enclosed part of the meshes
+MOST, CLOSE = (4, 8), 0.004  # shapes of a link, second if the first fails; [m] smaller excess is not cut further
+SHRINK_STEP, SHRINK_MOST = 0.0005, 0.006  # [m] shrinking of shapes that overlap in free postures
+THIN = 0.001  # [m] least thickness
+MISSED, LATE = 0.02, 0.005  # tolerated share of contacts with the robot's shapes farther apart than LATE [m]
+MISSED_MOST = 0.1  # tolerated share of contacts missed by distance capsules
+EARLY_MOST, EARLY_NEAR = 0.2, 0.05  # tolerated share of forbidden free postures: all, near the neutral one
+CLEAR = 0.004  # [m] free postures with a smaller mesh distance, or half of that at rest, do not count
+NEAR, NEAR_DRAWS = 0.2, 200  # share of joint ranges about the neutral posture; postures there
 
 
 @dataclass(frozen=True)
 class ContactFit:
-    """Shapes of two links, to be kept apart from each other only.
+    """Shapes of two links, kept apart from each other only.
 
     Attributes:
-        links: the two.
-        shapes: none where the meshes do not touch, where the robot's shapes tell every contact, or where no shapes tell
-            contact from freedom.
-        touched: share of the random motions that ended in a contact; None where a link has no geometry.
-        shrunk: by how much the shapes lie inside what they should hold [m].
-        missed: share of those contacts in which the shapes keep their margin.
-        early: share of the free postures in which they do not.
-        watched: the robot's own shapes tell the contacts: they need no others.
-        by_distance: the shapes are capsules fitted to the distances of the meshes.
+        links: the pair.
+        shapes: empty if the meshes never touch, if the robot's shapes detect all contacts, or if none separate contact
+            from freedom.
+        touched: share of motions that ended in contact; None without geometry.
+        shrunk: inward offset of the shapes [m].
+        missed: share of contacts not detected.
+        early: share of free postures forbidden.
+        watched: the robot's own shapes detect the contacts.
+        by_distance: capsules fitted to mesh distances.
     """
 
     links: tuple[str, str]
@@ -72,14 +71,12 @@ def fit_contacts(
     seed: int = 0,
     tell: Callable[[float, str], None] = lambda share, text: None,
 ) -> list[ContactFit]:
-    """Shapes around the contacts of pairs of links; those of a pair and of its mirror image are mirrored.
+    """Fit shapes around the contacts of pairs of links; mirror images get mirrored shapes.
 
     Args:
-        robot: its joints and neutral posture.
-        bodies: of its URDF.
         links: pairs of bodies.
         seed: of the random motions.
-        tell: called before each pair with the share of the pairs that is done, 0 to 1, and the pair.
+        tell: called before each pair with the finished share, 0 to 1, and its name.
     """
     found: dict[frozenset[str], ContactFit] = {}
     for k, pair in enumerate(links):
@@ -95,7 +92,7 @@ def fit_contacts(
         for side in sides:
             side.follow_motions(np.random.default_rng(seed))
         fits = _fit(sides, bodies)
-        if len(sides) > 1 and not any(fit.shapes for fit in fits):  # bodies in the middle may differ on their sides
+        if len(sides) > 1 and not any(fit.shapes for fit in fits):  # bodies in the middle may be asymmetric
             fits = [fit for side in sides for fit in _fit([side], bodies)]
         if not any(fit.shapes or fit.watched for fit in fits):
             fits = _fit_distances(sides, bodies) or fits
@@ -104,10 +101,10 @@ def fit_contacts(
 
 
 def _fit(sides: list[LinkPair], bodies: Bodies) -> list[ContactFit]:
-    """Shapes around first contacts, shrunk so far that they forbid little that is free and miss few contacts.
+    """Return shapes around first contacts, shrunk to forbid and miss little.
 
-    What they forbid is what comes nearer than their margin, or than they are in the neutral posture. Shapes that would
-    forbid more of what is free than motions end in a contact are none.
+    Forbidden: closer than the margin or than in the neutral posture. Shapes are rejected if they forbid a larger share
+    of free postures than motions end in contact.
 
     Args:
         sides: a pair of links, or it and its mirror image.
@@ -132,10 +129,7 @@ def _fit(sides: list[LinkPair], bodies: Bodies) -> list[ContactFit]:
 
 
 def _fit_distances(sides: list[LinkPair], bodies: Bodies) -> list[ContactFit] | None:
-    """Capsules as far apart as the meshes of the first pair, and their images.
-
-    None where they forbid too much, as of boxes, or miss too many contacts.
-    """
+    """Return capsules fitted to mesh distances, and their images; None if they forbid or miss too much."""
     first = sides[0]
     if not first.touching:
         return None
@@ -157,7 +151,7 @@ def _fit_distances(sides: list[LinkPair], bodies: Bodies) -> list[ContactFit] | 
 
 
 def _around(sides: list[LinkPair], bodies: Bodies, most: int) -> list[list[LinkShape]]:
-    """At most so many shapes of each side's links around what lies about the contacts of all sides."""
+    """Return at most `most` shapes per link around the contacts of all sides."""
     first, local = sides[0], [side.contact_points() for side in sides]
     out: list[list[LinkShape]] = [[] for _ in sides]
     for k, (link, other) in enumerate((first.links, first.links[::-1])):
@@ -181,12 +175,11 @@ def _named(link: str, other: str, shapes: list[Capsule | Box]) -> list[LinkShape
 
 
 class LinkPair:
-    """Two links: their meshes as coal has them, and the joints that move one against the other.
+    """Two links with meshes, and the joints between them.
 
     Attributes:
-        links: the two.
-        moved: indices of those joints; arguments `x` are their angles [rad].
-        touching: postures x in which the meshes just touch, once motions have been followed.
+        moved: indices of these joints; arguments `x` are their angles [rad].
+        touching: postures x of first contact, after `follow_motions`.
     """
 
     def __init__(self, robot: Robot, bodies: Bodies, links: tuple[str, str]) -> None:
@@ -204,19 +197,19 @@ class LinkPair:
         self._high = np.minimum(robot.upper, np.pi)[self.moved]
         self._joints = robot.postures["neutral"].copy()
         rest = self._joints[self.moved]
-        if len(self.contacts(rest)):  # parts that lie in each other at a joint tell nothing; others may
+        if len(self.contacts(rest)):  # parts that overlap at a joint are ignored
             parts = [[_bvh(part) for part in bodies.parts[link]] for link in links]
             clear = [m for m in product(*parts) if not len(self._contacts_of(m, rest, 1))]
             self._models = clear or self._models
 
     def place(self, x: np.ndarray) -> list[pin.SE3]:
-        """Poses of both links at the angles of the joints that matter."""
+        """Return both link poses at the angles x."""
         self._joints[self.moved] = x
         pin.framesForwardKinematics(self.robot.model, self.robot.data, self.robot.q(self._joints))
         return [self.robot.data.oMf[f] for f in self._frames]
 
     def contacts(self, x: np.ndarray, most: int = 1) -> np.ndarray:
-        """Points (n, 3) in the world where the meshes touch."""
+        """Return contact points (n, 3) in the world."""
         return np.vstack([self._contacts_of(models, x, most) for models in self._models])
 
     def _contacts_of(self, models: tuple[Any, Any], x: np.ndarray, most: int) -> np.ndarray:
@@ -230,7 +223,7 @@ class LinkPair:
         return np.array([result.getContact(k).pos for k in range(result.numContacts())]).reshape(-1, 3)
 
     def clearance(self, x: np.ndarray) -> float:
-        """Distance between the meshes [m], 0 where they touch."""
+        """Return the mesh distance [m], 0 in contact."""
         import coal
 
         poses = [coal.Transform3s(P.rotation, P.translation) for P in self.place(x)]
@@ -243,15 +236,15 @@ class LinkPair:
 
     @property
     def touched(self) -> float:
-        """Share of the motions that ended in a contact."""
+        """Share of motions that ended in contact."""
         return len(self.touching) / DRAWS
 
     def follow_motions(self, rng: np.random.Generator) -> None:
-        """Find postures in which the meshes just touch, and free postures, the neutral one first.
+        """Sample postures of first contact and free postures, the neutral one first.
 
-        Every other motion begins where a free posture is known that is nearest to where it goes, as in a rapidly
-        exploring tree: so it comes behind corners too, but never to where the neutral posture does not lead. The others
-        begin at any known posture: these meet most of the contacts. Half of all go to limits of some joints.
+        Half of the motions start at the known free posture nearest to the target, as in a rapidly exploring tree, and
+        reach behind corners. The others start at any known posture and find most contacts. Half of all targets have
+        joints at limits.
         """
         free, touching = [self.robot.postures["neutral"][self.moved]], self.touching
         if len(self.contacts(free[0])):
@@ -272,14 +265,14 @@ class LinkPair:
             known.append(steps[blocked - 1])
             if blocked <= count:
                 touching.append(self._first_contact(steps[blocked - 1], steps[blocked]))
-        # What is forbidden within a hair of a contact costs nothing; at a waist all is within a hair, and the joint is.
+        # Forbidding nearly touching postures is harmless, but at a waist all postures nearly touch.
         wide = min(CLEAR, self.clearance(free[0]) / 2)
         self._free, self._near = (
             [some[0], *(x for x in some[1:] if self.clearance(x) > wide)] for some in (free, self._free_near_rest(rng))
         )
 
     def _first_contact(self, clear: np.ndarray, hit: np.ndarray) -> np.ndarray:
-        """The posture between two in which the meshes just touch."""
+        """Bisect between a free and a touching posture."""
         for _ in range(BISECTIONS):
             middle = (clear + hit) / 2
             clear, hit = (clear, middle) if len(self.contacts(middle)) else (middle, hit)
@@ -288,7 +281,7 @@ class LinkPair:
     # -- shapes
 
     def judge(self, shapes: tuple[LinkShape, ...], shrunk: float) -> ContactFit | None:
-        """What the shapes of both links miss and forbid; None where they forbid too much."""
+        """Return the fit of shapes; None if they forbid too much."""
         if not self._free:
             return None
         d_free, d_near = self._distances(shapes, self._free), self._distances(shapes, self._near)
@@ -300,13 +293,13 @@ class LinkPair:
         return ContactFit(self.links, shapes, self.touched, shrunk, missed, early)
 
     def _free_near_rest(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """Free postures about the neutral one, in which a robot is most of the time."""
+        """Return free postures near the neutral one."""
         rest = self.robot.postures["neutral"][self.moved]
         draws = rest + NEAR * (rng.uniform(self._low, self._high, (NEAR_DRAWS, len(rest))) - rest)
         return [rest, *(x for x in draws if not len(self.contacts(x)))]
 
     def contact_points(self) -> list[np.ndarray]:
-        """Points (n, 3) where the meshes first touch, in the frame of each link."""
+        """Return first contact points (n, 3) in the frame of each link."""
         local: list[list[np.ndarray]] = [[np.zeros((0, 3))], [np.zeros((0, 3))]]
         for x in self.touching:
             points = self.contacts(x, MOST_CONTACTS)
@@ -315,7 +308,7 @@ class LinkPair:
         return [np.vstack(points) for points in local]
 
     def mesh_distances(self, bodies: Bodies) -> MeshDistances:
-        """Where both links are in free postures and at the contacts, and how far their meshes are apart there."""
+        """Return link poses and mesh distances in free and contact postures."""
         a, b = self.links
         postures = [*self._near, *self._free, *self.touching]
         placed = [[np.hstack([X.rotation, X.translation[:, None]]) for X in self.place(x)] for x in postures]
@@ -330,7 +323,7 @@ class LinkPair:
         )
 
     def missed_by_robot(self) -> float:
-        """Share of the contacts in which the pairs that the robot watches are still apart."""
+        """Return the share of contacts that the robot's pairs do not detect."""
         shapes = self.robot.shapes
         pairs = [pair for pair in self.robot.pairs.tolist() if {shapes[k].link for k in pair} == set(self.links)]
         if not self.touching:
@@ -340,7 +333,7 @@ class LinkPair:
     def _distances(
         self, shapes: tuple[LinkShape, ...], postures: list[np.ndarray], pairs: list[list[int]] | None = None
     ) -> np.ndarray:
-        """The least distance of pairs of shapes in each posture; default: all pairs of the two links."""
+        """Return the least distance of pairs of shapes per posture; default: all pairs of both links."""
         from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
 
         if pairs is None:
@@ -368,7 +361,7 @@ def _bvh(surface: Triangles) -> Any:
 
 
 def _smaller(shape: Shape, by: float) -> Shape:
-    """A capsule or box with its surface moved inward."""
+    """Return a capsule or box with its surface moved inward."""
     if isinstance(shape, Capsule):
         return replace(shape, radius=round(max(shape.radius - by, THIN), 5))
     assert isinstance(shape, Box)

@@ -1,7 +1,7 @@
-"""Capsules and boxes around the meshes of a robot's links, and how far they stand out of them.
+"""Capsules and boxes around link meshes, and their excess.
 
-A body is a link with all that is fixed to it. Each is cut into slabs until what is laid around the slabs stands out
-little; a slab is held by a capsule, or by a box where that is clearly smaller. All points of the meshes are held.
+A body (link and all parts fixed to it) is cut into slabs until the shapes protrude little. A slab gets a capsule, or a
+clearly smaller box. All mesh points are enclosed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from humanoid_control.robots.description.urdf import UrdfTree
 from humanoid_control.robots.guess.bodies import Bodies, bodies_of, vec3
 
 OVERLAP = 0.004  # [m] of neighbouring slabs
-CLOSE = 0.012  # [m] what stands out less is not cut further
-MOST, MOST_SMALL, SMALL = 5, 2, 0.14  # shapes of a body; of one whose longest side is below SMALL [m]
-CUTS = (0.3, 0.4, 0.5, 0.6, 0.7)  # where a body is tried to be cut, along each axis of its box
+CLOSE = 0.012  # [m] smaller excess is not cut further
+MOST, MOST_SMALL, SMALL = 5, 2, 0.14  # shapes of a body; of a body below SMALL [m]
+CUTS = (0.3, 0.4, 0.5, 0.6, 0.7)  # tried cuts along each box axis
 TRIED = 3000  # points on which cuts are compared
-PREFER_CAPSULE = 1.4  # a capsule may be larger than the box by this
-GROWTH = 1e-4  # [m] laid around for rounding, in files with four decimals
+PREFER_CAPSULE = 1.4  # tolerated volume of a capsule over the box
+GROWTH = 1e-4  # [m] added for rounding to four decimals in files
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,11 @@ class BodyFit:
     """Shapes around one body.
 
     Attributes:
-        link: that carries the shapes.
-        shapes: around it and all that is fixed to it.
-        outside_max, outside_mean: how far their surface stands out of the meshes [m].
-        inside_max: how far a mesh stands out of the shapes [m].
+        link: carries the shapes.
+        shapes: around the body.
+        outside_max: largest protrusion of shapes beyond meshes [m].
+        outside_mean: mean protrusion [m].
+        inside_max: largest protrusion of a mesh beyond the shapes [m].
     """
 
     link: str
@@ -45,14 +46,12 @@ class BodyFit:
 
 
 def fit_bodies(bodies: Bodies, tell: Callable[[float, str], None] = lambda share, text: None) -> list[BodyFit]:
-    """Shapes around all bodies that have mesh files, in the order of the URDF.
+    """Fit shapes to all bodies with meshes, in URDF order; mirror images get mirrored shapes.
 
-    Collision and visual geometry are both held. A body whose collision geometry is made of primitives keeps that. Of
-    two that are mirror images of each other, the shapes are so as well.
+    Both collision and visual geometry are enclosed; primitive collision geometry is kept.
 
     Args:
-        bodies: of the URDF.
-        tell: called before each body with the share of the bodies that is done, 0 to 1, and the body.
+        tell: called before each body with the finished share, 0 to 1, and its name.
     """
     found: dict[str, BodyFit] = {}
     for k, (body, points) in enumerate(bodies.points.items()):
@@ -70,7 +69,7 @@ def fit_bodies(bodies: Bodies, tell: Callable[[float, str], None] = lambda share
 
 
 def fitted_links(tree: UrdfTree, fits: list[BodyFit]) -> set[str]:
-    """Links that the shapes of some fits hold."""
+    """Return the links enclosed by fits."""
     held = {fit.link for fit in fits}
     return {link for link, (body, _) in bodies_of(tree).items() if body in held}
 
@@ -102,13 +101,13 @@ def _named(link: str, shapes: Sequence[Capsule | Box]) -> tuple[LinkShape, ...]:
 
 
 def shapes_around(points: np.ndarray, surface: np.ndarray, most: int, close: float) -> list[Capsule | Box]:
-    """A few shapes that hold points of a mesh.
+    """Return a few shapes that enclose points of a mesh.
 
     Args:
-        points: (n, 3) to be held.
-        surface: (m, 3) of the whole mesh, from which the shapes should not stand out.
-        most: how many shapes.
-        close: what stands out less is not cut further [m].
+        points: (n, 3) to enclose.
+        surface: (m, 3) of the whole mesh.
+        most: number of shapes.
+        close: smaller excess is not cut further [m].
     """
     return [piece.shape for piece in _pieces(points, cKDTree(surface), most, close)]
 
@@ -127,7 +126,7 @@ def _pieces(points: np.ndarray, near: cKDTree, most: int, close: float) -> list[
 
 
 def _cut(piece: _Piece, near: cKDTree) -> list[_Piece] | None:
-    """The piece in two, by the cut whose parts have the smallest boxes; None where it cannot be cut."""
+    """Split a piece where the parts have the smallest boxes; None if impossible."""
     local = piece.points @ piece.axes.T
     low, high = local.min(axis=0), local.max(axis=0)
     best, least = None, np.inf
@@ -163,12 +162,12 @@ def _piece(points: np.ndarray, near: cKDTree) -> _Piece:
 def _hull_points(points: np.ndarray) -> np.ndarray:
     try:
         return points[ConvexHull(points).vertices]
-    except QhullError:  # flat: corners of a hair's thickness
+    except QhullError:  # flat set of points
         return points
 
 
 def _box_axes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Axes (rows) of a small box around points, and its bounds along them: turned about each principal axis."""
+    """Return axes (rows) and bounds of a small box around points, by rotation about each principal axis."""
     _, _, principal = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
     best, least = np.eye(3), np.inf
     for start in (principal, np.eye(3)):
@@ -187,8 +186,8 @@ def _box_axes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _capsule(points: np.ndarray, axes: np.ndarray) -> tuple[Capsule, float]:
-    """A small capsule around points, its axis near one of three (rows), and its volume."""
-    from scipy.optimize import minimize  # slow to import, and seldom needed
+    """Return a small capsule around points, near one of three axes (rows), and its volume."""
+    from scipy.optimize import minimize  # slow import
 
     centre, size = (points.min(axis=0) + points.max(axis=0)) / 2, float(np.ptp(points, axis=0).max())
     best = min(range(3), key=lambda k: _around(points, axes[k], centre)[0])
@@ -204,7 +203,7 @@ def _capsule(points: np.ndarray, axes: np.ndarray) -> tuple[Capsule, float]:
 
 
 def _around(points: np.ndarray, axis: np.ndarray, origin: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, float]:
-    """The capsule around points whose axis is a given line: volume, ends of the axis, radius."""
+    """Return the capsule around points with a given axis line: volume, ends, radius."""
     u = axis / np.linalg.norm(axis)
     p = points - origin
     along = p @ u
@@ -212,7 +211,7 @@ def _around(points: np.ndarray, axis: np.ndarray, origin: np.ndarray) -> tuple[f
     radius = float(np.sqrt(max(away.max(), 0.0)))
     cap = np.sqrt(np.maximum(radius**2 - away, 0.0))
     low, high = float((along + cap).min()), float((along - cap).max())
-    if low > high:  # a ball: its centre anywhere between
+    if low > high:  # a sphere, centre between
         low = high = (low + high) / 2
         radius = float(np.sqrt(((along - low) ** 2 + away).max()))
     return float(np.pi * radius**2 * (high - low + 4 / 3 * radius)), origin + low * u, origin + high * u, radius
@@ -228,7 +227,7 @@ BALL = fibonacci_sphere(160)
 
 
 def _surface(shape: Capsule | Box) -> np.ndarray:
-    """Points (n, 3) on a shape's surface."""
+    """Return surface points (n, 3) of a shape."""
     if isinstance(shape, Capsule):
         p0, p1 = np.array(shape.p0), np.array(shape.p1)
         axis = (p1 - p0) / max(float(np.linalg.norm(p1 - p0)), 1e-12)
@@ -243,7 +242,7 @@ def _surface(shape: Capsule | Box) -> np.ndarray:
 
 
 def _depth(shape: Capsule | Box, points: np.ndarray) -> np.ndarray:
-    """Signed distance (n,) of points from a shape, negative inside; outside a box along its faces' normals."""
+    """Return signed distances (n,) of points, negative inside; outside boxes along face normals."""
     if isinstance(shape, Box):
         local = (points - np.array(shape.center)) @ pin.rpy.rpyToMatrix(*shape.rpy)
         return np.max(np.abs(local) - np.array(shape.size) / 2, axis=1)
@@ -253,12 +252,12 @@ def _depth(shape: Capsule | Box, points: np.ndarray) -> np.ndarray:
 
 
 def _stand_out(shape: Capsule | Box, hulls: list[np.ndarray], near: cKDTree) -> np.ndarray:
-    """Distances (n,) from a mesh's points of the surface points of a shape; those inside some hulls are left out."""
+    """Return mesh distances (n,) of a shape's surface points outside the hulls."""
     return _distances(_surface(shape), hulls, near)
 
 
 def _distances(x: np.ndarray, hulls: list[np.ndarray], near: cKDTree) -> np.ndarray:
-    """Distances (n,) from a mesh's points of those points x that lie in none of some hulls."""
+    """Return mesh distances (n,) of the points x outside all hulls."""
     for hull in hulls:
         try:
             planes = ConvexHull(hull).equations
@@ -269,7 +268,7 @@ def _distances(x: np.ndarray, hulls: list[np.ndarray], near: cKDTree) -> np.ndar
 
 
 def _deviation(points: np.ndarray, near: cKDTree, pieces: list[_Piece]) -> tuple[np.ndarray, float]:
-    """How far the common surface of shapes stands out (n,), and how far a point of the mesh does [m]."""
+    """Return the protrusion of the joint shape surface (n,), and the largest of a mesh point [m]."""
     hulls = [_hull_points(p.points) for p in pieces]
     outside = []
     for k, piece in enumerate(pieces):

@@ -1,10 +1,8 @@
-"""Arms and legs of an unknown robot: pairs of branches of its tree that are mirror images of each other.
+"""Arms and legs of an unknown robot: mirrored pairs of branches of its tree.
 
-They are found from the axes of its joints as lines in space, in the zero posture, and the points where they meet.
-
-What a leg stands on is the lowest of it. A sole is the rectangle around the lowest points of a body below the ankle, a
-few millimetres deep, as rounded edges and four small balls under a foot are; where a body has no geometry, around the
-box that has its mass and inertia.
+They follow from the joint axes as lines in the zero posture and their intersections. A sole is the rectangle around the
+lowest points of a body below the ankle, a few millimetres deep, or without geometry around the box with its mass and
+inertia.
 """
 
 from __future__ import annotations
@@ -28,15 +26,14 @@ from humanoid_control.robots.robot import Robot
 
 @dataclass
 class JointAxis:
-    """A moving joint in the zero posture.
+    """Moving joint in the zero posture.
 
     Attributes:
-        name: of the joint
-        parent_link, child_link: as the URDF has them.
-        point, direction: (3,) origin and unit axis in the world [m].
-        slides: a prismatic joint.
-        above: the next moving joint toward the root, None at the root.
-        below: the next moving joints toward the tips.
+        point: (3,) origin in the world [m].
+        direction: (3,) unit axis in the world.
+        slides: prismatic.
+        above: next moving joint toward the root, or None.
+        below: next moving joints toward the tips.
     """
 
     name: str
@@ -49,16 +46,16 @@ class JointAxis:
     below: list[JointAxis] = field(default_factory=list)
 
     def subtree(self) -> list[JointAxis]:
-        """This joint and all below."""
+        """Return this joint and all below."""
         return [self, *(j for child in self.below for j in child.subtree())]
 
     def distance(self, point: np.ndarray) -> float:
-        """Distance of a point to the axis [m]."""
+        """Return the distance of a point to the axis [m]."""
         return float(np.linalg.norm(np.cross(point - self.point, self.direction)))
 
 
 def joint_axes(robot: Robot, tree: UrdfTree) -> dict[str, JointAxis]:
-    """All moving joints of a robot in its zero posture, root first, without those that mimic another one."""
+    """Return all moving joints in the zero posture, root first, without mimic joints."""
     poses = robot.link_poses(robot.q("zero"))
     parent_joint = {link_of(j, "child"): j for j in tree.joints}
     out: dict[str, JointAxis] = {}
@@ -73,7 +70,7 @@ def joint_axes(robot: Robot, tree: UrdfTree) -> dict[str, JointAxis]:
             e = element.find("axis")
             a = np.array([float(v) for v in (e.get("xyz", "1 0 0") if e is not None else "1 0 0").split()])
             X = poses[child]
-            # The axis does not change under the joint's own rotation, so the child's frame shows it as well.
+            # Invariant under the joint's rotation, so the child's frame may be used.
             direction = X.rotation @ (a / np.linalg.norm(a))
             name = element.get("name", "")
             axis = JointAxis(name, link, child, np.array(X.translation), direction, element.get("type") == "prismatic")
@@ -88,7 +85,7 @@ def joint_axes(robot: Robot, tree: UrdfTree) -> dict[str, JointAxis]:
 
 
 def meeting_point(axes: Sequence[JointAxis]) -> np.ndarray | None:
-    """The point (3,) with the least sum of squared distances to some axes; None where they are parallel."""
+    """Return the point (3,) with least squared distances to axes; None if parallel."""
     A, b = np.zeros((3, 3)), np.zeros(3)
     for axis in axes:
         P = np.eye(3) - np.outer(axis.direction, axis.direction)
@@ -99,10 +96,10 @@ def meeting_point(axes: Sequence[JointAxis]) -> np.ndarray | None:
 
 
 def ball_centre(axes: Sequence[JointAxis], near: float) -> tuple[np.ndarray, list[JointAxis]]:
-    """Point where the axes of a joint group meet, and those that do, taken in order while they pass near.
+    """Return the point where the axes of a joint group meet, and the group.
 
-    The first two that are not parallel decide; a later one belongs to the group when it passes the point within `near`
-    [m]. Of a single axis, or of parallel ones, the first one's origin is the point.
+    The first two non-parallel axes decide; later axes join while they pass within `near` [m]. Otherwise the first
+    origin is returned.
     """
     for k in range(1, len(axes)):
         point = meeting_point(axes[: k + 1])
@@ -119,7 +116,7 @@ def ball_centre(axes: Sequence[JointAxis], near: float) -> tuple[np.ndarray, lis
 
 
 def nearest_on(axis: JointAxis, other: JointAxis) -> np.ndarray:
-    """The point (3,) of an axis that is nearest to another axis; its origin where they are parallel."""
+    """Return the point (3,) of an axis nearest to another axis; its origin if parallel."""
     n = np.cross(other.direction, axis.direction)
     if n @ n < 0.05:
         return axis.point
@@ -129,9 +126,9 @@ def nearest_on(axis: JointAxis, other: JointAxis) -> np.ndarray:
 
 # -------- Limbs
 
-MIRROR_TOLERANCE = 0.04  # [m] between a joint and its twin's mirror image
-MIRROR_SHARE = 0.8  # of the joints of a branch that must have such a twin
-SHORTEST = 0.12  # of the robot's size: a shorter branch is no limb
+MIRROR_TOLERANCE = 0.04  # [m] between a joint and the mirror image of its twin
+MIRROR_SHARE = 0.8  # of the joints of a branch with such a twin
+SHORTEST = 0.12  # of the robot's size: least length of a limb
 FEWEST = 3  # joints of a limb
 SHOWN = 8  # branches named in a message
 WRITE_BY_HAND = "write the points by hand into a robot file beside the URDF (docs/adding_a_robot.md)"
@@ -141,7 +138,7 @@ LEG_WORDS = re.compile(r"leg|hip|knee|ankle|foot|toe|thigh|haa|hfe|kfe", re.I)
 
 @dataclass(frozen=True)
 class LimbPair:
-    """Two mirrored branches: their first joints, and the longest way from each to a tip."""
+    """Mirrored branches: joints on the longest way to a tip."""
 
     left: list[JointAxis]
     right: list[JointAxis]
@@ -149,7 +146,7 @@ class LimbPair:
 
 @dataclass(frozen=True)
 class Limbs:
-    """The limbs of a robot, and the direction (3,) to its left in the world."""
+    """Limbs of a robot, and its left direction (3,) in the world."""
 
     arms: LimbPair
     legs: LimbPair | None
@@ -157,10 +154,10 @@ class Limbs:
 
 
 def find_limbs(axes: dict[str, JointAxis], where: str) -> Limbs:
-    """The arms and, where there are any, the legs.
+    """Return arms and legs, if any.
 
     Raises:
-        RobotError: no pair of branches that could be arms; says which branches there are.
+        RobotError: if there are no arms; lists the branches.
     """
     best: list[tuple[JointAxis, JointAxis]] = []
     lateral = np.eye(3)[1]
@@ -188,7 +185,7 @@ def find_limbs(axes: dict[str, JointAxis], where: str) -> Limbs:
 
 
 def _seen(axes: dict[str, JointAxis], pairs: list[tuple[JointAxis, JointAxis]]) -> str:
-    """The branches of a robot in words: mirrored pairs with why they are no arms, then the others."""
+    """Describe the branches: mirrored pairs with the reason of rejection, then others."""
     if not axes:
         return "no moving joint at all"
     words, paired = [], {j.name for pair in pairs for top in pair for j in top.subtree()}
@@ -203,7 +200,7 @@ def _seen(axes: dict[str, JointAxis], pairs: list[tuple[JointAxis, JointAxis]]) 
 
 
 def _mirrored_pairs(axes: dict[str, JointAxis], lateral: np.ndarray) -> list[tuple[JointAxis, JointAxis]]:
-    """Branches that begin at the same joint, or are named as twins, and are mirror images; none inside another pair."""
+    """Return mirrored branches from the same joint, or with twin names, outside other pairs."""
     out: list[tuple[JointAxis, JointAxis]] = []
     paired: set[str] = set()
     joints = list(axes.values())
@@ -217,12 +214,12 @@ def _mirrored_pairs(axes: dict[str, JointAxis], lateral: np.ndarray) -> list[tup
 
 
 def _mirrored(a: JointAxis, b: JointAxis, lateral: np.ndarray) -> bool:
-    """True where two branches are left and right of the plane across `lateral`: by their joints' places, or by name."""
+    """Return whether two branches are mirror images across `lateral`, by positions or by name."""
     ours, theirs = (np.array([j.point for j in x.subtree()]) for x in (a, b))
     if len(ours) != len(theirs):
         return False
     apart = np.abs(ours.mean(axis=0) - theirs.mean(axis=0))
-    if _twins(a.name, b.name):  # whatever the zero posture
+    if _twins(a.name, b.name):  # independent of the zero posture
         return bool(apart @ np.abs(lateral) >= apart[:2].max() > MIRROR_TOLERANCE)
     if np.abs(ours @ lateral).max() < MIRROR_TOLERANCE:
         return False
@@ -240,13 +237,13 @@ def _lowest(pair: tuple[JointAxis, JointAxis]) -> float:
 
 
 def _kind(pair: tuple[JointAxis, JointAxis]) -> int:
-    """Positive where the names speak of an arm, negative for a leg, 0 where they say nothing."""
+    """Return > 0 for arm names, < 0 for leg names, else 0."""
     names = [n for j in pair[0].subtree() for n in (j.name, j.child_link)]
     return sum(bool(ARM_WORDS.search(n)) for n in names) - sum(bool(LEG_WORDS.search(n)) for n in names)
 
 
 def _left_sign(pair: tuple[JointAxis, JointAxis], lateral: np.ndarray) -> float:
-    """+1 where the left side is along `lateral`: as the names say, else left is where y or x is positive."""
+    """Return +1 if left is along `lateral`, by names or default."""
     a, b = pair
     if _is_left(b.name, a.name) or _is_left(b.child_link, a.child_link):
         a, b = b, a
@@ -256,13 +253,13 @@ def _left_sign(pair: tuple[JointAxis, JointAxis], lateral: np.ndarray) -> float:
 
 
 def _is_left(name: str, other: str) -> bool:
-    """True where two names differ as left and right do, the first the left one: l_arm, arm_left, LShoulder."""
+    """Return whether names differ as left and right, the first left: l_arm, arm_left, LShoulder."""
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
     return name[start:].lower().startswith("l") and other[start:].lower().startswith("r")
 
 
 def _twins(name: str, other: str) -> bool:
-    """True where two names differ in nothing but their side: arm_left_1 and arm_right_1, LHand and RHand."""
+    """Return whether names differ only in their side: arm_left_1 and arm_right_1, LHand and RHand."""
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
     a, b = sorted((name[start:], other[start:]), key=str.lower)  # l before r
     words = (("left", "right"), ("l", "r"))
@@ -278,7 +275,7 @@ def _ordered(pair: tuple[JointAxis, JointAxis], left: np.ndarray) -> tuple[Joint
 
 
 def _longest_way(joint: JointAxis) -> list[JointAxis]:
-    """The joints from one to the tip that is farthest along the tree."""
+    """Return the joints to the farthest tip."""
 
     def length(j: JointAxis) -> float:
         return max((float(np.linalg.norm(c.point - j.point)) + length(c) for c in j.below), default=0.0)
@@ -293,25 +290,25 @@ def _longest_way(joint: JointAxis) -> list[JointAxis]:
 # -------- Feet
 
 
-DEEP = 0.006  # [m] above the lowest point within which a point is on the ground
-SAME = 0.005  # [m] by which the frames of two feet may differ from mirror images
-LEAST = 0.03  # [m] a side of a sole is at least so long
+DEEP = 0.006  # [m] height above the lowest point that counts as ground
+SAME = 0.005  # [m] tolerance of mirrored feet
+LEAST = 0.03  # [m] least side of a sole
 LEVEL = 1e-3  # sine of the angle between an axis of a link and one of the robot
-LOWER = 0.05  # [m] by which no other part of a robot with all joints at zero is below its soles
-FLAT = 0.03  # [m] by which a body may be above the lowest one and still be a sole, as toes are
-ANKLE = 0.06  # [m] axes that pass within this are an ankle
+LOWER = 0.05  # [m] other parts must not be lower than the soles by more
+FLAT = 0.03  # [m] height of a sole over the lowest one, as for toes
+ANKLE = 0.06  # [m] distance of the axes of an ankle
 
 
 @dataclass(frozen=True)
 class GuessedFoot:
-    """What one leg stands on.
+    """Ground contact of one leg.
 
     Attributes:
-        soles: rectangles, that of the ankle first.
-        place: (3,) of the point `SIDE_foot_tcp` on it, in its link [m].
-        how: it was found.
-        weak: it is not from geometry.
-        frames: added to links that lie askew, with the axes of the robot.
+        soles: rectangles, ankle first.
+        place: (3,) point `SIDE_foot_tcp` in its link [m].
+        how: source, in words.
+        weak: not from geometry.
+        frames: on oblique links, along the robot's axes.
     """
 
     soles: tuple[Foot, ...]
@@ -322,17 +319,14 @@ class GuessedFoot:
 
 
 def guess_feet(robot: Robot, tree: UrdfTree, legs: LimbPair, bodies: Bodies, yaw: float) -> tuple[GuessedFoot, ...]:
-    """The feet of both legs, the left one first; none where a leg has no sole.
+    """Return the feet of both legs, left first; empty if a leg has no sole.
 
     Args:
-        robot: with all joints at zero.
-        tree: its URDF.
-        legs: of it.
-        bodies: their surfaces.
-        yaw: turn about the vertical by which the robot looks along x [rad].
+        robot: in the zero posture.
+        yaw: rotation about the vertical that makes the robot face x [rad].
 
     Raises:
-        RobotError: the robot stands on a body that belongs to neither leg, as where rods close the legs to loops.
+        RobotError: if another body is clearly lower, as with legs closed to loops by rods.
     """
     poses = {name: pin.SE3(X) for name, X in robot.link_poses(robot.q("zero")).items()}
     X_robot_world = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, yaw), np.zeros(3))
@@ -380,10 +374,10 @@ def guess_feet(robot: Robot, tree: UrdfTree, legs: LimbPair, bodies: Bodies, yaw
 
 
 def _check_lowest(bodies: Bodies, feet: list[GuessedFoot], poses: dict[str, pin.SE3], tree: UrdfTree) -> None:
-    """Refuse soles above the lowest part of the robot: feet that hang on another way than the legs were not found.
+    """Check that no part lies clearly below the soles.
 
     Raises:
-        RobotError: with the part that is lower.
+        RobotError: if one does.
     """
     soles = [sole for foot in feet for sole in foot.soles]
     ground = min(float(poses[s.link].act(c)[2]) for s in soles for c in s.corners())
@@ -397,10 +391,7 @@ def _check_lowest(bodies: Bodies, feet: list[GuessedFoot], poses: dict[str, pin.
 
 
 def _alike(feet: list[GuessedFoot], poses: dict[str, pin.SE3]) -> tuple[GuessedFoot, ...]:
-    """Both feet with what the rectangles of one and of the mirror image of the other have in common.
-
-    A sole whose edge is a hair lower on one side would make that foot larger than the other.
-    """
+    """Return both feet with the intersection of their mirrored rectangles, so that they are equal."""
     left, right = feet
     if len(left.soles) != len(right.soles):
         return tuple(feet)
@@ -417,11 +408,11 @@ def _alike(feet: list[GuessedFoot], poses: dict[str, pin.SE3]) -> tuple[GuessedF
 
 
 def _below_ankle(way: Sequence[JointAxis]) -> list[JointAxis]:
-    """The last joint of the ankle, and toes after it: hinges of the end of a leg that do not meet the ankle's axes."""
+    """Return the last ankle joint, and toe hinges after it."""
     heights = [float(joint.point[2]) for joint in way]
     for k in range(len(way) - 1, 1, -1):
         if heights[k] > (max(heights) + min(heights)) / 2:
-            break  # these are hips
+            break  # hips
         _, group = ball_centre([way[k], way[k - 1]], ANKLE)
         if len(group) == 2 and abs(way[k].direction @ way[k - 1].direction) < 0.5:
             return list(way[k:])
@@ -431,7 +422,7 @@ def _below_ankle(way: Sequence[JointAxis]) -> list[JointAxis]:
 def _surface(
     robot: Robot, tree: UrdfTree, bodies: Bodies, poses: dict[str, pin.SE3], body: str
 ) -> tuple[np.ndarray, bool]:
-    """Points (n, 3) of a body in the world, and whether they are only those of the box of its inertia."""
+    """Return points (n, 3) of a body in the world, and whether they are from its inertia box."""
     if body in bodies.surfaces:
         X = poses[body]
         return bodies.surfaces[body].vertices @ X.rotation.T + X.translation, False
@@ -446,14 +437,14 @@ def _surface(
 
 
 def _level_link(body: str, of: dict[str, tuple[str, pin.SE3]], poses: dict[str, pin.SE3]) -> str | None:
-    """A link of the body whose axes are those of the robot: robot files have soles along the axes of their link."""
+    """Return a link of the body along the robot's axes, or None."""
     links = [link for link, (b, _) in of.items() if b == body]
     level = [link for link in links if np.abs(poses[link].rotation - np.eye(3)).max() < LEVEL]
     return level[0] if level else None
 
 
 def _rectangle(points: np.ndarray, X: pin.SE3, name: str, link: str) -> Foot | None:
-    """The rectangle around the lowest points of a body, in the axes of a link."""
+    """Return the rectangle around the lowest points of a body, along link axes."""
     low = points[points[:, 2] < points[:, 2].min() + DEEP]
     local = (low - X.translation) @ X.rotation
     (x0, y0, z), (x1, y1, _) = local.min(axis=0), local.max(axis=0)

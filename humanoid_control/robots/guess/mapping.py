@@ -1,7 +1,7 @@
-"""Tracked points and joints of an unknown robot, from the names and the structure of its URDF.
+"""Tracked points and joints of an unknown robot, from URDF names and structure.
 
-An arm is read as shoulder, elbow, wrist: the elbow is the hinge that has a long bone on either side across its axis;
-the shoulder is where the axes before it meet, the wrist lies on the first axis after it that is not the forearm's own.
+The elbow is the hinge with a long bone on both sides across its axis. The shoulder is where the axes before it meet,
+the wrist lies on the first axis after the forearm's own.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from humanoid_control.robots.guess.limbs import (
 )
 from humanoid_control.robots.robot import Robot
 
-MEET = 0.05  # [m] axes that pass within this belong to one joint group
+MEET = 0.05  # [m] distance of axes in one joint group
 TRUNK = 0.87  # trunk (hips to shoulders) as a share of the arm's two bones, of a human
 FOREARM = 0.78  # forearm as a share of the upper arm, of a human
-SHORT_BONE = 0.02  # [m] bones of an arm are longer
-HIPS_BELOW_WAIST = 0.1  # [m] where there are no legs
+SHORT_BONE = 0.02  # [m] least bone of an arm
+HIPS_BELOW_WAIST = 0.1  # [m] without legs
 
 
 @dataclass(frozen=True)
 class GuessedPoint:
-    """A tracked point: the link it is on, where in its frame [m], how it was found, and whether that is weak."""
+    """Tracked point: link, position in its frame [m], source, and whether it is uncertain."""
 
     link: str
     xyz: np.ndarray
@@ -46,13 +46,13 @@ class GuessedPoint:
     weak: bool = False
 
     def rounded(self) -> list[float]:
-        """The place to a tenth of a millimetre [m]."""
+        """Return the position rounded to 0.1 mm [m]."""
         return [round(float(v), 4) + 0.0 for v in self.xyz]
 
 
 @dataclass(frozen=True)
 class ArmGuess:
-    """One arm, in the world in the zero posture: its joints group by group and its three points [m]."""
+    """Arm in the world in the zero posture: joint groups and three points [m]."""
 
     girdle: list[JointAxis]
     shoulder: list[JointAxis]
@@ -67,18 +67,18 @@ class ArmGuess:
 
 @dataclass(frozen=True)
 class Mapping:
-    """Findings about a robot.
+    """Guessed data of a robot.
 
     Attributes:
-        points: tracked point -> where it is.
-        waist, arms: joints between hips and chest, and of the left and right arm.
-        legs: way of the joints of each; None where it has none.
-        feet: soles of both legs; empty where none were found.
-        fits: shapes laid around the bodies that have meshes.
-        contacts: of links whose shapes overlap where their meshes do not: shapes around what touches first.
-        yaw: turn of the root link that makes the robot look along x [rad].
+        waist: joints between hips and chest.
+        arms: left, right.
+        legs: None without legs.
+        feet: soles; may be empty.
+        fits: shapes of bodies with meshes.
+        contacts: shapes of links that overlap although their meshes do not.
+        yaw: rotation of the root link that makes the robot face x [rad].
         meanings: anatomical name -> joint.
-        neutral: joint -> angle [rad] of the neutral posture, where arms touch something at zero.
+        neutral: joint -> angle [rad], if arms touch at zero.
     """
 
     points: dict[str, GuessedPoint]
@@ -94,17 +94,17 @@ class Mapping:
 
     @property
     def has_legs(self) -> bool:
-        """It can walk; then its base floats."""
+        """True if it has legs, hence a floating base."""
         return self.legs is not None
 
     @property
     def imitation_joints(self) -> list[str]:
-        """Names of the joints of waist and arms."""
+        """Names of waist and arm joints."""
         joints = [*self.waist, *(j for arm in self.arms for j in [*arm.girdle, *arm.shoulder, arm.elbow, *arm.forearm])]
         return [j.name for j in joints]
 
     def to_json(self) -> dict[str, Any]:
-        """Points, joints, neutral posture, fitted shapes and contacts as plain dictionaries and lists, in m and rad."""
+        """Return the mapping as dictionaries and lists, in m and rad."""
         points = [
             {"point": name, "link": p.link, "xyz": p.rounded(), "found": p.how, "guess": p.weak}
             for name, p in self.points.items()
@@ -136,10 +136,10 @@ class Mapping:
 
 
 def guess_mapping(tree: UrdfTree) -> Mapping:
-    """Read a robot's points and joints from its URDF alone.
+    """Guess points and joints from a URDF alone.
 
     Raises:
-        RobotError: no arms, or arms without an elbow.
+        RobotError: if arms or elbows are missing.
     """
     robot = Robot(tree, RobotFile(), "fixed")
     axes = joint_axes(robot, tree)
@@ -150,7 +150,7 @@ def guess_mapping(tree: UrdfTree) -> Mapping:
     waist = _ways_up(first)
     sternum = (arms[0].gh + arms[1].gh) / 2
     if limbs.legs is not None:
-        # A joint above one leg only (NAO's left hip turns both, but the right one mimics it) is no part of the waist.
+        # A joint above one leg only is not part of the waist (NAO's left hip moves both: the right one mimics it).
         ways = [_ways_up(leg[0]) for leg in (limbs.legs.left, limbs.legs.right)]
         down = [j for j in ways[0] if any(j is other for other in ways[1])]
         waist = [*_without(down, waist)[::-1], *_without(waist, down)]
@@ -189,7 +189,7 @@ def _without(joints: list[JointAxis], others: list[JointAxis]) -> list[JointAxis
 
 
 def _ways_up(joint: JointAxis) -> list[JointAxis]:
-    """The joints above one, from the root down."""
+    """Return the joints above one, from the root."""
     out, at = [], joint.above
     while at is not None:
         out.append(at)
@@ -210,19 +210,19 @@ def _arm(way: list[JointAxis], tree: UrdfTree, robot: Robot) -> ArmGuess:
 
 
 def _likeness(arm: ArmGuess) -> float:
-    """The shorter of the two bones [m], as far as they lie across the hinge."""
+    """Return the shorter bone across the hinge [m]."""
     upper, lower = arm.elbow_point - arm.gh, arm.wrist - arm.elbow_point
     across = [float(np.linalg.norm(np.cross(v, arm.elbow.direction))) for v in (upper, lower)]
     return min(across)
 
 
 def _arm_with_elbow(way: list[JointAxis], k: int, tree: UrdfTree, robot: Robot) -> ArmGuess:
-    """The arm, were its k-th joint the elbow."""
+    """Return the arm if its k-th joint were the elbow."""
     elbow = way[k]
     gh, group = ball_centre(way[max(k - 3, 0) : k][::-1], MEET)
     shoulder, girdle = group[::-1], way[: k - len(group)]
     at = nearest_on(elbow, way[k - 1])
-    # The forearm's own axis, where there is one, passes the elbow across its hinge.
+    # The forearm's own axis passes through the elbow, across its hinge.
     rest = way[k + 1 :]
     own = rest[0] if rest and rest[0].distance(at) < MEET and abs(rest[0].direction @ elbow.direction) < 0.7 else None
     hinges = rest[1:] if own else rest
@@ -244,7 +244,7 @@ def _arm_with_elbow(way: list[JointAxis], k: int, tree: UrdfTree, robot: Robot) 
 
 
 def _meanings(waist: list[JointAxis], arms: tuple[ArmGuess, ...], left: np.ndarray) -> dict[str, str]:
-    """Anatomical names of joints whose axes leave no doubt in the zero posture."""
+    """Return anatomical names of joints with unambiguous axes in the zero posture."""
     forward = np.cross(left, [0.0, 0.0, 1.0])
     out: dict[str, str] = {}
     for name, axis in (("rotation", [0, 0, 1]), ("flexion", left), ("lateral_flexion", forward)):

@@ -1,7 +1,6 @@
-"""Links whose fitted shapes overlap where their meshes do not, and a posture in which the arms touch nothing.
+"""Links with fitted shapes that overlap although their meshes do not, and postures with free arms.
 
-Shapes that overlap in the neutral posture are not kept apart, so these pairs need shapes of their own, or a posture in
-which they are clear.
+Shapes that overlap in the neutral posture are not watched: such pairs need own shapes or another posture.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ if TYPE_CHECKING:
     from humanoid_control.collision import CollisionPairs
 
 OFTEN, POSTURES, JOINTS_BETWEEN = 0.1, 100, 3
-DEEP = 90  # percentile of the depths of a pair of links
-CROWDED, MARGIN = 0.05, 0.02  # share of postures near rest; [m] what a robot that walks keeps between its shapes
-MISLEADING = 0.01  # [m] by which meshes are farther apart than shapes that are nearer than that
+DEEP = 90  # percentile of the depths
+CROWDED, MARGIN = 0.05, 0.02  # share of postures near rest; [m] margin of shapes in walking
+MISLEADING = 0.01  # [m] excess of mesh over shape distance
 
 
 def overlapping_links(robot: Robot, stand_out: dict[str, float], legs: Sequence[int] = ()) -> list[tuple[str, str]]:
-    """Pairs of links, few joints apart, whose shapes often overlap by less than they stand out of the meshes.
+    """Return nearby pairs of links with shapes that often overlap by less than their excess over the meshes.
 
-    Such an overlap, at both ends of a waist, a wrist or a hip, tells no collision, and would only hold the joints.
-    Counted over random postures of the joints that imitation moves, and of the legs.
+    Such overlaps, as at a waist, wrist or hip, would only block the joints. Postures of imitation joints and legs are
+    sampled.
 
     Args:
         robot: with fitted shapes.
-        stand_out: link -> how far its shapes stand out of its meshes [m].
-        legs: joints of both legs, by index.
+        stand_out: link -> excess of its shapes [m].
+        legs: joint indices.
     """
     from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
 
@@ -64,15 +63,13 @@ def overlapping_links(robot: Robot, stand_out: dict[str, float], legs: Sequence[
 
 
 def crowded_links(robot: Robot, bodies: Bodies, joints: list[int]) -> list[tuple[str, str]]:
-    """Pairs of links whose shapes come within MARGIN in postures near the neutral one, well before their meshes do.
+    """Return pairs of links with shapes within MARGIN near the neutral posture, well before their meshes.
 
-    Shapes around a whole shank that stand out toward the other leg leave it no room to pass. Links near in the tree
-    whose meshes overlap in the neutral posture (a foot in the fork of its shank) count too: they tell no collision.
+    Includes nearby links with meshes that overlap in the neutral posture, such as a foot in its shank's fork.
 
     Args:
         robot: with fitted shapes.
-        bodies: of its URDF.
-        joints: that are moved, by index; only pairs that they move against each other count.
+        joints: indices of the moved joints.
     """
     from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
 
@@ -100,13 +97,13 @@ def crowded_links(robot: Robot, bodies: Bodies, joints: list[int]) -> list[tuple
 
 
 def links_overlapping_at_rest(robot: Robot, far: bool = False) -> list[tuple[str, str]]:
-    """Pairs of links with shapes that are left out because they overlap in the neutral posture.
+    """Return pairs of links unwatched because their shapes overlap in the neutral posture.
 
-    Only of links that the joints of imitation move against each other; neighbours do not count.
+    Only pairs that imitation joints move, without neighbours.
 
     Args:
         robot: with fitted shapes.
-        far: pairs with many joints between them, which a posture may part; else those with few.
+        far: pairs with many joints between, which another posture may separate; else with few.
     """
     parents, watched = robot.model.parents.tolist(), {frozenset(pair) for pair in robot.pairs.tolist()}
     joint = [_carrier(robot, s.link) for s in robot.shapes]
@@ -123,13 +120,13 @@ def links_overlapping_at_rest(robot: Robot, far: bool = False) -> list[tuple[str
 
 
 def with_images(links: list[tuple[str, str]], bodies: Bodies) -> list[tuple[str, str]]:
-    """Pairs of links and their mirror images, which random postures may have found on one side only."""
+    """Return pairs of links and their mirror images, since sampling may find one side only."""
     images = [pair for pair in map(bodies.images_of, links) if pair is not None]
     return sorted({(min(pair), max(pair)) for pair in links + images})
 
 
 def _place(pairs: CollisionPairs, robot: Robot, joints: np.ndarray) -> None:
-    """Move shapes to where they are at joints (n,)."""
+    """Place shapes at joints (n,)."""
     pin.forwardKinematics(robot.model, robot.data, robot.q(joints))
     pairs.place(*(np.array([getattr(X, part) for X in robot.data.oMi]) for part in ("rotation", "translation")))
 
@@ -140,32 +137,30 @@ def _sorted(pair: Iterable[str]) -> tuple[str, str]:
 
 
 def _near_in_tree(robot: Robot, link: str, other: str) -> bool:
-    """True where few joints lie between two links."""
+    """Return whether few joints lie between two links."""
     ways = [set(robot.model.supports[_carrier(robot, name)].tolist()) for name in (link, other)]
     return len(ways[0] ^ ways[1]) <= JOINTS_BETWEEN
 
 
 def _carrier(robot: Robot, link: str) -> int:
-    """The joint that carries a link."""
+    """Return the joint that carries a link."""
     return int(robot.model.frames[robot.model.getFrameId(link, pin.FrameType.BODY)].parentJoint)
 
 
 # -------- Neutral posture
 
-OUTWARD, TURN, GAP = 0.6, 0.05, 0.01  # [rad] an arm is turned by at most, and by each step; [m] between meshes then
-ROOM, TURN_COSTS = 0.03, 0.02  # [m] about the shapes of an arm that hangs; of it a radian may cost [m/rad]
+OUTWARD, TURN, GAP = 0.6, 0.05, 0.01  # [rad] largest turn of an arm, step; [m] mesh distance after it
+ROOM, TURN_COSTS = 0.03, 0.02  # [m] clearance of a hanging arm; its price per turn [m/rad]
 
 
 def parted_posture(robot: Robot, bodies: Bodies, arms: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Angles [rad] of one joint of each arm that touches something in the neutral posture, in which it is clear.
+    """Return angles [rad] of one joint per arm that touches something in the neutral posture, to free it.
 
-    Some URDFs have hands inside the thighs where all joints are at zero. The joint that parts them by the least turn is
-    taken; of several the one that leads farthest away.
+    The joint with the least turn is chosen, then the largest distance.
 
     Args:
         robot: with fitted shapes.
-        bodies: of its URDF.
-        arms: the names of the joints of each shoulder.
+        arms: joint names of each shoulder.
     """
     neutral, out = robot.postures["neutral"], {}
     found = links_overlapping_at_rest(robot, far=True)
@@ -179,14 +174,13 @@ def parted_posture(robot: Robot, bodies: Bodies, arms: Sequence[Sequence[str]]) 
 
 
 def spread_posture(robot: Robot, arms: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Angles [rad] of one joint of each arm that hangs close to the body, in which its shapes have room.
+    """Return angles [rad] of one joint per arm that hangs close to the body, to give it clearance for walking.
 
-    What is kept apart by the little that it has at rest leaves a robot that walks none to sway. The turn taken leaves
-    the least of ROOM missing, summed over the pairs of links that the arm parts, where a radian counts as TURN_COSTS.
+    The turn minimises the missing part of ROOM, summed over the pairs of links, plus TURN_COSTS per rad.
 
     Args:
         robot: with fitted shapes.
-        arms: the names of the joints of each shoulder.
+        arms: joint names of each shoulder.
     """
     from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
 
@@ -231,7 +225,7 @@ def _gap(pairs: list[LinkPair], posture: np.ndarray) -> float:
 
 
 def _least_turn(robot: Robot, pairs: list[LinkPair], joints: list[int]) -> tuple[int, float] | None:
-    """The joint and its angle [rad]; None where no turn of one joint parts all pairs."""
+    """Return joint and angle [rad]; None if no single turn separates all pairs."""
     for turn in np.arange(TURN, OUTWARD, TURN):
         best, farthest = None, GAP
         for joint in joints:

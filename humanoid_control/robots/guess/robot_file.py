@@ -1,7 +1,4 @@
-"""A guess at the robot file of an unknown URDF or MJCF, written next to it with remarks, for a person to finish.
-
-Points and joints come from `mapping`, soles from `limbs`, shapes from the meshes.
-"""
+"""Guessed robot file of an unknown URDF or MJCF, with comments, for manual completion."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ from humanoid_control.robots.robot import Robot
 
 UPPER_ARM, LOWER_ARM, TORSO = 0.14, 0.13, 0.5  # radii: share of the bone, of the bone, of half the shoulder width
 
-# Shares of the time of a guess: until the bodies have shapes, the arms hang free, and the pairs to be fitted are known.
+# Progress shares: after shapes of bodies, free arms, and selection of pairs.
 BODIES_SHARE, CONTACTS_BEGIN, FITTING_BEGIN = 0.3, 0.4, 0.5
 
 
@@ -49,20 +46,20 @@ def guess_robot_file(
     shapes: bool = True,
     tell: Callable[[float, str], None] = lambda share, text: None,
 ) -> tuple[Path, Mapping]:
-    """Guess the robot file of a URDF or MJCF and write it next to it, or into another folder.
+    """Guess the robot file of a URDF or MJCF and write it.
 
     Args:
-        path: of the description, from which its meshes are found.
-        folder: to write into; None: the description's own.
-        shapes: write the collision shapes, too.
-        tell: called with the share of the work that is done, 0 to 1, and the step that begins.
+        path: of the description.
+        folder: default: the description's.
+        shapes: include collision shapes.
+        tell: called with the finished share, 0 to 1, and the next step.
 
     Returns:
-        The written file, and the guessed entries.
+        The written file, and the guessed data.
 
     Raises:
-        RobotError: not a usable URDF, no arms in it, or a robot file is there already.
-        ConfigError: it cannot be written.
+        RobotError: if the URDF is invalid or has no arms, or if the robot file exists.
+        ConfigError: if it cannot be written.
     """
     beside = (folder or path.parent) / path.with_suffix(".yaml").name
     if beside.exists():
@@ -76,7 +73,7 @@ def guess_robot_file(
     mapping = replace(mapping, fits=tuple(fit_bodies(bodies, lambda share, text: tell(BODIES_SHARE * share, text))))
     with whole_file(beside) as part:
         part.write_text(mapping_text(mapping, tree))
-        robot = Robot(tree, read_robot_file(part), "fixed")  # what is written can be read
+        robot = Robot(tree, read_robot_file(part), "fixed")  # checks that the file is readable
         if mapping.fits:
             arms = [[joint.name for joint in arm.shoulder] for arm in mapping.arms]
             postures: list[Callable[[Robot], dict[str, float]]] = [lambda robot: parted_posture(robot, bodies, arms)]
@@ -96,7 +93,7 @@ def guess_robot_file(
 
 
 def _on_both_sides(neutral: dict[str, float], arms: list[list[str]], robot: Robot) -> dict[str, float]:
-    """The posture with the larger turn of two corresponding joints of the arms for both of them."""
+    """Apply the larger of two corresponding arm turns to both arms."""
     out = dict(neutral)
     for left, right in zip(*arms, strict=False):
         if left in out and right in out:
@@ -110,7 +107,7 @@ def _on_both_sides(neutral: dict[str, float], arms: list[list[str]], robot: Robo
 def _contacts(
     robot: Robot, tree: UrdfTree, mapping: Mapping, bodies: Bodies, tell: Callable[[float, str], None]
 ) -> list[ContactFit]:
-    """Shapes around first contacts, of links whose fitted shapes overlap where their meshes do not."""
+    """Return shapes around first contacts of links with overlapping fitted shapes."""
     tell(CONTACTS_BEGIN, "links that overlap in random postures")
     stand_out = {fit.link: fit.outside_max for fit in mapping.fits}
     ways = () if mapping.legs is None else (mapping.legs.left, mapping.legs.right)
@@ -118,7 +115,7 @@ def _contacts(
     often = with_images(overlapping_links(robot, stand_out, legs), bodies)
     at_rest = with_images(links_overlapping_at_rest(robot), bodies)
     crowded = with_images(crowded_links(robot, bodies, legs), bodies) if legs else []
-    # Shapes that overlap by more may tell collisions: only what is fitted around these, or that there are none, counts.
+    # Deeper overlaps may be collisions: they count only if contacts are fitted or absent.
     anyway = with_images(overlapping_links(robot, dict.fromkeys(tree.links, np.inf), legs), bodies) if legs else []
     crowded = [pair for pair in dict.fromkeys(crowded + anyway) if pair not in often]
     seldom = [pair for pair in dict.fromkeys(at_rest + crowded) if pair not in often]
@@ -128,18 +125,12 @@ def _contacts(
         tell(FITTING_BEGIN + (1.0 - FITTING_BEGIN) * share, text)
 
     contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + seldom, tell=fitting)
-    # Without shapes of their own, links that seldom overlap stay as they are: some of their pairs are watched.
+    # Without own shapes, links that seldom overlap stay: some of their pairs are watched.
     return [c for c in contacts if c.shapes or c.links in often or (c.links in crowded and c.touched == 0)]
 
 
 def mapping_text(mapping: Mapping, tree: UrdfTree, shapes: bool = True) -> str:
-    """The robot file with remarks: what was found by the structure, and what is only a guess.
-
-    Args:
-        mapping: the findings.
-        tree: of the robot.
-        shapes: also the collision shapes.
-    """
+    """Return the text of a robot file, with comments on uncertain values, optionally with shapes."""
     robot = Robot(tree, RobotFile(), "fixed")
     lines = [
         "# Guessed from names and structure of the URDF: check every line, above all those marked GUESS.",
@@ -188,7 +179,7 @@ def mapping_text(mapping: Mapping, tree: UrdfTree, shapes: bool = True) -> str:
 
 
 def _shape_lines(mapping: Mapping, robot: Robot, tree: UrdfTree) -> list[str]:
-    """The shapes of the robot file, and the links that are not kept apart."""
+    """Return the lines of shapes and of links not kept apart."""
     lines: list[str] = []
     held = fitted_links(tree, list(mapping.fits))
     own = tuple(item for item in shapes_from_urdf(tree) if item.link not in held)
@@ -220,7 +211,7 @@ def _shape_lines(mapping: Mapping, robot: Robot, tree: UrdfTree) -> list[str]:
 
 
 def contact_text(fit: ContactFit) -> str:
-    """Findings about the contacts of two links, in words."""
+    """Describe the contacts of two links."""
     if fit.touched is None:
         return "GUESS: without geometry that tells when they touch"
     if not fit.touched:
@@ -233,13 +224,13 @@ def contact_text(fit: ContactFit) -> str:
 
 
 def fit_text(fit: BodyFit) -> str:
-    """How far shapes stand out of a body's meshes, in words."""
+    """Describe the excess of shapes."""
     text = f"outside them up to {1e3 * fit.outside_max:.0f} mm, {1e3 * fit.outside_mean:.0f} mm on average"
     return text + (f"; {1e3 * fit.inside_max:.1f} mm of a mesh stand out" if fit.inside_max > 1e-4 else "")
 
 
 def _capsules(mapping: Mapping, robot: Robot, own: tuple[LinkShape, ...]) -> list[str]:
-    """Capsules along the trunk and the arm bones, for those of which no shape covers the middle."""
+    """Return capsules along trunk and arm bones not covered by other shapes."""
     poses = robot.link_poses(robot.q("zero"))
     at = {name: poses[p.link].act(p.xyz) for name, p in mapping.points.items()}
     half_width = float(np.linalg.norm(at["l_gh"] - at["r_gh"])) / 2
@@ -257,7 +248,7 @@ def _capsules(mapping: Mapping, robot: Robot, own: tuple[LinkShape, ...]) -> lis
 
 
 def _capsule(name: str, link: str, start: np.ndarray, end: np.ndarray, radius: float, poses: dict[str, pin.SE3]) -> str:
-    """A row of the collision table: a capsule between two points in the world, its round ends inside them."""
+    """Return a row with a capsule between two points in the world, including its round ends."""
     inward = (end - start) / np.linalg.norm(end - start) * radius
     ends = [poses[link].inverse().act(p) for p in (start + inward, end - inward)]
     p0, p1 = (", ".join(f"{v + 0.0:.4f}" for v in np.round(p, 4)) for p in ends)
@@ -267,7 +258,7 @@ def _capsule(name: str, link: str, start: np.ndarray, end: np.ndarray, radius: f
 
 
 def _above_floor(mapping: Mapping, robot: Robot, tree: UrdfTree) -> float:
-    """Height of the root above the soles, or else the lowest link origin or shape, in the zero posture [m]."""
+    """Return the root height above soles, or else lowest link origin or shape, in the zero posture [m]."""
     poses = robot.link_poses(robot.q("zero"))
     poses |= {n: poses[f.link] * f.pose() for foot in mapping.feet for n, f in foot.frames.items()}
     root = float(poses[tree.root].translation[2])

@@ -1,1 +1,1 @@
-"""Contact with the ground: its law, its points on a robot, the ground's shape, the forces of all points."""
+"""Contact with the ground: contact law, contact points of a robot, shapes of the ground, forces."""

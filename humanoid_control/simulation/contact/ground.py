@@ -1,4 +1,4 @@
-"""Ground under a robot: a plane, stairs, waves or any grid of heights, as one flat array that kernels can read."""
+"""Ground under a robot (plane, stairs, waves, height grid) as one flat array for kernels."""
 
 from __future__ import annotations
 
@@ -18,16 +18,13 @@ CLOSEST = 1e-4  # [m] between heights
 
 @kernel
 def ground_height(ground: np.ndarray, x: float, y: float) -> tuple[float, float, float, float]:
-    """Height of the ground [m] and its upward unit normal at (x, y) of the world.
+    """Return ground height z [m] and upward unit normal nx, ny, nz at (x, y) of the world.
 
-    Inside a grid the height is bilinear between the four neighbours; outside it is that of the nearest edge.
+    A grid is bilinear between four neighbours; outside, the nearest edge continues.
 
     Args:
-        ground: the `array` of a `Ground`. Plane: [0, height, dz/dx, dz/dy].
-            Grid: [1, x0, y0, dx, dy, nx, ny, heights (nx * ny), y running fastest].
-
-    Returns:
-        z, nx, ny, nz.
+        ground: `Ground.array`. Plane: [0, height, dz/dx, dz/dy]. Grid: [1, x0, y0, dx, dy, nx, ny, heights (nx * ny),
+            y fastest].
     """
     if ground[0] == 0.0:
         sx, sy = ground[2], ground[3]
@@ -36,18 +33,22 @@ def ground_height(ground: np.ndarray, x: float, y: float) -> tuple[float, float,
         nx, ny = int(ground[5]), int(ground[6])
         i, u, inside_x = _cell((x - ground[1]) / ground[3], nx)
         j, w, inside_y = _cell((y - ground[2]) / ground[4], ny)
+        # Heights follow seven header entries.
         k = 7 + i * ny + j
         z00, z01, z10, z11 = ground[k], ground[k + 1], ground[k + ny], ground[k + ny + 1]
         z = (1 - u) * ((1 - w) * z00 + w * z01) + u * ((1 - w) * z10 + w * z11)
+        # Slopes of the bilinear patch; zero beyond the edge, where the height continues constant.
         sx = inside_x * ((1 - w) * (z10 - z00) + w * (z11 - z01)) / ground[3]
         sy = inside_y * ((1 - u) * (z01 - z00) + u * (z11 - z10)) / ground[4]
+    # n = (-dz/dx, -dz/dy, 1), normalised.
     nz = 1.0 / np.sqrt(1.0 + sx * sx + sy * sy)
     return z, -sx * nz, -sy * nz, nz
 
 
 @inlined
 def _cell(a: float, n: int) -> tuple[int, float, float]:
-    """The cell of a grid coordinate, the fraction inside it, and 1.0 inside the grid or 0.0 beyond its edge."""
+    """Return the cell of a grid coordinate, the fraction in it, and 1.0 inside the grid, else 0.0."""
+    # `not a > 0` also catches NaN, which must not become an index.
     if not a > 0.0:
         return 0, 0.0, 0.0
     if a >= n - 1:
@@ -58,11 +59,11 @@ def _cell(a: float, n: int) -> tuple[int, float, float]:
 
 @dataclass(frozen=True)
 class Ground:
-    """The shape of the ground. Make one by `plane`, `stairs`, `waves`, `from_grid` or `from_function`.
+    """Shape of the ground.
 
     Attributes:
         name: one word for messages.
-        array: data of `ground_height`, (4,) for a plane, (7 + nx * ny,) for a grid of heights.
+        array: input of `ground_height`, (4,) for a plane, (7 + nx * ny,) for a grid.
     """
 
     name: str
@@ -70,10 +71,10 @@ class Ground:
 
     @classmethod
     def plane(cls, height: float = 0.0, slope: float = 0.0, direction: float = 0.0) -> Ground:
-        """A plane through (0, 0, height) that rises by the angle `slope` [rad] toward `direction` [rad from x].
+        """Create a plane through (0, 0, height) with an upward `slope` [rad] toward `direction` [rad from x].
 
         Raises:
-            ConfigError: a slope beyond 60 degrees, a number that is not finite.
+            ConfigError: if the slope exceeds 60 degrees, or if a number is not finite.
         """
         _finite("plane", height=height, slope=slope, direction=direction)
         if abs(slope) > np.pi / 3:
@@ -83,21 +84,22 @@ class Ground:
 
     @classmethod
     def stairs(cls, rise: float, run: float, steps: int = 1, start: float = 0.5, edge: float = 0.01) -> Ground:
-        """Steps across x, flat before `start` and after the last one; with one step: a kerb.
+        """Create steps across x, flat before and after; one step is a kerb.
 
         Args:
-            rise: height of each step, negative for downstairs [m].
+            rise: height of a step, negative downstairs [m].
             run: depth of a step [m].
-            steps: how many.
+            steps: number of steps.
             start: x of the first edge [m].
-            edge: length over which an edge rises [m]; a grid of heights cannot be vertical.
+            edge: length over which an edge rises [m]; grids cannot be vertical.
         """
         _finite("stairs", rise=rise, run=run, steps=steps, start=start, edge=edge)
         if not (0 < edge < run and 1 <= steps <= 1000):
             raise ConfigError(
                 f"ground 'stairs': needs 0 < edge < run and 1 to 1000 steps, got {edge:g}, {run:g}, {steps}"
             )
-        per_run = max(2, int(np.ceil(run / edge)))  # an edge is one cell long
+        # One row of cells per run; np.repeat makes two equal rows along y, which extend to infinity.
+        per_run = max(2, int(np.ceil(run / edge)))  # one edge per cell
         _refuse_too_many("stairs", steps * per_run + 1, 2, "a longer edge")
         cells = np.arange(steps * per_run + 1)
         heights = rise * np.minimum((cells + per_run - 1) // per_run, steps)
@@ -105,7 +107,7 @@ class Ground:
 
     @classmethod
     def waves(cls, amplitude: float, length: float, size: float = 10.0, spacing: float = 0.05) -> Ground:
-        """Egg-box waves, amplitude * sin(2 pi x / length) * sin(2 pi y / length), on a square of `size` about 0."""
+        """Create amplitude * sin(2 pi x / length) * sin(2 pi y / length) on a square of `size` about 0."""
         _finite("waves", amplitude=amplitude, length=length)
         if not length > 2 * spacing:
             raise ConfigError(f"ground 'waves': length must be more than two spacings of {spacing:g} m, got {length:g}")
@@ -124,7 +126,7 @@ class Ground:
         spacing: float = 0.05,
         name: str = "function",
     ) -> Ground:
-        """Heights of a function of two arrays x, y (as from np.meshgrid) over a rectangle."""
+        """Sample a function of two arrays x, y (as from np.meshgrid) over a rectangle."""
         _finite(name, x0=x[0], x1=x[1], y0=y[0], y1=y[1], spacing=spacing)
         if not (spacing > 0 and x[1] > x[0] and y[1] > y[0]):
             raise ConfigError(f"ground '{name}': needs x0 < x1, y0 < y1 and a positive spacing")
@@ -136,7 +138,7 @@ class Ground:
 
     @classmethod
     def from_grid(cls, heights: np.ndarray, spacing: Sequence[float], origin: Sequence[float] = (0.0, 0.0)) -> Ground:
-        """Ground of given heights, bilinear between them.
+        """Create a ground from heights, bilinear between them.
 
         Args:
             heights: (nx, ny) [m], first index along x.
@@ -144,7 +146,7 @@ class Ground:
             origin: x, y of `heights[0, 0]` [m].
 
         Raises:
-            ConfigError: fewer than 2 by 2 heights or too many, one that is not finite, a spacing that is not positive.
+            ConfigError: if the size is below 2 x 2 or too large, a height is not finite, or a spacing not positive.
         """
         return cls._grid("grid", np.asarray(heights, dtype=float), tuple(origin), tuple(spacing))
 
@@ -168,11 +170,11 @@ class Ground:
         return cls(name, np.concatenate([head, np.ravel(heights)]).astype(float))
 
     def height(self, x: float, y: float) -> float:
-        """Height at (x, y) of the world [m]."""
+        """Return the height at (x, y) [m]."""
         return float(ground_height(self.array, float(x), float(y))[0])
 
     def heights(self, points: np.ndarray) -> np.ndarray:
-        """Heights (k,) at points (k, 2) of the world [m]: as `height`, of many at once."""
+        """Return the heights (k,) at points (k, 2) [m]."""
         x, y = points[:, 0], points[:, 1]
         g = self.array
         if g[0] == PLANE:
@@ -186,13 +188,13 @@ class Ground:
         return (1 - u) * near + u * far
 
     def as_plane(self) -> tuple[float, float, float] | None:
-        """Height at the origin [m] and slopes along x and y of a plane; None for a grid."""
+        """Return height at the origin [m] and slopes along x and y; None for a grid."""
         if self.array[0] != PLANE:
             return None
         return float(self.array[1]), float(self.array[2]), float(self.array[3])
 
     def normal(self, x: float, y: float) -> np.ndarray:
-        """Upward unit normal (3,) at (x, y) of the world."""
+        """Return the upward unit normal (3,) at (x, y)."""
         return np.array(ground_height(self.array, float(x), float(y))[1:])
 
 

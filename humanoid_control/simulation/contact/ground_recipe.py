@@ -1,13 +1,13 @@
-"""Grounds by one line of text, as parameters, options and studies pass them around.
+"""Ground recipes: one line of text for parameters, options and studies.
 
     plane:slope=8,direction=90        rises by 8 degrees to the left
     stairs:rise=0.15,run=0.3,steps=5,start=0.6,top=1.0      five up, a landing of 1 m, five down
     waves:height=0.01,length=0.4      egg boxes
-    rough:height=0.01,length=0.2,seed=3                     random heights, straight between them
-    tiles:height=0.015,length=0.3,seed=3                    level tiles, some higher than others: kerbs under any foot
-    file:path=heights.csv,spacing=0.05,x=-1,y=-1            a table of heights, first index along x
+    rough:height=0.01,length=0.2,seed=3                     random heights, linear between them
+    tiles:height=0.015,length=0.3,seed=3                    level tiles, some raised
+    file:path=heights.csv,spacing=0.05,x=-1,y=-1            table of heights, first index along x
 
-Angles are in degrees, lengths in metres. Waves, rough ground and tiles are level where the robot starts.
+Angles in degrees, lengths in metres. Waves, rough ground and tiles are level at the start.
 """
 
 from __future__ import annotations
@@ -29,13 +29,11 @@ EDGE = 0.01  # [m] over which an edge rises
 
 
 def ground_of(text: str) -> Ground:
-    """The ground of a recipe.
-
-    Args:
-        text: `kind:name=value,...`; empty: a level plane.
+    """Return the ground of a recipe `kind:name=value,...`; empty: a level plane.
 
     Raises:
-        UnknownNameError: no such kind, or name of a kind. ConfigError: what cannot be, in one line.
+        UnknownNameError: if the kind or a name is unknown.
+        ConfigError: if a value is invalid.
     """
     kind, _, rest = (text.strip() or "plane").partition(":")
     kind = kind.strip()
@@ -139,11 +137,11 @@ def _count(kind: str, name: str, value: float, least: int = 1) -> int:
 
 
 def _from_file(path: str, v: Values) -> Ground:
-    """Heights of a file: .npz with `heights`, `spacing` and `origin`, or a table of numbers as text."""
+    """Read heights from .npz (`heights`, `spacing`, `origin`) or from a text table."""
     if not path:
         raise ConfigError("ground 'file': needs path=FILE")
     where = Path(os.path.expanduser(path))
-    if not os.path.isfile(where):  # also False for what cannot be a path
+    if not os.path.isfile(where):  # also False for an invalid path
         raise ConfigError(f"ground 'file': no file '{path}'")
     try:
         if where.suffix == ".npz":

@@ -1,15 +1,13 @@
-"""Contact points: the law of one point, a massless visco-elastic layer, and the points of a robot that may touch.
+"""Contact points: the force law of one point, a massless visco-elastic layer, and the points of a robot.
 
-Each point carries three states, the deflections of its layer: s_n along the normal (positive: compressed) and
-s_t along two tangents (the point ahead of where its layer touches the ground). The layer has no mass, so the force
-that the ground gives is the one that spring and damper pass on, f = k s + d ds/dt. The ground gives any force in the
-friction cone: it never pulls, and holds tangentially up to friction times the normal force. Both together leave one
-answer without any case to remember, so nothing can chatter:
+Each point has three states, the deflections of its layer: s_n along the normal (positive: compressed) and s_t
+along two tangents (point ahead of the layer's foot). Without mass, the ground force is the spring and damper force
+f = k s + d ds/dt. It lies in the friction cone: no pull, tangential at most friction times normal. Hence
 
-* the force that would keep the layer's surface where it is, projected on the cone, is the force;
-* the layer moves by what is left, ds/dt = (f - k s) / d; without contact it relaxes with the time constant d / k.
+* f is the force that would keep the layer's surface at rest, projected on the cone;
+* ds/dt = (f - k s) / d; without contact the layer relaxes with the time constant d / k.
 
-The force is a continuous function of position, velocity and deflection.
+f is continuous in position, velocity and deflection, and unique, so contact states cannot chatter.
 """
 
 from __future__ import annotations
@@ -33,16 +31,17 @@ Six = tuple[float, float, float, float, float, float]
 
 @dataclass(frozen=True)
 class ContactSettings:
-    """Stiffness, damping and friction of ground and soles. None are published with the law: the numbers are chosen.
+    """Stiffness, damping and friction of a contact point; the values are chosen, not published.
 
     Attributes:
-        stiffness [N/m], damping [N s/m]: of each point along the normal.
-        shear_stiffness [N/m], shear_damping [N s/m]: of each point along the ground.
-        friction: Coulomb coefficient of a point that sticks.
-        kinetic_friction: of a point that slides faster than `stribeck_speed`; None: the same.
-        stribeck_speed: where the lower coefficient is reached [m/s]; taken larger where the force would jump else.
-        closure_rate: how fast the layer's surface closes on the ground [1/s]; it acts from 1/closure_rate seconds
-            before a touch-down, which keeps the force continuous. Only the continuous law needs it.
+        stiffness: along the normal [N/m].
+        damping: along the normal [N s/m].
+        shear_stiffness: along the ground [N/m].
+        shear_damping: along the ground [N s/m].
+        friction: Coulomb coefficient, sticking.
+        kinetic_friction: coefficient beyond `stribeck_speed`; None: as `friction`.
+        stribeck_speed: where `kinetic_friction` is reached [m/s]; raised if the force would jump.
+        closure_rate: speed per gap at which the free layer closes on the ground [1/s]; only in the continuous law.
     """
 
     stiffness: float = 1.0e5
@@ -69,7 +68,7 @@ class ContactSettings:
             )
 
     def array(self) -> np.ndarray:
-        """The numbers as kernels read them (8,)."""
+        """Return the parameters for kernels (8,)."""
         kinetic = self.friction if self.kinetic_friction is None else self.kinetic_friction
         return np.array(
             [
@@ -87,19 +86,21 @@ class ContactSettings:
 
 @inlined
 def friction_share(trial: float, normal: float, damping: float, mu: float, kinetic: float, speed: float) -> float:
-    """Share of the tangential force that sticking would need, and that the ground can give, 0 to 1.
+    """Return the feasible share, 0 to 1, of the tangential force that sticking needs.
 
-    A surface that slides with w gives mu(w) N, while the layer's damper takes damping * w of the trial force:
-    trial = mu(w) N + damping w. mu falls linearly from `mu` to `kinetic` over `speed`; the fall is never so steep
-    that a trial force would have two answers.
+    Sliding at w: trial = mu(w) N + damping w. mu falls linearly from `mu` to `kinetic` over `speed`, limited such that
+    the solution is unique.
     """
+    # Inside the cone (or without a demand): the point sticks.
     most = mu * normal
     if trial <= most or trial <= 0.0:
         return 1.0
     drop = (mu - kinetic) * normal
     if drop <= 0.0:
         return most / trial
+    # Slope limit: drop / v <= damping / 2 keeps mu(w) N + damping w increasing, so w is unique.
     v = max(speed, 2.0 * drop / damping)
+    # Sliding speed on the falling branch, w < v: trial = most - drop w / v + damping w.
     w = (trial - most) / (damping - drop / v)
     if w < v:
         return (most - drop * w / v) / trial
@@ -110,12 +111,16 @@ def friction_share(trial: float, normal: float, damping: float, mu: float, kinet
 def tangential_force(
     s1: float, s2: float, v1: float, v2: float, normal: float, k: float, d: float, par: np.ndarray
 ) -> tuple[float, float]:
-    """Force of the point on its layer along the two tangents; the ground's force on the point is the opposite.
+    """Return the force of the point on its layer along two tangents, the opposite of the ground force.
 
     Args:
-        s1, s2 [m], v1, v2 [m/s]: deflections, and velocities of the point along the tangents.
-        normal: normal force [N].
-        k, d: stiffness and damping that count (of a step: d + h k).
+        s1: deflection, first tangent [m].
+        s2: deflection, second tangent [m].
+        v1: velocity, first tangent [m/s].
+        v2: velocity, second tangent [m/s].
+        normal: force [N].
+        k: effective stiffness [N/m].
+        d: effective damping, of a step d + h k [N s/m].
         par: `ContactSettings.array`.
     """
     f1, f2 = k * s1 + d * v1, k * s2 + d * v2
@@ -127,18 +132,21 @@ def tangential_force(
 
 @kernel
 def contact_point(gap: float, vn: float, v1: float, v2: float, s: np.ndarray, par: np.ndarray) -> Six:
-    """The law in continuous time, for integrators that ask for rates.
+    """Evaluate the law in continuous time.
 
     Args:
-        gap: distance of the point from the ground along the normal, negative below it [m].
-        vn, v1, v2: velocity of the point along normal and tangents [m/s].
+        gap: distance along the normal, negative in penetration [m].
+        vn: velocity along the normal [m/s].
+        v1: velocity, first tangent [m/s].
+        v2: velocity, second tangent [m/s].
         s: (3,) deflections s_n, s_1, s_2 [m].
         par: `ContactSettings.array`.
 
     Returns:
-        Force on the point along normal and tangents (3 numbers) [N], and the rates of s (3 numbers) [m/s].
+        Force along normal and tangents (3 numbers) [N], rates of s (3 numbers) [m/s].
     """
     k, d, kt, dt = par[STIFFNESS], par[DAMPING], par[SHEAR_STIFFNESS], par[SHEAR_DAMPING]
+    # ds_n/dt = -(vn + closure (gap + s_n)): closure drives the surface onto the ground; the ground never pulls.
     normal = max(0.0, k * s[0] - d * (vn + par[CLOSURE_RATE] * (gap + s[0])))
     f1, f2 = tangential_force(s[1], s[2], v1, v2, normal, kt, dt, par)
     return normal, -f1, -f2, (normal - k * s[0]) / d, (f1 - kt * s[1]) / dt, (f2 - kt * s[2]) / dt
@@ -146,25 +154,29 @@ def contact_point(gap: float, vn: float, v1: float, v2: float, s: np.ndarray, pa
 
 @kernel
 def contact_point_step(gap: float, v1: float, v2: float, h: float, s: np.ndarray, par: np.ndarray) -> Six:
-    """The law over one fixed step that has just ended (implicit Euler for the layer): closure and cone hold exactly.
+    """Evaluate the law over the past step by implicit Euler: closure and cone hold exactly at its end.
 
     Args:
-        gap [m], v1, v2 [m/s]: of the point now, at the end of the step.
-        h: length of the step [s].
-        s: (3,) deflections at the start of the step [m].
+        gap: distance at the end [m].
+        v1: velocity at the end, first tangent [m/s].
+        v2: velocity at the end, second tangent [m/s].
+        h: step [s].
+        s: (3,) deflections at the start [m].
         par: `ContactSettings.array`.
 
     Returns:
-        Force on the point along normal and tangents (3 numbers) [N], and the new deflections (3 numbers) [m].
+        Force along normal and tangents (3 numbers) [N], new deflections (3 numbers) [m].
     """
     k, d, kt, dt = par[STIFFNESS], par[DAMPING], par[SHEAR_STIFFNESS], par[SHEAR_DAMPING]
+    # Deflection at the end of the step if no force acted: implicit relaxation with d / k.
     free = s[0] / (1.0 + h * k / d)
     if gap > 0.0 and free < AT_REST and abs(s[1]) + abs(s[2]) < AT_REST:
         return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    # The layer is compressed at least to the ground; the normal force is the excess over the free deflection.
     sn = max(-gap, free)
     normal = (k + d / h) * (sn - free)
     f1, f2 = tangential_force(s[1], s[2], v1, v2, normal, kt, dt + h * kt, par)
-    # f = k s+ + d (s+ - s) / h, solved for s+
+    # f = k s+ + d (s+ - s) / h, solved for s+.
     a, b = 1.0 / (1.0 + h * kt / dt), h / (dt + h * kt)
     return normal, -f1, -f2, sn, a * s[1] + b * f1, a * s[2] + b * f2
 
@@ -176,33 +188,31 @@ RIM = 8  # points around the rim of a round shape
 
 
 def pinocchio_bodies(robot: Robot) -> dict[str, tuple[int, pin.SE3]]:
-    """link -> (index of its joint in the pinocchio model, pose of the link's frame in that joint's frame)."""
+    """Return link -> (pinocchio joint index, pose of the link frame in the joint frame)."""
     frames = (f for f in robot.model.frames if f.type == pin.FrameType.BODY)
     return {f.name: (int(f.parentJoint), f.placement) for f in frames}
 
 
 class ContactPoints:
-    """Contact points of a robot as flat arrays, in the layout of `contact_forces`; each has three states of its layer.
+    """Contact points of a robot as flat arrays for `contact_forces`.
 
     Attributes:
-        names: (np,) of the points, such as l_foot_2.
-        body: (np,) index of the body that carries a point.
-        points: (np, 4) x y z in its frame and a radius [m].
-        sole: (np,) index into `robot.feet`, -1 for points of other links.
+        names: (np,) such as l_foot_2.
+        body: (np,) carrying body.
+        points: (np, 4) x y z in the body frame and a radius [m].
+        sole: (np,) index into `robot.feet`, -1 for other links.
     """
 
     def __init__(self, robot: Robot, bodies: Bodies | None = None, links: Iterable[str] | str = ()) -> None:
-        """Gather the points.
+        """Collect the points.
 
         Args:
-            robot: with soles, shapes and links.
-            bodies: link -> (index of the body, pose of the link's frame in the body's frame); default: the joints of
-                the robot's pinocchio model.
-            links: other links whose shapes may touch the ground, or 'all'.
+            bodies: link -> (body index, pose of the link frame in the body frame); default: pinocchio's joints.
+            links: besides the soles, or 'all'.
 
         Raises:
-            UnknownNameError: a link that the robot or `bodies` does not have.
-            ConfigError: a link without shapes.
+            UnknownNameError: if a link is unknown.
+            ConfigError: if a link has no shapes.
         """
         self.bodies = pinocchio_bodies(robot) if bodies is None else bodies
         self.names: list[str] = []
@@ -246,9 +256,9 @@ class ContactPoints:
 
 
 def shape_points(shape: Shape) -> np.ndarray:
-    """Points (n, 4) of a shape that may touch the ground: x y z in the link frame and a radius [m].
+    """Return the points (n, 4) of a shape that may touch: x y z in the link frame and a radius [m].
 
-    Balls and capsules are exact; the others are represented by their corners or by points around their rims.
+    Exact for spheres and capsules; other shapes by corners or rim points.
     """
     if isinstance(shape, Sphere):
         return np.array([[*shape.center, shape.radius]])

@@ -1,1 +1,1 @@
-"""Drives of the joints: commands and position loops, motors, gears and their friction, rotors and loops as bodies."""
+"""Joint drives: position loops, motors, gears with friction, rotors as bodies, tendons on winches."""

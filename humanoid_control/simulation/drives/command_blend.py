@@ -1,4 +1,4 @@
-"""Position commands that lead drives: no step, and no haste, where they come late, together, or back after a break."""
+"""Rate limits of position commands that arrive late, in bursts, or after a break."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
 from humanoid_control.simulation.drives.position_control import EFFORT, POSITION, DriveCommands
 
 ROUND_OFF = 1e-12  # [rad]
-CATCH_UP = 0.05  # [s] in which a reference that is behind comes nearer to its command by two thirds
-THERE = 0.02  # share of a period's way, within which a reference has caught up
-SLOW_DOWN = 0.05  # [s] in which a reference comes to rest when commands fail to come
+CATCH_UP = 0.05  # [s] time constant with which a late reference approaches its command
+THERE = 0.02  # share of the largest motion per period, within which a reference has caught up
+SLOW_DOWN = 0.05  # [s] deceleration to rest if commands stop
 
 
 class CommandBlend:
-    """Moves n references from where they are held to commands that may move meanwhile.
+    """Blend of n references from held positions to moving commands.
 
-    q_ref = q_hold + s(t / T) (q_cmd - q_hold), with a minimum-jerk profile s, and a T in which the joint with the
-    longest way reaches its speed limit, or a share of it. A command that moves adds its own speed, so each step is also
-    cut to that; the blend ends when its time is over and all joints have arrived.
+    q_ref = q_hold + s(t / T) (q_cmd - q_hold), with a minimum-jerk profile s. T is such that the joint with the longest
+    way reaches its speed limit, or a share of it; each step is clipped to the same speed.
 
     Attributes:
         active: True during a blend.
-        reference: (n,) the references as they are now [rad].
+        reference: (n,) present references [rad].
     """
 
     def __init__(self, velocity: np.ndarray, share: float = 1.0) -> None:
-        """Create the command blend.
+        """Create an inactive blend.
 
         Args:
-            velocity: (n,) speed limits of the joints [rad/s].
-            share: of them, at which joints are blended in.
+            velocity: (n,) speed limits [rad/s].
+            share: of the limits, used while blending.
         """
         self._velocity, self._share = np.array(velocity, dtype=float), share
         self.active, self.reference = False, np.zeros(len(self._velocity))
@@ -38,13 +37,12 @@ class CommandBlend:
         self._blends = np.ones(len(self._velocity), dtype=bool)
 
     def begin(self, hold: np.ndarray, command: np.ndarray, new: np.ndarray | None = None) -> None:
-        """Begin where the joints are held.
+        """Begin a blend.
 
         Args:
-            hold: (n,) [rad].
-            command: (n,) first command [rad]; NaN where there is none, those are left where they are.
-            new: (n,) true of joints to blend in, besides those of a blend that is continuing; None: of all. The others
-                follow their commands at up to their speed limits.
+            hold: (n,) held positions [rad].
+            command: (n,) [rad]; joints with NaN stay.
+            new: (n,) mask of joints that join the blend; None: all. Others follow their commands within their limits.
         """
         mask = np.ones(len(hold), dtype=bool) if new is None else new
         self._blends = mask | self._blends if self.active else mask.copy()
@@ -54,18 +52,13 @@ class CommandBlend:
         self.active = self._length > 0.0
 
     def end(self) -> None:
-        """Leave the references where they are."""
+        """Stop the references where they are."""
         self.active = False
 
     def step(self, command: np.ndarray, dt: float) -> np.ndarray:
-        """The references after a step.
+        """Return the references (n,) [rad] after a step dt [s], moved by at most speed limit times dt.
 
-        Args:
-            command: (n,) [rad] as it is now; NaN where there is none: that reference stays where it is.
-            dt: length of the step [s].
-
-        Returns:
-            (n,) [rad], where dt is not positive those before: no farther than speed limit times dt from those before.
+        NaN in `command` (n,) [rad] holds a reference; dt <= 0 holds all.
         """
         dt = max(0.0, dt)  # 0 where dt is NaN
         self._time += dt
@@ -81,23 +74,17 @@ class CommandBlend:
 
 
 class ReferenceRate:
-    """Limit on the references of position drives: none goes farther in a period than its joint's speed limit allows.
+    """Speed limit of position references.
 
-    Commands are made at that speed at most, but some come late and together, or not at all, and what follows them
-    would be a step: drives answer a step by all their torque, and joints next to are thrown about. A reference that
-    would go too far catches up with its command little by little; the others are left alone. Where commands fail to
-    come, references do not stop dead at the end of their coasting, but slow down.
+    Commands that arrive in bursts would make steps, which drives answer with full torque. A reference that would move
+    too far catches up gradually. If commands stop, references slow down after coasting.
 
     Attributes:
         behind: (n,) references that are catching up.
     """
 
     def __init__(self, velocity: np.ndarray) -> None:
-        """Create the reference rate.
-
-        Args:
-            velocity: (n,) speed limits of the joints [rad/s].
-        """
+        """Create the limit for joint speeds up to `velocity` (n,) [rad/s]."""
         self._velocity = np.array(velocity, dtype=float)
         n = len(self._velocity)
         self.behind, self._before = np.zeros(n, dtype=bool), np.zeros(n)
@@ -105,23 +92,23 @@ class ReferenceRate:
         self._since, self._commanded_speed = 0.0, np.zeros(n)
 
     def note(self, drives: DriveCommands, joints: np.ndarray) -> None:
-        """Take note of the references at the end of a period, before new commands come; joints: (n,) [rad]."""
+        """Store the references at the end of a period, before new commands; joints: (n,) [rad]."""
         self._before = np.where(drives.mode == EFFORT, joints, drives.q_ref)
 
     def restart(self, drives: DriveCommands, joints: np.ndarray) -> None:
-        """Begin with the references as they are."""
+        """Restart from the present references."""
         self.behind[:] = False
         self._since, self._commanded_speed[:] = drives.since, 0.0
         self.note(drives, joints)
 
     def limit(self, drives: DriveCommands, commanded: np.ndarray, time: float, dt: float) -> None:
-        """Limit what a period moves the references by, before it.
+        """Limit the motion of the references before a period.
 
         Args:
             drives: changed in place.
-            commanded: (n,) joints with a new command since the last period.
+            commanded: (n,) joints with a new command.
             time: at the beginning of the period [s].
-            dt: its length [s].
+            dt: period [s].
         """
         old, position = self.behind & ~commanded, drives.mode == POSITION
         if commanded.any():
@@ -139,12 +126,12 @@ class ReferenceRate:
             step = np.clip(speed * dt + (goal - self._before) * (dt / CATCH_UP), -most, most)
             drives.q_ref[k], drives.v_ref[k] = self._before[k], step[k] / dt
         if k.any() or share > 0.0:
-            drives.since = time  # or the drives would stop them
+            drives.since = time  # restarts coasting: else the drives stop moving references
         self._goal = np.where(k, end, self._goal)
         self._speed = np.where(k & ~old, speed, self._speed)
 
     def _slow_down(self, drives: DriveCommands, old: np.ndarray, position: np.ndarray, time: float, dt: float) -> float:
-        """Slow references down whose commands do not come; the share of the commanded speed that is left."""
+        """Slow down references without commands; return the remaining share of their speed."""
         late = time + dt - self._since - drives.coast
         if late <= ROUND_OFF:
             self._commanded_speed = drives.v_ref.copy()

@@ -1,6 +1,6 @@
-"""Drive trains: a robot with the rotors of its drives as bodies.
+"""Drive trains: robot with the rotors of its drives as bodies.
 
-Rotors sit on their shafts, screws close loops, elastic gears have a coordinate of their own.
+Screws and four-bars close loops; elastic gears have a coordinate of their own.
 """
 
 from __future__ import annotations
@@ -35,13 +35,11 @@ DEPTHS = (RIGID, ELASTIC)
 
 @dataclass(frozen=True)
 class Shaft:
-    """One motor: its rotor's body, and what it drives.
+    """One motor and the joints that it drives.
 
     Attributes:
-        drive, motor: of the file of drives.
-        body: name of the rotor's body.
-        joints: names of the joints it moves.
-        elastic: whether the rotor has a coordinate of its own behind an elastic gear.
+        body: name of the rotor body.
+        elastic: the rotor has its own coordinate behind an elastic gear.
     """
 
     drive: Drive
@@ -53,15 +51,15 @@ class Shaft:
 
 @dataclass(frozen=True)
 class DriveTrain:
-    """The multibody model of a robot with its drives (Schwienbacher 2014, Table 2.3: Type 2 rigid, 3 elastic).
+    """Multibody model of a robot with its drives (Schwienbacher 2014, Table 2.3: Type 2 rigid, 3 elastic).
 
     Attributes:
-        model: coordinates in the order of the base, the moving joints, the elastic rotors.
-        pinocchio: the tree without rotors and with the held joints fixed.
+        model: coordinates of the base, the moving joints, the elastic rotors.
+        pinocchio: tree without rotors, held joints fixed.
         tree: the same as bodies.
         joints: the moving joints.
-        held: joints whose dynamics are neglected; they follow their command.
-        shafts: one a motor.
+        held: joints without dynamics, which follow their commands.
+        shafts: one per motor.
     """
 
     model: Model
@@ -73,15 +71,14 @@ class DriveTrain:
 
 
 def build_drive_train(robot: Robot, depth: str) -> DriveTrain:
-    """Put rotors onto a robot.
+    """Add the rotors of its drives file to a robot.
 
     Args:
-        robot: with a file of drives next to its URDF.
-        depth: 'rigid': rotors share their joints' coordinates, every such joint is a small loop; 'elastic': gears
-            that have a stiffness get a coordinate for their rotor.
+        depth: 'rigid': rotors share their joints' coordinates; 'elastic': rotors behind compliant gears have their own.
 
     Raises:
-        UnknownNameError: no such depth. RobotError: no drives, a joint without one, a loop that cannot close.
+        UnknownNameError: if the depth is unknown.
+        RobotError: if drives are missing, or if a loop cannot close.
     """
     if depth not in DEPTHS:
         raise UnknownNameError("depth of drives", depth, DEPTHS)
@@ -116,7 +113,7 @@ def build_drive_train(robot: Robot, depth: str) -> DriveTrain:
 
 
 def _held(robot: Robot, driven: set[str]) -> tuple[str, ...]:
-    """Joints without a motor: those of mechanisms that are kinematics only, and those that mimic one."""
+    """Return the joints without a motor: kinematic mechanisms and mimic joints."""
     idle = [j for j in robot.joint_names if j not in driven]
     known = {j for d in drives_of(robot).drives if d.motor is None for j in d.joints}
     known |= {robot.joint_names[f] for f, leader, _, _ in robot.mimic if robot.joint_names[leader] in known}
@@ -127,7 +124,7 @@ def _held(robot: Robot, driven: set[str]) -> tuple[str, ...]:
 
 
 def _shafts(drive: Drive, m: DriveMechanism, frames: ZeroFrames, elastic: bool) -> list[tuple[Joint, np.ndarray]]:
-    """The rotors' joints, and their axes in the carrier's frame."""
+    """Return the rotor joints and their axes in the carrier's frame."""
     if isinstance(m, AnkleScrews):
         scale = [(float(m.ratio), float(-m.ratio * m.at_zero[k]), *map(float, m.pars[k])) for k in range(2)]
         return [(Joint(REVOLUTE, drive.joints, COUPLER_SCREW, p), np.array(p[17:20])) for p in scale]

@@ -1,9 +1,7 @@
-"""Motors, gears and their friction: of one drive, and compiled over all shafts of a robot.
+"""Motors, gears and friction: of one drive, and compiled for all shafts of a robot.
 
-A motor has one state, the current: L di/dt = u - R i - k_e speed, torque = k_m i. Over a step during which voltage and
-speed stay constant the current is known exactly, so that a step may be longer than the electrical time constant L / R.
-Speeds are those of the motor shaft. The numbers of a motor come as one row [R, L, k_e, k_m, current limit, voltage
-limit] of `MotorSettings.array`.
+L di/dt = u - R i - k_e w, torque = k_m i, with the speed w of the motor shaft. For constant u and w the current is
+exact, so a step may exceed the electrical time constant L / R.
 """
 
 from __future__ import annotations
@@ -29,13 +27,15 @@ RATIO, GEAR_STIFFNESS, GEAR_DAMPING = range(3)
 
 @dataclass(frozen=True)
 class MotorSettings:
-    """A direct-current motor, or a brushless one seen along its torque axis.
+    """Direct-current motor, or a brushless motor along its torque axis.
 
     Attributes:
-        resistance [ohm], inductance [H].
-        back_emf: voltage per speed of the shaft [V s/rad].
-        torque_constant: [N m/A]; None: the same number as `back_emf`, as energy demands of an ideal machine.
-        current_limit [A], voltage_limit [V]: of the amplifier.
+        resistance: [ohm].
+        inductance: [H].
+        back_emf: k_e [V s/rad].
+        torque_constant: k_m [N m/A]; None: k_e, as in an ideal machine.
+        current_limit: of the amplifier [A].
+        voltage_limit: of the amplifier [V].
     """
 
     resistance: float
@@ -61,33 +61,34 @@ class MotorSettings:
         return self.inductance / self.resistance
 
     def array(self) -> np.ndarray:
-        """The row that kernels read (6,)."""
+        """Return [R, L, k_e, k_m, current limit, voltage limit] for kernels."""
         km = self.back_emf if self.torque_constant is None else self.torque_constant
         return np.array([self.resistance, self.inductance, self.back_emf, km, self.current_limit, self.voltage_limit])
 
 
 @kernel
 def current_rate(current: float, voltage: float, speed: float, motor: np.ndarray) -> float:
-    """di/dt [A/s], for integrators that ask for rates; the voltage is clipped at the amplifier's limit."""
+    """Return di/dt [A/s]; the voltage is clipped at the amplifier's limit."""
     u = min(max(voltage, -motor[VOLTAGE_LIMIT]), motor[VOLTAGE_LIMIT])
     return (u - motor[RESISTANCE] * current - motor[BACK_EMF] * speed) / motor[INDUCTANCE]
 
 
 @kernel
 def decay_of(h: float, motor: np.ndarray) -> tuple[float, float]:
-    """What a step of h [s] leaves of a current that decays by itself: at its end, and in the mean over it."""
+    """Return the share of a freely decaying current left after h [s], and its mean share during h."""
+    # x = h R / L; the mean of exp(-t R / L) over the step is (1 - exp(-x)) / x.
     x = h * motor[RESISTANCE] / motor[INDUCTANCE]
     return np.exp(-x), -np.expm1(-x) / x
 
 
 def decays(motors: np.ndarray, h: float) -> np.ndarray:
-    """`decay_of` each of the motors (n, 6) in a step of h [s]: (n, 2)."""
+    """Return `decay_of` of motors (n, 6): (n, 2)."""
     return np.array([decay_of(h, motor) for motor in motors]).reshape(-1, 2)
 
 
 @kernel
 def deadbeat_voltage(current: float, desired: float, speed: float, h: float, motor: np.ndarray) -> float:
-    """The constant voltage [V] that takes the current to `desired` [A] within h [s], before any limit."""
+    """Return the constant voltage [V] that reaches the current `desired` [A] in h [s], without limits."""
     return _deadbeat(current, desired, speed, decay_of(h, motor)[0], motor)
 
 
@@ -98,16 +99,13 @@ def _deadbeat(current: float, desired: float, speed: float, keep: float, motor: 
 
 @kernel
 def motor_step(current: float, voltage: float, speed: float, h: float, motor: np.ndarray) -> tuple[float, float, float]:
-    """Current after a step of constant voltage and speed, exactly, within the limits of the amplifier.
+    """Integrate the current [A] exactly over h [s] at constant voltage [V] and shaft speed [rad/s], within limits.
 
-    Where the current would pass its limit the amplifier gives just the voltage that ends at the limit; where the
-    back-EMF is more than its voltage it cannot, and the limit is passed.
-
-    Args:
-        current [A] at the start, voltage [V] asked for, speed of the shaft [rad/s], h: length of the step [s].
+    The amplifier lowers the voltage to end at the current limit. If the back-EMF exceeds the voltage limit, the current
+    exceeds its limit.
 
     Returns:
-        The current at the end, its mean over the step (times k_m the mean torque) [A], and the voltage given [V].
+        Current at the end and its mean [A], and the applied voltage [V].
     """
     return _motor_step(current, voltage, speed, decay_of(h, motor), motor)
 
@@ -116,12 +114,14 @@ def motor_step(current: float, voltage: float, speed: float, h: float, motor: np
 def _motor_step(
     current: float, voltage: float, speed: float, decay: tuple[float, float], motor: F1
 ) -> tuple[float, float, float]:
-    """`motor_step` of a motor whose decay in the step is known."""
+    """`motor_step` with a known decay."""
     R, ke, most, highest = motor[RESISTANCE], motor[BACK_EMF], motor[CURRENT_LIMIT], motor[VOLTAGE_LIMIT]
+    # i(h) = settled + (i(0) - settled) exp(-h R / L), with settled = (u - k_e w) / R.
     keep, in_the_mean = decay
     u = min(max(voltage, -highest), highest)
     settled = (u - ke * speed) / R
     after = settled + (current - settled) * keep
+    # Current limit: the amplifier regulates the voltage such that the step ends at the limit.
     if abs(after) > most:
         u = _deadbeat(current, most if after > 0.0 else -most, speed, keep, motor)
         u = min(max(u, -highest), highest)
@@ -139,12 +139,18 @@ def current_controlled_step(
     motors: np.ndarray,
     torque: np.ndarray,
 ) -> None:
-    """All drives (n,) under a deadbeat current controller: `desired` [A] is reached in one step where limits allow.
+    """Advance all drives (n,) under deadbeat current control, which reaches `desired` [A] in one step within limits.
 
-    Moves `current` (n,) in place and writes the mean torque (n,) [N m]; motors (n, 6), their `decays` in a step (n, 2).
+    Args:
+        current: (n,) changed in place [A].
+        speed: (n,) of the shafts [rad/s].
+        decay: (n, 2) of `decays`.
+        motors: (n, 6).
+        torque: (n,) output, mean over the step [N m].
     """
     for k in range(current.shape[0]):
         motor, left = motors[k], (decay[k, 0], decay[k, 1])
+        # One-step control: the voltage is chosen for the current at the end, then limited by the amplifier.
         goal = min(max(desired[k], -motor[CURRENT_LIMIT]), motor[CURRENT_LIMIT])
         u = _deadbeat(current[k], goal, speed[k], left[0], motor)
         current[k], mean, _ = _motor_step(current[k], u, speed[k], left, motor)
@@ -156,17 +162,17 @@ def current_controlled_step(
 
 @dataclass(frozen=True)
 class GearFriction:
-    """Friction torque (coulomb + (stiction - coulomb) exp(-(v/v_s)^2) + share |load|) tanh(v/v_0) + viscous v.
+    """Friction (coulomb + (stiction - coulomb) exp(-(v/v_s)^2) + share |load|) tanh(v/v_0) + viscous v.
 
-    All on one side of the gear, the one whose speed v is used: torques [N m] and speeds [rad/s] of that side.
+    Torques [N m] and speeds v [rad/s] refer to the same side of the gear.
 
     Attributes:
-        coulomb: torque at moderate speed, without load.
-        stiction: peak about standstill, at least `coulomb`.
-        stribeck_speed: v_s, where the peak has fallen off.
+        coulomb: torque at moderate speed without load.
+        stiction: peak near standstill, at least `coulomb`.
+        stribeck_speed: v_s.
         viscous: [N m s/rad].
-        smoothing_speed: v_0, below which the torque is in proportion to speed.
-        load_share: part of the transmitted torque that is lost to friction, 0 to 1.
+        smoothing_speed: v_0.
+        load_share: lost part of the transmitted torque, 0 to 1.
     """
 
     coulomb: float = 0.0
@@ -193,33 +199,32 @@ class GearFriction:
     def harmonic_drive(
         cls, coulomb: float, viscous: float, stiction: float | None = None, stribeck_speed: float = 0.1
     ) -> GearFriction:
-        """Friction of a Harmonic Drive: Coulomb, Stribeck and viscous parts, whatever the load."""
+        """Create the load-independent friction of a Harmonic Drive."""
         return cls(coulomb, coulomb if stiction is None else stiction, stribeck_speed, viscous)
 
     @classmethod
     def roller_screw(cls, coulomb: float, viscous: float, load_share: float) -> GearFriction:
-        """Friction of a planetary roller screw: a part of the load, next to Coulomb and viscous parts."""
+        """Create the load-dependent friction of a planetary roller screw."""
         return cls(coulomb, coulomb, viscous=viscous, load_share=load_share)
 
     def array(self) -> np.ndarray:
-        """The row that kernels read (6,)."""
+        """Return the parameters for kernels (6,)."""
         return np.array([getattr(self, f.name) for f in fields(self)])
 
 
 @kernel
 def friction_torque(speed: float, load: float, friction: np.ndarray) -> tuple[float, float]:
-    """Friction torque, to be subtracted from the drive's, and its derivative with respect to speed.
+    """Return the friction torque [N m], with the sign of the speed, and its slope [N m s/rad].
+
+    Subtract it from the drive torque. The slope is negative where stiction decays.
 
     Args:
         speed: [rad/s].
-        load: transmitted torque on the same side [N m], its sign does not matter.
+        load: transmitted torque, any sign [N m].
         friction: `GearFriction.array`.
-
-    Returns:
-        Torque [N m] with the sign of the speed, and slope [N m s/rad] for implicit steps (negative where stiction
-        falls off).
     """
     coulomb, stiction, vs, viscous, v0, share = friction
+    # tanh instead of sign: the slope at standstill stays finite.
     x, y = speed / vs, speed / v0
     peak = (stiction - coulomb) * np.exp(-x * x) if stiction != coulomb else 0.0
     size = coulomb + peak + share * abs(load)
@@ -230,10 +235,12 @@ def friction_torque(speed: float, load: float, friction: np.ndarray) -> tuple[fl
 
 @dataclass(frozen=True)
 class ElasticGear:
-    """A gear with a spring and a damper on its link side.
+    """Gear with a spring and damper at the link.
 
     Attributes:
-        ratio: turns of the rotor per turn of the link. stiffness [N m/rad], damping [N m s/rad]: at the link.
+        ratio: rotor turns per link turn.
+        stiffness: [N m/rad].
+        damping: [N m s/rad].
     """
 
     ratio: float
@@ -249,7 +256,7 @@ class ElasticGear:
             raise ConfigError(f"elastic gear: damping must be 0 or more, got {self.damping:g}")
 
     def array(self) -> np.ndarray:
-        """The row that kernels read (3,): ratio, stiffness, damping."""
+        """Return [ratio, stiffness, damping] for kernels."""
         return np.array([self.ratio, self.stiffness, self.damping])
 
 
@@ -257,11 +264,9 @@ class ElasticGear:
 def gear_torque(
     rotor: float, rotor_speed: float, link: float, link_speed: float, gear: np.ndarray
 ) -> tuple[float, float]:
-    """Torques of an elastic gear: (on the link, on the rotor) [N m]. What it takes from one it gives or dissipates.
-
-    Angles [rad] and speeds [rad/s] are both relative to the segment that carries the motor.
-    """
+    """Return the torques of an elastic gear on link and rotor [N m], from angles and speeds relative to the carrier."""
     ratio, k, d = gear
+    # The spring deflection is measured at the link; the rotor feels the torque reduced by the ratio, reversed.
     torque = k * (rotor / ratio - link) + d * (rotor_speed / ratio - link_speed)
     return torque, -torque / ratio
 
@@ -270,10 +275,10 @@ def gear_torque(
 
 
 def motor_settings(drive: Drive) -> MotorSettings:
-    """The motor of a drive, with the torque constant as its back EMF.
+    """Return the motor of a drive, with k_e = k_m.
 
     Raises:
-        RobotError: the drive has no motor.
+        RobotError: if the drive has no motor.
     """
     m = drive.motor
     if m is None:
@@ -288,12 +293,12 @@ def motor_settings(drive: Drive) -> MotorSettings:
 
 
 def gear_friction(drive: Drive) -> GearFriction:
-    """The friction of a drive, at the motor's shaft."""
+    """Return the friction of a drive at the motor shaft."""
     return GearFriction(**asdict(drive.friction))
 
 
 def elastic_gear(drive: Drive) -> ElasticGear | None:
-    """The elastic gear of a drive; None where it is rigid."""
+    """Return the elastic gear of a drive; None if rigid."""
     e = drive.elastic
     return None if e is None else ElasticGear(drive.ratio, e.stiffness, e.damping)
 
@@ -303,8 +308,15 @@ def elastic_gear(drive: Drive) -> ElasticGear | None:
 
 @by_reference
 class ShaftTable(NamedTuple):
-    """Shafts (m,): rotor's body, joint coordinates (m, 2) (-1: none), elastic gear (ratio, stiffness, damping; 0 if
-    rigid), rows of `MotorSettings` and of `GearFriction`, and motor torques [N m].
+    """All m shafts of a robot.
+
+    Attributes:
+        body: (m,) of the rotors.
+        joints: (m, 2) coordinates, -1: none.
+        gear: (m, 3) `ElasticGear.array`, 0 if rigid.
+        motor: (m, 6) `MotorSettings.array`.
+        friction: (m, 6) `GearFriction.array`.
+        torque: (m,) of the motors [N m].
     """
 
     body: I1
@@ -316,11 +328,7 @@ class ShaftTable(NamedTuple):
 
 
 def shaft_table(train: DriveTrain, friction: bool = True) -> ShaftTable:
-    """The shafts of a drive train as arrays.
-
-    Args:
-        friction: False leaves it out.
-    """
+    """Pack the shafts of a drive train, optionally without friction."""
     model, m = train.model, len(train.shafts)
     number = {c: k for k, c in enumerate(model.coordinates)}
     joints = np.full((m, 2), -1, dtype=np.int64)
@@ -341,7 +349,7 @@ def shaft_table(train: DriveTrain, friction: bool = True) -> ShaftTable:
 
 
 def no_shafts() -> ShaftTable:
-    """The table of a robot without motors."""
+    """Return an empty table."""
     return ShaftTable(
         np.zeros(0, np.int64),
         np.zeros((0, 2), np.int64),
@@ -354,27 +362,24 @@ def no_shafts() -> ShaftTable:
 
 @kernel
 def shaft_forces(t: Tables, W: F1, s: ShaftTable, q: F1, v: F1, h: float, tau: F1, armature: F1) -> None:
-    """Add the generalised forces of all shafts to tau (nv,); after `kinematics_pass`, with the motors' torques in `s`.
+    """Add the generalised forces of all shafts to tau (nv,), after `kinematics_pass`, from the motor torques in `s`.
 
     Args:
-        t: `Tables`.
-        W: rows of the bodies.
-        s: `ShaftTable`.
-        q, v: of the model.
-        h: length of an implicit step [s]; friction then counts with the speed at its end: what it would take from
-            the inertia is added to armature (nv,). 0: rates.
+        W: body rows.
+        h: step [s]; friction takes the speed at its end by added armature (nv,). 0: explicit.
     """
     for k in range(s.body.shape[0]):
         i = s.body[k]
         o = (i + 1) * NW
         lost, slope = friction_torque(W[o + RATE], s.torque[k], s.friction[k])
+        # Secant instead of tangent: lost(w+) ~ (lost / w) w+ never changes sign, even where stiction falls.
         if abs(W[o + RATE]) > 1e-9:
             slope = lost / W[o + RATE]
         whole = 0.0
         for c in range(t.ints[i, NC]):
             tau[t.ints[i, COORD + c]] += W[o + GRAD + c] * (s.torque[k] - lost)
             whole += abs(W[o + GRAD + c])
-        for c in range(t.ints[i, NC]):  # sums of rows: more than the matrix, where a screw moves two joints
+        for c in range(t.ints[i, NC]):  # row sums bound the matrix from above if a screw moves two joints
             armature[t.ints[i, COORD + c]] += h * slope * abs(W[o + GRAD + c]) * whole
         if s.gear[k, GEAR_STIFFNESS] > 0.0:
             own, joint = t.ints[i, COORD], s.joints[k, 0]
@@ -385,13 +390,7 @@ def shaft_forces(t: Tables, W: F1, s: ShaftTable, q: F1, v: F1, h: float, tau: F
 
 @kernel
 def desired_currents(t: Tables, W: F1, s: ShaftTable, torque: F1, current: F1) -> None:
-    """Motor currents (m,) that would give the joints their torques [N m], without friction; after `kinematics_pass`.
-
-    Args:
-        t, W, s: as for `shaft_forces`.
-        torque: (nv,) desired at the joints' coordinates.
-        current: (m,) written.
-    """
+    """Compute the motor currents (m,) that give the torques (nv,) without friction; call after `kinematics_pass`."""
     k = 0
     while k < s.body.shape[0]:
         i = s.body[k]
@@ -399,12 +398,14 @@ def desired_currents(t: Tables, W: F1, s: ShaftTable, torque: F1, current: F1) -
         first = s.joints[k, 0]
         if t.ints[i, NC] == 2:  # two screws that move two joints: G^T tau = Q
             e = (s.body[k + 1] + 1) * NW + GRAD
+            # 2 x 2 solve by Cramer's rule, G = dphi/dq of both screws.
             det = W[o] * W[e + 1] - W[o + 1] * W[e]
             a, b = torque[first], torque[s.joints[k, 1]]
             current[k] = (W[e + 1] * a - W[e] * b) / det / s.motor[k, TORQUE_CONSTANT]
             current[k + 1] = (W[o] * b - W[o + 1] * a) / det / s.motor[k + 1, TORQUE_CONSTANT]
             k += 2
         else:
+            # A rigid shaft transmits by its kinematic gradient; behind an elastic gear by the reduction.
             ratio = s.gear[k, RATIO] if s.gear[k, GEAR_STIFFNESS] > 0.0 else W[o]
             current[k] = torque[first] / ratio / s.motor[k, TORQUE_CONSTANT]
             k += 1
@@ -412,18 +413,17 @@ def desired_currents(t: Tables, W: F1, s: ShaftTable, torque: F1, current: F1) -
 
 @kernel
 def limit_joint_torques(W: F1, s: ShaftTable, limit: F1, current: F1, torque: F1) -> None:
-    """Torques of the motors at the joints, without friction, none above its limit; after `current_controlled_step`.
+    """Cut motor torques and currents so that no joint torque, without friction, exceeds its limit.
 
-    A current that is led from one step to the next is late where a screw changes its ratio, and a motor that is
-    turned faster than its voltage brakes by what its back-EMF drives. Where a joint would get more than its limit of
-    that, its motors give the share that it may get: their currents are led there at once, whatever voltage it takes.
+    Call after `current_controlled_step`. Screws change their ratio between steps, and back-EMF may drive currents, so
+    current limits alone do not bound joint torques. The cut ignores the voltage limit.
 
     Args:
-        W: rows of the bodies.
-        s: `ShaftTable`; its torques are cut.
-        limit: (nv,) of the joints' coordinates [N m].
+        W: body rows.
+        s: its torques are cut.
+        limit: (nv,) [N m].
         current: (m,) cut [A].
-        torque: (nv,) written [N m].
+        torque: (nv,) output [N m].
     """
     joints, gear, motor, given = s.joints, s.gear, s.motor, s.torque
     _joint_torques(W, s.body, joints, gear, given, torque)
@@ -433,6 +433,7 @@ def limit_joint_torques(W: F1, s: ShaftTable, limit: F1, current: F1, torque: F1
         for c in range(2):
             j = joints[k, c]
             if j >= 0 and abs(torque[j]) > limit[j]:
+                # A screw that moves two joints is cut for the more restrictive one.
                 share = min(share, limit[j] / abs(torque[j]))
         if share < 1.0:
             cut = True
@@ -444,7 +445,7 @@ def limit_joint_torques(W: F1, s: ShaftTable, limit: F1, current: F1, torque: F1
 
 @inlined
 def _joint_torques(W: F1, body: I1, joints: I2, gear: F2, given: F1, torque: F1) -> None:
-    """Torques of shafts (m,) at the joints' coordinates, into torque (nv,)."""
+    """Compute joint torques (nv,) from shaft torques (m,)."""
     torque[:] = 0.0
     for k in range(given.shape[0]):
         if gear[k, GEAR_STIFFNESS] > 0.0:

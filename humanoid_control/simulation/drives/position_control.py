@@ -1,12 +1,11 @@
-"""Position-controlled joint drives: their gains, their commands, and their law, integrated implicitly.
+"""Position-controlled joint drives: gains, commands and an implicitly integrated control law.
 
-Implicit integration keeps stiff gains stable at a fixed step. A motor's limits and the stops at the ends of a joint's
-range are parts of the law: it is piecewise linear in the acceleration, and a step finds the pieces that hold at its
-end, so that no more acts, and no more is reported, than the limits allow.
+The torque limits of the motors and the stops at the ends of the ranges are part of the law, which is piecewise
+linear in the acceleration. A step finds the pieces that hold at its end, so limits hold exactly.
 
-Every piece falls with the acceleration, so what is looked for is the minimum of a convex function: with the inertia M
-and the law's force f, of a^T M a / 2 + b^T a - sum of the integrals of f_k. Newton's method takes the pieces that hold
-at the last solution; where it goes round in circles, each of its steps ends at the minimum along its line.
+The torque f_k of each joint falls with its acceleration, so the step minimises a convex function of a with the
+inertia M: a^T M a / 2 + b^T a - sum of the integrals of f_k. Newton's method takes the pieces of the last solution;
+if it cycles, a line search ends each step at the minimum.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ from humanoid_control.robots.accelerations import ROTOR_PER_EFFORT
 from humanoid_control.robots.drive_mechanisms import reflected_inertia
 from humanoid_control.robots.robot import Robot
 
-STOP_FREQUENCY = 1e5  # [rad/s] of a joint's inertia on its stop: rigid for every step, and far from round-off
-SPEED_BAND = 0.02  # share of the speed limit over which the driving torque falls to nothing
+STOP_FREQUENCY = 1e5  # [rad/s] of a joint's inertia on its stop: rigid at every step size, yet far from round-off
+SPEED_BAND = 0.02  # share of the speed limit over which the driving torque falls to zero
 
 
 @dataclass(frozen=True)
 class DriveGains:
-    """One drive a joint: torque = kp (q_ref - q) + kd (v_ref - v), within the limits of effort and of speed.
+    """Gains per joint: torque = kp (q_ref - q) + kd (v_ref - v), within effort and speed limits.
 
     Attributes:
         kp: (n,) [N m/rad].
         kd: (n,) [N m s/rad].
-        rotor: (n,) rotor inertia seen at the joint [kg m^2].
-        effort: (n,) torque limit [N m].
-        stop: (n,) stiffness of the mechanical stops at the ends of the range [N m/rad]; 0: there are none.
+        rotor: (n,) inertia seen at the joint [kg m^2].
+        effort: (n,) limit [N m].
+        stop: (n,) stiffness of the mechanical stops [N m/rad]; 0: none.
     """
 
     kp: np.ndarray
@@ -48,17 +47,15 @@ class DriveGains:
 
 
 def default_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
-    """Gains for a robot whose drives are not published: one rule for all.
+    """Return gains for unpublished drives: kp = stiffness * effort limit, kd for the inertia in the neutral posture.
 
-    `stiffness` is the proportional gain as a multiple of the effort limit, so a joint that carries a third of its
-    effort limit sags by 0.3 degrees. Damping is set for the inertia that the joint moves in the neutral posture. The
-    rotor inertia is 1 g m^2 for each N m of effort limit, the order of a brushless motor behind a harmonic drive.
+    The rotor inertia is 1 g m^2 per N m of effort limit, typical of a brushless motor with a harmonic drive.
     """
     return _gains(robot, ROTOR_PER_EFFORT * robot.effort, stiffness, damping_ratio)
 
 
 def driven_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
-    """The same with the rotors of the robot's file of drives."""
+    """Return `default_gains` with the rotor inertias of the drives file."""
     return _gains(robot, reflected_inertia(robot), stiffness, damping_ratio)
 
 
@@ -71,7 +68,7 @@ def _gains(robot: Robot, rotor: np.ndarray, stiffness: float, damping_ratio: flo
 
 
 def speed_falls(robot: Robot, gains: DriveGains) -> np.ndarray:
-    """Fall of the driving torque near the speed limit (n,) [N m s/rad]; 0 where torque or speed have no limit."""
+    """Return the slope (n,) of the torque limit near the speed limit [N m s/rad]; 0 without a limit."""
     known = np.isfinite(gains.effort) & np.isfinite(robot.velocity)
     band = SPEED_BAND * np.where(known, robot.velocity, 1.0)
     return np.where(known, gains.effort, 0.0) / band
@@ -83,11 +80,12 @@ POSITION, VELOCITY, EFFORT = 0, 1, 2
 
 
 class ReferenceLimits(NamedTuple):
-    """Limits of the references of all drives (n,).
+    """Limits of the references (n,).
 
     Attributes:
-        lower, upper: ranges of the joints [rad].
-        lead: how far a velocity drive's reference may be ahead of the joint [rad].
+        lower: of the range [rad].
+        upper: of the range [rad].
+        lead: of a velocity drive's reference ahead of the joint [rad].
     """
 
     lower: np.ndarray
@@ -96,13 +94,12 @@ class ReferenceLimits(NamedTuple):
 
 
 class DriveReferences(NamedTuple):
-    """References of drives (n,) as in `DriveCommands`, and the limits of what is commanded.
+    """References as in `DriveCommands`, limits of commands, and the present command.
 
     Attributes:
-        lower, upper: ranges [rad].
-        speed: limits [rad/s].
-        torque: limits [N m].
-        given: (4, n) commanded positions, velocities, efforts, where each is given; and where the joints are.
+        speed: (n,) limits [rad/s].
+        torque: (n,) limits [N m].
+        given: (4, n) commanded positions, velocities, efforts (NaN: none), joint angles.
     """
 
     mode: I1
@@ -118,23 +115,25 @@ class DriveReferences(NamedTuple):
 
 
 class DriveCommands:
-    """The references of all drives. One rule for every engine.
+    """References of all drives, for every engine.
 
-    All three kinds are one law, torque = kp (q_ref - q) + kd (v_ref - v) + effort, clipped at the effort limit:
+    All modes are one law, torque = kp (q_ref - q) + kd (v_ref - v) + effort, clipped at the effort limit:
 
-    * position: `q_ref` is held; between commands it moves on with the commanded velocity, for at most `coast`.
-    * velocity: `q_ref` moves on with `v_ref` until the next command, so the drive carries a load without
-      falling behind; it never runs further ahead of the joint than the effort limit can pull.
+    * position: `q_ref` continues at the commanded velocity for at most `coast` between commands.
+    * velocity: `q_ref` moves with `v_ref` until the next command, so loads cause no lag; its lead is limited to the
+      effort limit.
     * effort: kp = kd = 0.
 
-    The arrays stay in place, for kernels that keep them.
+    The arrays stay in place for kernels.
 
     Attributes:
         mode: (n,) POSITION, VELOCITY or EFFORT.
-        q_ref [rad], v_ref [rad/s], effort [N m]: (n,) references and feed-forward.
+        q_ref: (n,) [rad].
+        v_ref: (n,) [rad/s].
+        effort: (n,) feed-forward [N m].
         limits: of the references.
         since: time of the last command [s].
-        driven: (n,) 1 where kp and kd act, 0 for joints under effort command.
+        driven: (n,) 1 where kp and kd act, 0 under effort command.
     """
 
     def __init__(self, robot: Robot, gains: DriveGains, coast: float) -> None:
@@ -152,7 +151,7 @@ class DriveCommands:
         self.reset(robot.joints(robot.q()))
 
     def reset(self, joints: np.ndarray, time: float = 0.0) -> None:
-        """Hold a posture (n,) [rad] at rest from now on."""
+        """Hold a posture (n,) [rad] at rest."""
         self.mode[:], self.q_ref[:], self.v_ref[:], self.effort[:] = POSITION, joints, 0.0, 0.0
         self.driven[:], self.since = 1.0, time
 
@@ -164,13 +163,7 @@ class DriveCommands:
         velocities: np.ndarray | None = None,
         efforts: np.ndarray | None = None,
     ) -> None:
-        """Take a command; see `Engine.command`.
-
-        Args:
-            time: now [s].
-            joints: (n,) where they are [rad].
-            positions, velocities, efforts: (n,) each or None; entries that are not numbers are not given.
-        """
+        """Apply a command (see `Engine.command`) at joint angles `joints` (n,) [rad]; NaN entries are ignored."""
         given = self._references.record.given
         for row, values in zip(given, (positions, velocities, efforts, joints), strict=True):
             row[:] = np.nan if values is None else values
@@ -178,35 +171,35 @@ class DriveCommands:
         self.since = time
 
     def hold(self, which: np.ndarray, joints: np.ndarray) -> None:
-        """Hold those of the joints (n,) [rad] that `which` (n,) is true of at rest; the others keep their commands."""
+        """Hold the masked joints at angles (n,) [rad]; others keep their commands."""
         self.mode[which], self.q_ref[which], self.v_ref[which] = POSITION, joints[which], 0.0
         self.effort[which], self.driven[which] = 0.0, 1.0
 
     def push(self, which: np.ndarray, torque: np.ndarray) -> None:
-        """Give joints, those that `which` (n,) is true of, a torque (n,) [N m] alone; others keep their commands."""
+        """Apply torques (n,) [N m] alone to the masked joints; others keep their commands."""
         self.mode[which], self.v_ref[which], self.driven[which] = EFFORT, 0.0, 0.0
         self.effort[which] = torque[which]
 
     @property
     def moving(self) -> bool:
-        """True where a reference moves by itself."""
+        """True if a reference moves by itself."""
         return bool(self.v_ref.any())
 
     def advance(self, time: float, joints: np.ndarray, h: float) -> None:
-        """Move the references on by a step of length h."""
+        """Advance the references by h [s]."""
         silent = time - self.since >= self.coast
         advance_drive_references(self.mode, self.q_ref, self.v_ref, self.limits, joints, silent, h)
 
 
 @kernel
 def take_command(table: Table[DriveReferences]) -> None:
-    """Take the command `given` in packed References: of each joint the first that is a number."""
+    """Apply `given` of packed references: per joint, the first finite one of position, velocity, effort."""
     r = unpack(table, DriveReferences)
     for k in range(r.mode.shape[0]):
         q, v, tau, joint = r.given[0, k], r.given[1, k], r.given[2, k], r.given[3, k]
         was = r.mode[k]
         feed = min(max(tau, -r.torque[k]), r.torque[k]) if np.isfinite(tau) else 0.0
-        # An infinite speed together with a position stands for the limit.
+        # An infinite speed with a position means the speed limit.
         speed = 0.0 if np.isnan(v) else min(max(v, -r.speed[k]), r.speed[k])
         if np.isfinite(q):
             r.mode[k], r.q_ref[k], r.v_ref[k] = POSITION, min(max(q, r.lower[k]), r.upper[k]), speed
@@ -228,13 +221,11 @@ def take_command(table: Table[DriveReferences]) -> None:
 def advance_drive_references(
     mode: I1, q_ref: F1, v_ref: F1, limits: ReferenceLimits, joints: F1, silent: bool, h: float
 ) -> None:
-    """Move the references (n,) on by a step of length h, in place.
+    """Advance the references (n,) by h [s] in place.
 
     Args:
-        mode, q_ref, v_ref: see `DriveCommands`.
-        limits: `ReferenceLimits`.
-        joints: (n,) where they are [rad].
-        silent: no command for longer than references of position drives coast.
+        joints: (n,) angles [rad].
+        silent: the last command is older than `coast`.
     """
     lower, upper, lead = limits
     for k in range(mode.shape[0]):
@@ -243,6 +234,7 @@ def advance_drive_references(
         if v_ref[k] != 0.0:
             q = min(max(q_ref[k] + h * v_ref[k], lower[k]), upper[k])
             if mode[k] == VELOCITY:
+                # Anti-windup: a lead beyond effort / kp would not increase the torque.
                 q = min(max(q, joints[k] - lead[k]), joints[k] + lead[k])
             q_ref[k] = q
 
@@ -256,7 +248,7 @@ class DriveTable(NamedTuple):
 
     Attributes:
         speed: limits [rad/s].
-        fall: of the driving torque near them [N m s/rad], 0: the speed has no limit.
+        fall: see `speed_falls`.
     """
 
     mode: I1
@@ -278,11 +270,7 @@ class DriveTable(NamedTuple):
 
 
 def drive_table(robot: Robot, commands: DriveCommands, gains: DriveGains, stops: bool = True) -> Packed[DriveTable]:
-    """The drives of a robot for kernels; they read the commands as they are then.
-
-    Args:
-        stops: False leaves the stops at the ends of the ranges to others.
-    """
+    """Pack the drives of a robot for kernels, which read later commands too; optionally without stops."""
     d, g, limits = commands, gains, commands.limits
     rows = [d.q_ref, d.v_ref, d.effort, d.driven, limits.lower, limits.upper, limits.lead, g.kp, g.kd, g.rotor]
     rows += [g.effort, g.stop if stops else np.zeros(robot.n), robot.velocity, speed_falls(robot, g)]
@@ -293,30 +281,32 @@ def drive_table(robot: Robot, commands: DriveCommands, gains: DriveGains, stops:
 LAW, LAW_GAIN, MOTOR, MOTOR_GAIN, STOP, STOP_GAIN, POINT, REACTION = range(8)  # rows of a `DriveTable`'s scratch
 ROUND_OFF = 1e-11  # of a torque limit
 SLACK = 1e-14  # [rad] of a stop
-RECOVERY = 0.01  # [s] in which a joint that is beyond its range comes back
-TOGETHER, SLOWLY, LAST = range(3)  # ways to switch pieces
-NEWTON_ROUNDS, MOST_ROUNDS = 4, 60  # solutions of a step with the first way, and until the last; see `way_of`
+RECOVERY = 0.01  # [s] time constant of the return from beyond the range
+TOGETHER, SLOWLY, LAST = range(3)  # rules for switching pieces
+NEWTON_ROUNDS, MOST_ROUNDS = 4, 60  # solutions with TOGETHER, and before LAST
 
 
 @kernel
 def drive_terms(d: DriveTable, joints: F1, speed: F1, guess: F1, h: float, tau: F1, armature: F1) -> None:
-    """Motors and mechanical stops for one implicit step: generalised forces, and inertia that stands for the rest.
+    """Compute generalised forces and added inertia of motors and stops for one implicit step.
 
-    The motor's torque at the end of the step, kp (q_ref - q - h v+) + kd (v_ref - v+) + effort with v+ = v + h a, is
-    t - g a; so the equations of motion are solved with t as a force and g added to the joint's inertia. Its limits
-    are pieces of the same form, and so is a stop: see `motor_piece` and `stop_piece`.
+    With v+ = v + h a, the torque kp (q_ref - q - h v+) + kd (v_ref - v+) + effort is t - g a: t acts as a force, g as
+    inertia of the joint. Limits and stops are pieces of the same form (`motor_piece`, `stop_piece`).
 
     Args:
-        d: `DriveTable`; its scratch is written: t and g of the law, of the motor's and of the stop's present piece.
-        joints [rad], speed [rad/s]: (n,).
-        guess: (n,) accelerations for which the pieces are chosen at first.
-        h: length of the step [s].
-        tau, armature: (n,) written.
+        d: its scratch gets t and g of the law and of the present pieces.
+        joints: (n,) [rad].
+        speed: (n,) [rad/s].
+        guess: (n,) accelerations that select the first pieces.
+        h: step [s].
+        tau: (n,) output.
+        armature: (n,) output.
     """
     s = d.scratch
     for k in range(joints.shape[0]):
         q, v = joints[k], speed[k]
         kp, kd = d.driven[k] * d.kp[k], d.driven[k] * d.kd[k]
+        # t - g a with q+ = q + h v + h^2 a and v+ = v + h a.
         s[LAW, k] = kp * (d.q_ref[k] - q - h * v) + kd * (d.v_ref[k] - v) + d.effort[k]
         s[LAW_GAIN, k] = h * kd + h * h * kp
         s[MOTOR, k], s[MOTOR_GAIN, k] = motor_piece(d, k, v, guess[k], h)
@@ -327,16 +317,13 @@ def drive_terms(d: DriveTable, joints: F1, speed: F1, guess: F1, h: float, tau: 
 
 @inlined
 def motor_piece(d: DriveTable, k: int, v: float, a: float, h: float) -> tuple[float, float]:
-    """The torque t - g a of a motor near an acceleration: its law, or the limit that cuts the law off.
+    """Return t and g of a motor torque t - g a near an acceleration a: its law, or the active limit.
 
-    Toward its speed limit a motor gives all it can up to 98 % of it, and nothing at the limit; what is driven past it
-    from outside is braked, at 102 % by all it can.
-
-    Args:
-        v: speed at the beginning of the step [rad/s].
-        a: acceleration [rad/s^2].
+    The driving torque falls from all at 98 % of the speed limit to zero at the limit. Beyond, the motor brakes, with
+    full torque from 102 %.
     """
     t, g = d.scratch[LAW, k], d.scratch[LAW_GAIN, k]
+    # w: speed at the end of the step; the speed limit is a line torque <= fall (limit - |w|).
     most, fall, w = d.torque_limit[k], d.fall[k], v + h * a
     law = t - g * a
     if fall > 0.0:
@@ -351,17 +338,14 @@ def motor_piece(d: DriveTable, k: int, v: float, a: float, h: float) -> tuple[fl
 
 @inlined
 def stop_piece(d: DriveTable, k: int, q: float, v: float, a: float, h: float) -> tuple[float, float]:
-    """The torque t - g a of the stops near an acceleration: it only pushes, and only where the step would end beyond.
+    """Return t and g of the stop torque t - g a near an acceleration a; stops push, if the step would end beyond.
 
-    Inside the range it takes just the speed that would be too much, so that no energy comes of it; from beyond, where
-    something stronger than the stop has brought the joint, it lets it return slowly.
-
-    Args:
-        q, v: at the beginning of the step [rad, rad/s].
-        a: acceleration [rad/s^2].
+    Inside the range a stop takes only the excess speed, which adds no energy. A joint beyond its range returns slowly.
     """
     stiffness, w = d.stop[k], v + h * a
     gap = d.lower[k] - q
+    # gap - T w > 0: at this speed the joint would be beyond the lower end after T. From beyond (gap > 0) the stop
+    # drives it back with the time constant T, not within one step, which would add energy.
     T = h if gap <= 0.0 else h + RECOVERY
     if stiffness * (gap - T * w) > 0.0:
         return stiffness * (gap - T * v), stiffness * T * h
@@ -374,31 +358,29 @@ def stop_piece(d: DriveTable, k: int, q: float, v: float, a: float, h: float) ->
 
 @inlined
 def way_of(rounds: int) -> int:
-    """The way to switch after so many solutions of a step; two or three are usual under load.
+    """Return the switching rule after a number of solutions of a step; two or three are usual under load.
 
-    SLOWLY needs a last point whose equations were those of now: contact is corrected in earlier rounds only.
+    SLOWLY needs a last point with the present equations: contact is corrected in earlier rounds only.
     """
     return TOGETHER if rounds <= NEWTON_ROUNDS else SLOWLY if rounds <= MOST_ROUNDS else LAST
 
 
 @kernel
 def switch_drives(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, tau: F1, armature: F1, way: int) -> bool:
-    """Pieces of all motors and stops at the accelerations that a solution gave; True where one has to change.
+    """Select the pieces at the accelerations a (n,) of a solution; True if one changes.
 
-    TOGETHER, they are those that hold at this solution: Newton's method. SLOWLY, those that hold at the minimum
-    between the last point and this solution, which ends after finitely many steps where all else is linear in the
-    accelerations; MuJoCo's contact is not quite. Should it take too long, an end is made: motors beyond their limit
-    give the limit, stops that would pull let go, and nothing is taken back.
+    TOGETHER: pieces at this solution (Newton). SLOWLY: pieces at the minimum between the last point and this solution;
+    terminates if all else is linear in a, which MuJoCo's contact is not. LAST: motors beyond their limit get the limit,
+    pulling stops release, nothing else changes.
 
     Args:
-        d, joints, speed, h, tau, armature: as of `drive_terms`.
-        a: (n,) accelerations [rad/s^2].
         way: see `way_of`.
     """
     s, wrong, share = d.scratch, False, 1.0
     for k in range(joints.shape[0]):
         given, most = s[MOTOR, k] - s[MOTOR_GAIN, k] * a[k], d.torque_limit[k]
         t, g = motor_piece(d, k, speed[k], a[k], h)
+        # A piece is wrong only if its torque differs: at a kink two pieces agree.
         wrong |= abs(given - (t - g * a[k])) > ROUND_OFF * most
         stopped = s[STOP, k] - s[STOP_GAIN, k] * a[k]
         t, g = stop_piece(d, k, joints[k], speed[k], a[k], h)
@@ -406,10 +388,12 @@ def switch_drives(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, tau: F1
     if not wrong:
         return False
     if way == SLOWLY:
+        # Damped Newton: the point moves only as far as the convex function falls.
         share = _least_along(d, joints, speed, a, h)
     again = way != LAST
     for k in range(joints.shape[0]):
         given, most = s[MOTOR, k] - s[MOTOR_GAIN, k] * a[k], d.torque_limit[k]
+        # Torque of the present pieces at the solution: M a + b there, since the equations hold with these pieces.
         reached = given + s[STOP, k] - s[STOP_GAIN, k] * a[k]
         if way == SLOWLY:
             s[POINT, k] += share * (a[k] - s[POINT, k])
@@ -429,14 +413,14 @@ def switch_drives(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, tau: F1
 
 @inlined
 def _least_along(d: DriveTable, joints: F1, speed: F1, a: F1, h: float) -> float:
-    """The share of the way from the last point to a solution at which the convex function is least, 1 at most.
+    """Return the share (at most 1) of the way from the last point to a solution that minimises the convex function.
 
-    Its slope there is that of M a + b, a line between the drives' forces at both ends, less that of the forces at the
-    point itself. It grows, so that its zero is found by regula falsi (Illinois).
+    Its slope increases along the way, so regula falsi (Illinois) finds the zero.
     """
     low, high, at_low, at_high = 0.0, 1.0, _slope(d, joints, speed, a, h, 0.0), _slope(d, joints, speed, a, h, 1.0)
     if at_high <= 0.0:
         return 1.0
+    # Illinois: an end that is kept twice has its value halved, or the secant would stagnate.
     enough, side = 1e-9 * abs(at_low), 0
     for _ in range(60):
         middle = high - at_high * (high - low) / (at_high - at_low) if at_low < 0.0 else 0.5 * (low + high)
@@ -454,7 +438,7 @@ def _least_along(d: DriveTable, joints: F1, speed: F1, a: F1, h: float) -> float
 
 @inlined
 def _slope(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, share: float) -> float:
-    """Slope of the convex function along the way from the last point to the solution a (n,), at a share of it."""
+    """Return the slope of the convex function at a share of the way from the last point to the solution a (n,)."""
     s, slope = d.scratch, 0.0
     for k in range(joints.shape[0]):
         way = a[k] - s[POINT, k]
@@ -462,13 +446,14 @@ def _slope(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, share: float) 
         at = s[POINT, k] + share * way
         t, g = motor_piece(d, k, speed[k], at, h)
         stop, stop_gain = stop_piece(d, k, joints[k], speed[k], at, h)
+        # dF/dshare = way^T (M a + b - f): M a + b is linear between both ends, f is evaluated at the point.
         slope += way * ((1.0 - share) * s[REACTION, k] + share * reached - (t + stop - (g + stop_gain) * at))
     return slope
 
 
 @inlined
 def switch_stop(d: DriveTable, k: int, q: float, v: float, a: float, h: float, way: int) -> bool:
-    """Take the piece of a joint's stops that holds at an acceleration; True where it is another."""
+    """Select the stop piece that holds at an acceleration; True if it changes."""
     s = d.scratch
     t, g = stop_piece(d, k, q, v, a, h)
     wrong = abs(s[STOP, k] - s[STOP_GAIN, k] * a - (t - g * a)) > SLACK * d.stop[k]
@@ -485,13 +470,12 @@ JOINT, SPEED, ACCELERATION, FORCE, INERTIA, TORQUE = range(6)  # rows of a step
 
 @kernel
 def begin_drive_step(drives: Table[DriveTable], rows: F2, h: float) -> None:
-    """Forces and inertias of all drives for one implicit step, at the pieces that the last accelerations let expect.
+    """Compute forces and inertias of all drives for one implicit step, with pieces from the last accelerations.
 
     Args:
-        drives: a packed `DriveTable`.
-        h: length of the step [s].
-        rows: (6, n) angles [rad], speeds [rad/s] and last accelerations [rad/s^2] of the joints; written: generalised
-            forces [N m] and inertias [kg m^2]; not used here: torques of the motors [N m].
+        drives: packed `DriveTable`.
+        rows: (6, n) input: angles [rad], speeds [rad/s], last accelerations [rad/s^2]; output: generalised forces
+            [N m], inertias [kg m^2]; unused: motor torques [N m].
     """
     d = unpack(drives, DriveTable)
     drive_terms(d, rows[JOINT], rows[SPEED], rows[ACCELERATION], h, rows[FORCE], rows[INERTIA])
@@ -499,10 +483,10 @@ def begin_drive_step(drives: Table[DriveTable], rows: F2, h: float) -> None:
 
 @kernel
 def switch_drive_step(drives: Table[DriveTable], rows: F2, h: float, way: int) -> bool:
-    """The same at the accelerations that a solution with these gave; see `switch_drives`.
+    """Update forces and inertias at the accelerations of a solution (`switch_drives`).
 
     Returns:
-        True where forces and inertias are others now, for another solution; else the torques of the motors are right.
+        True if another solution is necessary; else the motor torques in `rows` are final.
     """
     d, a = unpack(drives, DriveTable), rows[ACCELERATION]
     again = switch_drives(d, rows[JOINT], rows[SPEED], a, h, rows[FORCE], rows[INERTIA], way)

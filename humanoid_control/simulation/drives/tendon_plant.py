@@ -1,4 +1,4 @@
-"""Tendons of a simulated robot: lengths and tensions, and the errors with which motor encoders measure lengths."""
+"""Tendons of a simulated robot: lengths, tensions, and encoder errors."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ class EncoderErrors:
     """Errors of measured lengths.
 
     Attributes:
-        noise: standard deviation of each length [m].
-        quantum: size of an encoder's step [m]; 0 for none.
-        spikes: share of lengths with a spike, 0..1
-        spike: its size [m].
-        drift: standard deviation of what a length drifts in one step [m].
-        scale: standard deviation of each tendon's factor on its length, 1 on average: moment arms of the model that
-            are wrong. One is drawn per tendon and kept.
-        from_start: lengths are counted from the first sample, as by an incremental encoder, so that the zero is lost.
+        noise: standard deviation [m].
+        quantum: step of an encoder [m]; 0: none.
+        spikes: share of samples with a spike, 0..1.
+        spike: size of a spike [m].
+        drift: standard deviation of the drift per step [m].
+        scale: standard deviation of a constant factor per tendon (mean 1), as from wrong moment arms.
+        from_start: lengths count from the first sample, as by an incremental encoder.
     """
 
     noise: float = 0.0
@@ -48,12 +47,11 @@ class EncoderErrors:
 
 
 class TendonEncoders:
-    """Measures the lengths of M tendons with errors; the same seed gives the same errors.
+    """Encoders of M tendons with reproducible errors.
 
     Attributes:
-        factors: (M,) on each tendon's length since zero.
-        slack: (M,) what each encoder reads more than the path [m], to be set by whoever makes a tendon slack (positive)
-            or breaks it (negative).
+        factors: (M,) on the length since zero.
+        slack: (M,) offset [m], set from outside: positive for slack, negative for reeled-in tendons.
     """
 
     def __init__(self, count: int, errors: EncoderErrors | None = None, seed: int = 0) -> None:
@@ -65,7 +63,7 @@ class TendonEncoders:
         self._start: Array | None = None
 
     def measure(self, lengths: Array) -> Array:
-        """Measured lengths (M,) [m] of true lengths since zero (M,) [m]; one call is one step of the drift."""
+        """Return measured lengths (M,) [m] of true lengths since zero (M,) [m]; one drift step per call."""
         e, rng, m = self.errors, self._rng, len(self.factors)
         z = self.factors * lengths + self.slack
         if e.drift:
@@ -83,26 +81,25 @@ class TendonEncoders:
         return z
 
     def measure_many(self, lengths: Array) -> Array:
-        """Measured lengths (T, M) of a whole motion, step by step."""
+        """Return measured lengths (T, M) of a motion."""
         return np.array([self.measure(row) for row in lengths]).reshape(len(lengths), -1)
 
 
 # -------- The plant
 
-PRETENSION = 10.0  # [N] of a tendon whose file names no least tension; a wire without tension leaves its pulley
-STRONGEST = 1e6  # [N] of a tendon whose file names no greatest tension
+PRETENSION = 10.0  # [N] default least tension: a wire without tension leaves its pulley
+STRONGEST = 1e6  # [N] default greatest tension
 PREFERENCE = 1e-6  # weight of small tensions, as a share of the mean squared moment arm
 
 
 @dataclass(frozen=True)
 class TendonStates:
-    """True or measured lengths and tensions of a robot's tendons.
+    """True or measured states of M tendons.
 
     Attributes:
-        names: of M tendons.
-        lengths: (M,) of the whole paths [m]; of winches the wires.
+        lengths: (M,) of the paths, on winches of the wires [m].
         tensions: (M,) [N].
-        rates: (M,) of these lengths [m/s]; None where nothing measures them.
+        rates: (M,) of the lengths [m/s]; None if not measured.
     """
 
     names: tuple[str, ...]
@@ -112,34 +109,33 @@ class TendonStates:
 
 
 class TendonPlant:
-    """Tendons that move a robot's joints instead of its drives.
+    """Tendons that move a robot's joints instead of drives.
 
-    A tension t pulls its tendon shorter, so that the tendons give the torques -G^T t (virtual work, with the moment
-    arms G = dl / dtheta). Of all tensions in their range those are taken which come nearest to the torques of the
-    drives, and of these the smallest ones; the least tension keeps every tendon taut.
+    Tensions t give the torques -G^T t, with the moment arms G = dl / dtheta. Chosen are the smallest tensions within
+    limits that come nearest to the drive torques.
 
     Attributes:
-        geometry: of the tendons over the joints that they cross.
-        joints: (D,) which joints of the robot these are.
-        least, most: (M,) range of the tensions [N].
-        factors: (M,) by which moment arms and changes of length differ from those of the geometry.
-        unsolved: programs of tensions without a solution so far; the tensions stayed as they were.
+        geometry: tendons over the joints that they cross.
+        joints: (D,) indices of these joints.
+        least: (M,) tension limits [N].
+        most: (M,) tension limits [N].
+        factors: (M,) on moment arms and length changes.
+        unsolved: number of failed tension programs; these kept the last tensions.
     """
 
     def __init__(
         self, robot: Robot, moment_arm_error: float = 0.0, seed: int = 0, tendons: TendonSet | None = None
     ) -> None:
-        """Create the tendon plant.
+        """Create the plant.
 
         Args:
-            tendons: routed in another way than the robot's file has them, over the same joints.
-            moment_arm_error: standard deviation of `factors`, 1 on average, as in `EncoderErrors.scale`;
-                with all joints at zero the lengths are right nevertheless.
+            moment_arm_error: standard deviation of `factors`; lengths at zero angles remain right.
             seed: of the factors.
+            tendons: other routing over the same joints.
 
         Raises:
-            RobotError, UnknownNameError: the robot has no tendons, or a file of them with an error.
-            ConfigError: an error below 0.
+            RobotError: if the robot has no valid tendon file.
+            ConfigError: if the error is negative.
         """
         self.robot, self.geometry = robot, tendon_geometry(robot)
         if tendons is not None:
@@ -157,16 +153,16 @@ class TendonPlant:
         self._last, self.unsolved = np.minimum(self.least, self.most), 0
 
     def states(self, joints: np.ndarray, torque: np.ndarray) -> TendonStates:
-        """Lengths and tensions at joint angles (n,) [rad] under torques (n,) of the drives [N m]."""
+        """Return lengths and tensions at joint angles (n,) [rad] under drive torques (n,) [N m]."""
         lengths, arms = self.measure(joints)
         return TendonStates(self.names, lengths.copy(), self.tensions(arms, torque[self.joints]))
 
     def torques(self, joints: np.ndarray, tensions: np.ndarray) -> np.ndarray:
-        """Torques (D,) [N m] of tensions (M,) [N] on the joints they cross, at joint angles (n,) [rad]: -G^T t."""
+        """Return -G^T t (D,) [N m] of tensions t (M,) [N] at joint angles (n,) [rad]."""
         return -(tensions @ self.measure(joints)[1])
 
     def measure(self, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Lengths (M,) [m] and moment arms (M, D) [m] at joint angles (n,) [rad], in arrays that are used again."""
+        """Return lengths (M,) [m] and moment arms (M, D) [m] at joint angles (n,) [rad], in reused arrays."""
         zero, factors = self.geometry.zero, self.factors
         self.geometry.raw_into(joints[self.joints], self._lengths, self._arms)
         self._lengths += (factors - 1.0) * (self._lengths - zero)
@@ -174,9 +170,9 @@ class TendonPlant:
         return self._lengths, self._arms
 
     def tensions(self, arms: np.ndarray, torque: np.ndarray) -> np.ndarray:
-        """Tensions (M,) [N] for torques (D,) [N m] with moment arms (M, D) [m]: argmin |G^T t + torque|^2 in range.
+        """Return argmin |G^T t + torque|^2 within limits: tensions (M,) [N] for torques (D,) [N m], arms G (M, D) [m].
 
-        Where there is no solution the last ones, at first the least.
+        Without a solution, the last tensions (initially the least) are returned.
         """
         H = arms @ arms.T
         weight = PREFERENCE * max(float(np.trace(H)) / len(H), 1e-9)

@@ -1,16 +1,14 @@
-"""Torque controllers of a joint trajectory: independent PID, computed torque, and the recursive controller.
+"""Torque controllers of a joint trajectory: independent PID, computed torque, recursive controller.
 
-All three are tuned by one number c, the speed of a critically damped error: K_p = c^2, K_v = 2 c. Computed torque and
-the recursive controller are those of Simonidis et al. 2011 (section 6, equations 35 to 38), with the signs of their
-equation of motion M q'' + h = T, where h holds gravity and velocity terms:
+One number c tunes them, the rate of a critically damped error: K_p = c^2, K_v = 2 c. Computed torque and the
+recursive controller follow Simonidis et al. 2011 (section 6, equations 35 to 38), with M q'' + h = T:
 
     computed torque   T = M^ (q''_d + K_v e' + K_p e) + h^
-    recursive         T <- T + alpha M^ (e'' + K_v e' + K_p e), e = q_d - q, within the limits of the torque
+    recursive         T <- T + alpha M^ (e'' + K_v e' + K_p e), e = q_d - q, within the torque limits
 
-The recursive one needs no h^ and forgives a wrong M^ while the spectral radius of I - M^ M^-1 is below one: a payload
-that the model does not know. It needs the acceleration, and with it from encoders the step has to be relaxed, for the
-filter's delay enters the recursion: alpha <= dt / (dt + tau) for a filter of time constant tau. This bound is a rule
-that told stable from unstable runs, not a proof.
+The recursive controller needs the acceleration but no h^. It tolerates a wrong M^, such as an unknown payload, if
+the spectral radius of I - M^ M^-1 is below one. A filter of time constant tau on the acceleration requires
+alpha <= dt / (dt + tau), an empirical bound.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from humanoid_control.errors import ConfigError, SizeError
 
 
 class JointMotion(NamedTuple):
-    """Position, velocity and acceleration of the joints, asked for or measured: (n,) each [rad, m; s]."""
+    """Desired or measured position, velocity, acceleration of the joints: (n,) each [rad, m; s]."""
 
     q: np.ndarray
     v: np.ndarray
@@ -32,28 +30,28 @@ class JointMotion(NamedTuple):
 
 
 class TorqueController(Protocol):
-    """Controller that is asked once every step of its period."""
+    """Controller called once per period."""
 
     def torque(self, wanted: JointMotion, measured: JointMotion) -> np.ndarray:
-        """(n,) torques until the next step, within their limits [N m]."""
+        """Return the torques (n,) until the next period, within limits [N m]."""
 
 
 class IndependentPid:
-    """A PID loop at each joint, that knows only one inertia of it.
+    """PID loop per joint with a constant inertia.
 
     Args:
         inertia: (n,) seen by each joint [kg m^2].
-        limit: (n,) greatest torque [N m].
-        c: speed of the error [1/s].
+        limit: (n,) of the torque [N m].
+        c: error rate [1/s].
         dt: period [s].
 
     Raises:
-        ConfigError: one of them is not positive.
+        ConfigError: if one is not positive.
     """
 
     def __init__(self, inertia: np.ndarray, limit: np.ndarray, c: float, dt: float) -> None:
         _check_positive("PID", inertia=inertia, limit=limit, c=c, dt=dt)
-        # All three poles at c: (s + c)^3.
+        # All three poles at -c: (s + c)^3.
         self.k_p, self.k_i, self.k_v = 3 * c**2 * inertia, c**3 * inertia, 3 * c * inertia
         self.limit, self.dt = limit, dt
         self.integral = np.zeros(len(inertia))
@@ -62,21 +60,21 @@ class IndependentPid:
         e, de = wanted.q - measured.q, wanted.v - measured.v
         integral = self.integral + self.k_i * e * self.dt
         asked = self.k_p * e + integral + self.k_v * de
-        # A joint at its limit does not continue integrating.
+        # Anti-windup: a joint at its limit does not integrate.
         self.integral = np.where(np.abs(asked) <= self.limit, integral, self.integral)
         return np.clip(asked, -self.limit, self.limit)
 
 
 class ComputedTorque:
-    """Inverse dynamics of the asked acceleration, corrected by the error.
+    """Inverse dynamics of the desired acceleration plus error feedback.
 
     Args:
-        model: of the robot with a fixed base, as the controller knows it.
-        limit: (n,) greatest torque [N m].
-        c: speed of the error [1/s].
+        model: robot with a fixed base, as the controller knows it.
+        limit: (n,) of the torque [N m].
+        c: error rate [1/s].
 
     Raises:
-        ConfigError: limit or c is not positive.
+        ConfigError: if limit or c is not positive.
     """
 
     def __init__(self, model: pin.Model, limit: np.ndarray, c: float) -> None:
@@ -90,18 +88,18 @@ class ComputedTorque:
 
 
 class RecursiveController:
-    """Corrects the torque of the last step by what the error's acceleration lacks.
+    """Correction of the last torque by the missing acceleration of the error.
 
     Args:
-        model: of the robot with a fixed base, as the controller knows it.
-        limit: (n,) greatest torque [N m].
-        c: speed of the error [1/s].
+        model: robot with a fixed base, as the controller knows it.
+        limit: (n,) of the torque [N m].
+        c: error rate [1/s].
         dt: period [s].
-        alpha: relaxation of the step.
-        filter_time: time constant of the filter behind the measured acceleration [s]; 0 where it is exact.
+        alpha: relaxation, above 0 and at most dt / (dt + filter_time).
+        filter_time: of the filter on the acceleration [s].
 
     Raises:
-        ConfigError: limit, c or dt is not positive, or alpha is not above 0 and up to dt / (dt + filter_time).
+        ConfigError: if a value is out of range.
     """
 
     def __init__(
@@ -121,7 +119,7 @@ class RecursiveController:
         self.last: np.ndarray | None = None
 
     def torque(self, wanted: JointMotion, measured: JointMotion) -> np.ndarray:
-        if self.last is None:  # nothing to correct yet: what the model thinks
+        if self.last is None:  # first period: torque of the model
             tau = pin.rnea(self.model, self.data, measured.q, measured.v, wanted.a)
         else:
             sigma = wanted.a - measured.a + 2 * self.c * (wanted.v - measured.v) + self.c**2 * (wanted.q - measured.q)
@@ -133,34 +131,34 @@ class RecursiveController:
 
 
 def largest_step(dt: float, filter_time: float) -> float:
-    """Relaxation up to which the recursive controller is stable behind a filter of first order."""
+    """Return the largest stable relaxation alpha behind a first-order filter."""
     return dt / (dt + filter_time)
 
 
 def contraction(known: pin.Model, true: pin.Model, q: np.ndarray) -> float:
-    """Spectral radius of I - M^ M^-1: below one the recursion converges although the model is wrong."""
+    """Return the spectral radius of I - M^ M^-1; the recursion converges below one."""
     M = [pin.crba(model, model.createData(), q) for model in (known, true)]
     known_M, true_M = (np.triu(m) + np.triu(m, 1).T for m in M)
     return float(np.abs(np.linalg.eigvals(np.eye(len(q)) - known_M @ np.linalg.inv(true_M))).max())
 
 
-# -------- what is controlled
+# -------- Controlled system
 
 
 class PayloadPlant:
-    """A robot that carries a mass its controller's model does not know, integrated with the torque held.
+    """Robot with a payload unknown to its controller.
 
     Args:
-        model: with a fixed base, without the payload.
-        payload: point mass [kg] at the origin of a joint's frame, moved by `at`.
-        joint: index of that joint in the model.
+        model: with a fixed base, without payload.
+        payload: point mass [kg].
+        joint: index of the carrying joint.
         at: (3,) in its frame [m].
-        q: (n,) at rest there at the start.
+        q: (n,) initial, at rest.
         dt: period [s].
 
     Raises:
-        ConfigError: the payload is negative or dt not positive.
-        SizeError: q does not fit the model.
+        ConfigError: if payload or dt is out of range.
+        SizeError: if q does not fit the model.
     """
 
     def __init__(self, model: pin.Model, payload: float, joint: int, at: np.ndarray, q: np.ndarray, dt: float) -> None:
@@ -177,7 +175,7 @@ class PayloadPlant:
         self.q, self.v, self.a = np.array(q, dtype=float), np.zeros(model.nv), np.zeros(model.nv)
 
     def step(self, tau: np.ndarray) -> None:
-        """Go on by one period under constant torques (n,) [N m]: Runge-Kutta of fourth order."""
+        """Advance by one period under constant torques (n,) [N m] (Runge-Kutta 4)."""
         h, q, v = self.dt, self.q, self.v
         k1 = self._acceleration(q, v, tau)
         k2 = self._acceleration(q + h / 2 * v, v + h / 2 * k1, tau)
@@ -191,20 +189,20 @@ class PayloadPlant:
         return pin.aba(self.model, self.data, q, v, tau).copy()
 
     def exact(self) -> JointMotion:
-        """Motion as it is."""
+        """Return the true motion."""
         return JointMotion(self.q.copy(), self.v.copy(), self.a.copy())
 
 
 class EncoderMotion:
-    """Velocity and acceleration from encoders alone: differences, each behind a filter of first order.
+    """Filtered differences of encoder readings.
 
     Args:
-        resolution: step of the encoders [rad].
-        filter_time: of each filter [s].
+        resolution: of the encoders [rad].
+        filter_time: of the first-order filter on each difference [s].
         dt: period [s].
 
     Raises:
-        ConfigError: resolution or dt is not positive, or filter_time negative.
+        ConfigError: if a value is out of range.
     """
 
     def __init__(self, resolution: float, filter_time: float, dt: float) -> None:
@@ -215,7 +213,7 @@ class EncoderMotion:
         self.last: JointMotion | None = None
 
     def read(self, q: np.ndarray) -> JointMotion:
-        """The motion after a period in which the joints came to q (n,) [rad]."""
+        """Return the motion one period later at q (n,) [rad]."""
         counted = np.round(q / self.resolution) * self.resolution
         if self.last is None:
             self.last = JointMotion(counted, np.zeros_like(q), np.zeros_like(q))

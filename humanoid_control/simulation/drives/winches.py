@@ -1,20 +1,20 @@
-"""Winches that move a simulated robot by its tendons: motor, gear, drum, wire, friction, slack; linear-implicit steps.
+"""Winches that pull the tendons of a simulated robot: motor, gear, drum, wire, friction, slack; linear-implicit steps.
 
-Signs: G = dl/dq, tendons of tension T give the joint torques -G^T T, a winch that winds at w takes in wire, dx/dt = -w.
+Signs: G = dl/dq, tensions T give the joint torques -G^T T, a winch that winds at w takes in wire, dx/dt = -w.
 
-With the path length l(q), the wire x and what slipped off the drum, a tendon is stretched by s and pulls with T:
+With path length l(q), wire x and the wire slipped off the drum, the stretch s gives the tension T:
 
     s = l(q) - x - slipped;   T = max(0, k s + c (G v + w)) where s > 0;   m dw/dt = F - T - b w - f_c sign(w)
     M dv/dt = -h(q, v) - G^T (T (1 + mu tanh(G v / v0))) + everything else
 
-A step of length h takes T at its end. With a = h k + c, b' = b + f_c / max(|w|, 1 mm/s) and den = m + h b' + h a the
-winch's speed at the end can be eliminated, and of a taut tendon is left
+A step of length h takes T at its end. With a = h k + c, b' = b + f_c / max(|w|, 1 mm/s) and den = m + h b' + h a,
+elimination of the winch speed at the end leaves for a taut tendon
 
     T+ = T0 + alpha G v+,   alpha = a (m + h b') / den,   T0 = (k s (m + h b') + a (m w + h F)) / den
     w+ = (m w + h (F - T+)) / (m + h b'),   x+ = x - h w+
 
-so that stiff wires need no short steps. Friction along the path is a damping T mu / max(|G v|, v0) of the tendon. The
-stretch is taken from l(q) - x at the beginning of every step and never integrated.
+so stiff wires need no short steps. Path friction is a damping T mu / max(|G v|, v0). The stretch is never
+integrated: every step begins with l(q) - x.
 """
 
 from __future__ import annotations
@@ -37,30 +37,37 @@ from humanoid_control.tendons.control.winch_loop import LoopGains, LoopTable, Wi
 from humanoid_control.tendons.tendon import Pulley, TendonSet, ViaPoint, Wrap
 from humanoid_control.tendons.unit import MuscleUnit
 
-CREEP = 0.01  # [m/s] v0, along a path, over which friction changes its sign
-FREE = 1e-6  # of a tension's size, below which it counts as none
+CREEP = 0.01  # [m/s] v0: path speed over which friction changes its sign
+FREE = 1e-6  # relative tension below which a tendon counts as slack
 
 # -------- Kernels
 
 
 class WinchTable(NamedTuple):
-    """Winches and wires of M tendons over D joints.
+    """Winches and wires of M tendons over D joints; one entry per tendon unless stated.
 
     Attributes:
-        loop: of the drives.
-        unit: the units as they are, which a drive may know wrongly.
+        loop: drive loops.
+        unit: true units, which a drive may know wrongly.
         path_friction: (1,) mu.
-        wire, speed: x [m], w [m/s].
-        slipped: wire that left the drum unseen [m].
+        wire: x [m].
+        speed: w [m/s].
+        slipped: [m], unseen by encoders.
         tension: at the end of the step [N].
-        sensed: what the sensors give [N].
-        snapped, deaf: 1 where a wire is torn, where a sensor gives nothing.
-        length, rate: of the paths [m], [m/s] at the beginning of the step.
-        arms: (M, D) G there.
-        factor, zero: of lengths and moment arms, and lengths where all joints are zero, as in `TendonPlant`.
-        rest, slope, friction: T0, alpha, damping of the path.
-        taut: 1 where a tendon pulls.
-        first, crossed: (M + 1,) where the joints of each tendon begin in the list (L,) of those it crosses.
+        sensed: measured tension [N].
+        snapped: 1: torn.
+        deaf: 1: tension sensor reads zero.
+        length: of the path at the beginning of the step [m].
+        rate: of the path [m/s].
+        arms: (M, D) G [m].
+        factor: on lengths and arms, see `TendonPlant`.
+        zero: length at zero angles [m].
+        rest: T0 [N].
+        slope: alpha [N s/m].
+        friction: damping of the path [N s/m].
+        taut: 1: pulls.
+        first: (M + 1,) begin of each tendon's joints in `crossed`.
+        crossed: (L,) crossed joints of all tendons.
     """
 
     loop: LoopTable
@@ -88,9 +95,10 @@ class WinchTable(NamedTuple):
 
 @inlined
 def correct_lengths(t: WinchTable) -> None:
-    """Apply the factors of the plant to the lengths and moment arms of the geometry."""
+    """Apply the plant's factors to lengths and moment arms."""
     for k in range(t.length.shape[0]):
         if t.factor[k] != 1.0:
+            # Only the change since zero angles scales: l = zero + factor (l - zero).
             t.length[k] += (t.factor[k] - 1.0) * (t.length[k] - t.zero[k])
             for i in range(t.first[k], t.first[k + 1]):
                 t.arms[k, t.crossed[i]] *= t.factor[k]
@@ -98,7 +106,7 @@ def correct_lengths(t: WinchTable) -> None:
 
 @inlined
 def path_rates(t: WinchTable, v: np.ndarray) -> None:
-    """Rates of the paths G v into `rate` [m/s], for joint velocities v (D,)."""
+    """Compute the path rates G v [m/s] for joint velocities v (D,)."""
     for k in range(t.length.shape[0]):
         rate = 0.0
         for i in range(t.first[k], t.first[k + 1]):
@@ -108,7 +116,7 @@ def path_rates(t: WinchTable, v: np.ndarray) -> None:
 
 @kernel
 def run_drives(t: WinchTable, h: float) -> None:
-    """Let the sensors measure the tensions, and the drives' loops set the forces of the motors."""
+    """Measure the tensions and run the drive loops, which set the motor forces."""
     for k in range(t.tension.shape[0]):
         t.sensed[k] = 0.0 if t.deaf[k] == 1 else t.tension[k]
     winch_forces(t.loop, t.wire, t.speed, t.sensed, h)
@@ -116,10 +124,11 @@ def run_drives(t: WinchTable, h: float) -> None:
 
 @kernel
 def predict_tensions(t: WinchTable, h: float) -> None:
-    """T0 and alpha of every tendon, and which tendons may pull during a step of length h."""
+    """Compute T0, alpha, path damping and the taut tendons for a step of length h."""
     for k in range(t.tension.shape[0]):
         u, w, s = t.unit, t.speed[k], t.length[k] - t.wire[k] - t.slipped[k]
         at_rest, stiffness = wire_tension(u, k, s)
+        # a = h k + c, heavy = m + h b', as in the module docstring; at_rest = k s.
         a = h * stiffness + u.damping[k]
         heavy = u.mass[k] + h * friction_rate(u, k, w)
         den = heavy + h * a
@@ -127,26 +136,25 @@ def predict_tensions(t: WinchTable, h: float) -> None:
         t.rest[k] = (at_rest * heavy + a * (u.mass[k] * w + h * t.loop.force[k])) / den
         most = max(at_rest, 0.0) * t.path_friction[0]
         t.friction[k] = most / max(abs(t.rate[k]), CREEP)
+        # Taut if the wire would still be stretched at the end of the step at present speeds.
         t.taut[k] = 1 if t.snapped[k] == 0 and s + h * (t.rate[k] + w) > 0.0 else 0
 
 
 @inlined
 def tension_at(t: WinchTable, k: int, rate: float) -> float:
-    """Tension of a taut tendon at the end of the step [N], for the path's rate then [m/s]."""
+    """Return the end tension of a taut tendon [N] for the path rate then [m/s]."""
     return t.rest[k] + t.slope[k] * rate
 
 
 @kernel
 def add_tendons(t: WinchTable, row: np.ndarray, h: float, M: np.ndarray, b: np.ndarray) -> None:
-    """Add h G^T alpha G to a matrix, and -G^T (T0 + alpha G v) to the forces; see the top of the file.
+    """Add h G^T alpha G to M (n, n), lower triangle, and -G^T (T0 + alpha G v) to the forces b (n,).
 
-    Args:
-        row: (D,) of M and b for each joint.
-        M: (n, n), its lower triangle.
-        b: (n,).
+    `row` (D,) maps joints to rows.
     """
     for k in range(t.taut.shape[0]):
         if t.taut[k] == 1:
+            # Row k of G times (alpha + path damping): v+ = v + h a splits it into a force and an inertia.
             slope = t.slope[k] + t.friction[k]
             pull, stiff = t.rest[k] + slope * t.rate[k], h * slope
             for i in range(t.first[k], t.first[k + 1]):
@@ -156,18 +164,20 @@ def add_tendons(t: WinchTable, row: np.ndarray, h: float, M: np.ndarray, b: np.n
                 g *= stiff
                 for j in range(t.first[k], i + 1):
                     c = row[t.crossed[j]]
+                    # Rows follow the tree, not the joints, so the entry may lie on either side of the diagonal.
                     M[max(r, c), min(r, c)] += g * t.arms[k, t.crossed[j]]
 
 
 @kernel
 def release_slack(t: WinchTable, v: np.ndarray) -> bool:
-    """Leave out the tendons that would have to push at joint velocities v (D,); True if there are any."""
+    """Release tendons that would push at joint velocities v (D,); True if any."""
     released = False
     for k in range(t.taut.shape[0]):
         if t.taut[k] == 1:
             rate = 0.0
             for i in range(t.first[k], t.first[k + 1]):
                 rate += t.arms[k, t.crossed[i]] * v[t.crossed[i]]
+            # A wire cannot push. A relative bound: round-off must not release a tendon at zero tension.
             if tension_at(t, k, rate) < -FREE * abs(t.rest[k]):
                 t.taut[k], released = 0, True
     return released
@@ -175,7 +185,7 @@ def release_slack(t: WinchTable, v: np.ndarray) -> bool:
 
 @kernel
 def move_winches(t: WinchTable, v: np.ndarray, h: float) -> None:
-    """Tensions, winding speeds and wires at the end of the step, whose joint velocities are v (D,)."""
+    """Advance tensions, winding speeds and wires for end velocities v (D,)."""
     for k in range(t.taut.shape[0]):
         rate = 0.0
         for i in range(t.first[k], t.first[k + 1]):
@@ -186,10 +196,11 @@ def move_winches(t: WinchTable, v: np.ndarray, h: float) -> None:
 
 @inlined
 def wind_wire(t: WinchTable, k: int, T: float, h: float) -> None:
-    """Move winch k on by h under the tension T [N]; a motor drives no faster than its speed without load."""
+    """Advance winch k by h under the tension T [N]; motors drive up to their no-load speed."""
     u, w, force = t.unit, t.speed[k], t.loop.force[k]
     heavy = u.mass[k] + h * friction_rate(u, k, w)
     next_w = (u.mass[k] * w + h * (force - T)) / heavy
+    # Beyond the no-load speed a motor gives no force: w ends at that speed or coasts above it.
     if force > 0.0 and next_w > u.speed[k]:
         next_w = max(u.speed[k], (u.mass[k] * w - h * T) / heavy)
     elif force < 0.0 and next_w < -u.speed[k]:
@@ -200,7 +211,7 @@ def wind_wire(t: WinchTable, k: int, T: float, h: float) -> None:
 
 @kernel
 def joint_torques(t: WinchTable, v: np.ndarray, out: np.ndarray) -> None:
-    """Torques of the tendons on the joints at the end of the step, into out (D,) [N m]; v: velocities then (D,)."""
+    """Compute joint torques out (D,) [N m] at the end of the step, for the velocities v (D,) then."""
     out[:] = 0.0
     for k in range(t.taut.shape[0]):
         if t.taut[k] == 1:
@@ -217,13 +228,13 @@ def joint_torques(t: WinchTable, v: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def explicit_tensions_at(table: Table[WinchTable], h: float, steps: int, out: np.ndarray) -> None:
-    """Tensions of the wires at the beginning of a step, those of the winches at its end.
+    """Compute the tensions at the beginning of a step and advance the winches.
 
     Args:
-        table: packed `WinchTable`, with `length` and `rate` of the paths as they are now.
-        h: length of the step [s].
-        steps: since the loops ran last; 0: they run now.
-        out: (M,) filled: pulls on the paths, friction along them included [N].
+        table: packed `WinchTable` with present `length` and `rate`.
+        h: step [s].
+        steps: since the loops last ran; 0: skip the loops.
+        out: (M,) output: pulls including path friction [N].
     """
     t = unpack(table, WinchTable)
     if steps > 0:
@@ -233,6 +244,7 @@ def explicit_tensions_at(table: Table[WinchTable], h: float, steps: int, out: np
         T = 0.0
         if t.snapped[k] == 0 and s > 0.0:
             T = max(0.0, wire_tension(t.unit, k, s)[0] + t.unit.damping[k] * (t.rate[k] + t.speed[k]))
+        # Friction raises the pull while the path lengthens (rate > 0) and lowers it while the path shortens.
         out[k] = T * (1.0 + t.path_friction[0] * np.tanh(t.rate[k] / CREEP))
         wind_wire(t, k, T, h)
 
@@ -241,11 +253,11 @@ def explicit_tensions_at(table: Table[WinchTable], h: float, steps: int, out: np
 
 
 class WinchErrors(NamedTuple):
-    """What a plant has that its controller does not know.
+    """Plant errors unknown to the controller.
 
     Attributes:
-        moment_arm: standard deviation of the factors of moment arms and changes of length.
-        stiffness: standard deviation of the factors of the wires' stiffness.
+        moment_arm: standard deviation of the factors on arms and length changes.
+        stiffness: standard deviation of the factors on wire stiffness.
         path_friction: mu, 0..0.3.
         seed: of the factors.
     """
@@ -261,10 +273,10 @@ class WinchPlant:
 
     Attributes:
         names: of M tendons.
-        plant: their geometry and limits.
-        joints: (D,) which joints of the robot they cross.
-        units: the muscle units that the robot's file names.
-        loop: of the drives, which knows these units.
+        plant: geometry and limits.
+        joints: (D,) indices of the crossed joints.
+        units: nominal muscle units.
+        loop: drive loops, based on these.
         record: arrays of the kernels.
     """
 
@@ -275,17 +287,16 @@ class WinchPlant:
         tendons: TendonSet | None = None,
         gains: LoopGains | None = None,
     ) -> None:
-        """Lay out the winches of a robot.
+        """Build the winches.
 
         Args:
-            robot: with a file of tendons.
             errors: of this plant.
-            tendons: routed as they really are; default: as the robot's file has them.
-            gains: of the drives' loops.
+            tendons: true routing; default: the robot's file.
+            gains: of the drive loops.
 
         Raises:
-            RobotError, UnknownNameError: the robot has no tendons, or a file of them with an error.
-            ConfigError: an error out of range.
+            RobotError: if the robot has no valid tendon file.
+            ConfigError: if an error is out of range.
         """
         e = errors or WinchErrors()
         if not 0 <= e.path_friction <= 0.3:
@@ -312,7 +323,7 @@ class WinchPlant:
         )  # fmt: skip
 
     def put(self, joints: np.ndarray, tensions: np.ndarray) -> None:
-        """Put the winches at rest at joint angles (n,) [rad] with tensions (M,) [N], servoed to that wire."""
+        """Reset the winches to rest at joint angles (n,) [rad] with tensions (M,) [N], holding their wires."""
         r, u = self.record, self.record.unit
         lengths, arms = self.plant.measure(joints)
         r.length[:], r.arms[:] = lengths, arms
@@ -326,30 +337,30 @@ class WinchPlant:
         self.loop.record.kind[:] = HOLD
 
     def states(self) -> WinchStates:
-        """What the drives measure: wire by the drum's encoder, winding speed, tension as the drive believes it."""
+        """Return the drives' measurements: wire from the drum encoder, winding speed, tension."""
         r = self.record
         return WinchStates(r.wire.copy(), r.speed.copy(), self.loop.seen.copy())
 
     # -- faults -------------------------------------------------------------------------------------------------
 
     def snap(self, tendon: int) -> None:
-        """Tear a wire: it never pulls again, whatever its winch does."""
+        """Tear a wire: it never pulls again."""
         self.record.snapped[tendon] = 1
 
     def slip(self, tendon: int, by: float) -> None:
-        """Let wire [m] off a drum without its encoder turning; negative: onto it."""
+        """Slip wire [m] off a drum (negative: onto), unseen by its encoder."""
         self.record.slipped[tendon] += by
 
     def deafen(self, tendon: int, deaf: bool = True) -> None:
-        """Have a tension sensor give zero, or work again; the drive's latch stays until its loop is reset."""
+        """Fail or restore a tension sensor; the drive's latch stays until its loop is reset."""
         self.record.deaf[tendon] = int(deaf)
 
     def let_out(self, tendon: int, by: float) -> None:
-        """Turn a drum so that wire [m] hangs loose; its encoder sees that."""
+        """Release slack wire [m], seen by the encoder."""
         self.record.wire[tendon] += by
 
     def mend(self, tendon: int) -> None:
-        """Undo all faults of a tendon; a torn wire is knotted where the path is now, so that it begins slack."""
+        """Clear all faults of a tendon; a torn wire is reattached slack, at the present path length."""
         r = self.record
         if r.snapped[tendon] == 1:
             r.wire[tendon] = r.length[tendon]
@@ -358,19 +369,19 @@ class WinchPlant:
 
 
 def units_of(robot: Robot) -> tuple[MuscleUnit, ...]:
-    """Muscle units (M,) of a robot's tendons: those of its file, else the default unit.
+    """Return the muscle units (M,) of a robot's tendons.
 
     Raises:
-        RobotError, UnknownNameError: the file has an error.
+        RobotError: if the tendon file is invalid.
     """
     return tuple(t.unit or MuscleUnit() for t in tendons_of(robot))
 
 
 def perturbed(tendons: TendonSet, deviation: float, seed: int) -> TendonSet:
-    """Tendons whose points are away from where the file has them, each coordinate by a normal deviation [m].
+    """Return tendons with every point coordinate shifted by a normal deviation [m].
 
     Raises:
-        ConfigError: a deviation below 0, or above 20 mm.
+        ConfigError: if the deviation is outside 0..20 mm.
     """
     if not 0 <= deviation <= 0.02:
         raise ConfigError(f"attachments: a deviation of {deviation:g} m, must be 0..0.02")

@@ -1,1 +1,1 @@
-"""Sensors: encoders, inertial measurement unit, tendon sensors, and the errors of all."""
+"""Sensors of a simulated robot and their errors: encoders, IMU, tendon sensors."""

@@ -1,8 +1,7 @@
-"""Encoders: absolute ones at the links, incremental ones at the motors, and how the latter learn where they are.
+"""Absolute encoders at the links and incremental encoders at the motors.
 
-At start-up the absolute encoders give the joint angles, the drives turn them into motor angles, and the incremental
-counters are set to these: no homing. Joints without an absolute encoder (Lola's head) are driven to a limit switch
-(Schwienbacher 2014, section 3.5).
+At start-up the absolute readings, converted to motor angles, initialise the incremental counters, without homing.
+Joints without an absolute encoder (Lola's head) home at a limit switch (Schwienbacher 2014, section 3.5).
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ TURN = 2 * np.pi
 
 
 class AbsoluteEncoders:
-    """Link-side encoders: reading = angle + mounting offset + noise, in steps of one turn / counts.
+    """Link-side encoders: angle + mounting offset + noise, rounded to counts.
 
     Attributes:
-        counts: (n,) steps in a turn; 0 where a joint has none.
-        mounting: (n,) offset with which each is mounted [rad], which calibration identifies.
-        noise: standard deviation of one reading [rad].
+        counts: (n,) per turn; 0: no encoder.
+        mounting: (n,) offsets [rad].
+        noise: standard deviation [rad].
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class AbsoluteEncoders:
         self.noise, self.random = float(noise), np.random.default_rng(seed)
 
     def read(self, joints: np.ndarray) -> np.ndarray:
-        """Readings (n,) at joint angles (n,) [rad], not wrapped; NaN where there is no encoder."""
+        """Return unwrapped readings (n,) at joint angles (n,) [rad]; NaN without an encoder."""
         with np.errstate(divide="ignore", invalid="ignore"):
             step = TURN / self.counts
             angle = joints + self.mounting + self.noise * self.random.standard_normal(len(self.counts))
@@ -48,7 +47,7 @@ class AbsoluteEncoders:
 
     @property
     def deviation(self) -> np.ndarray:
-        """Standard deviation (n,) of a reading, noise and rounding together [rad]."""
+        """Standard deviation (n,) of a reading, noise plus rounding [rad]."""
         with np.errstate(divide="ignore"):
             return np.sqrt(self.noise**2 + (TURN / self.counts) ** 2 / 12)
 
@@ -56,7 +55,7 @@ class AbsoluteEncoders:
 def absolute_encoders(
     robot: Robot, file: DriveFile, mounting: np.ndarray | None = None, noise: float = 0.0, seed: int = 0
 ) -> AbsoluteEncoders:
-    """The link-side encoders that a file of drives names; 17 bits on every joint where the robot has no such file."""
+    """Create the link-side encoders of a drives file; without a file 17 bits on every joint."""
     counts = np.full(robot.n, 0.0 if file.drives else 2.0**17)
     for drive in file.drives:
         counts[[robot.index[j] for j in drive.joints]] = drive.joint_counts
@@ -64,14 +63,10 @@ def absolute_encoders(
 
 
 class MotorEncoders:
-    """Incremental encoders of all drives: counters that are zero at power-on, wherever the motors then are.
-
-    Joint vectors (n,) are the robot's, in radians.
+    """Incremental encoders of all drives; counters are zero at power-on. Joint vectors (n,) in rad.
 
     Args:
-        robot: whose joints they are.
-        file: its drives.
-        mechanisms: by the drives' names, from `mechanisms_of`.
+        mechanisms: by drive name, from `mechanisms_of`.
         joints: (n,) true angles at power-on.
     """
 
@@ -87,7 +82,7 @@ class MotorEncoders:
         self.reference = {d.name: np.full(len(d.joints), np.nan) for d in self.drives}
 
     def counters(self, joints: np.ndarray) -> dict[str, np.ndarray]:
-        """Whole counts (m,) of each drive at true joint angles (n,)."""
+        """Return the counts (m,) of each drive at true angles (n,)."""
         now = self._motors(joints)
         return {
             name: np.floor((phi - self.at_power_on[name]) * self.counts[name] / TURN).astype(np.int64)
@@ -95,14 +90,14 @@ class MotorEncoders:
         }
 
     def start_up(self, joints: np.ndarray, reading: np.ndarray) -> None:
-        """Set the counters of all drives whose joints have absolute encoders.
+        """Initialise the counters of drives with absolute encoders.
 
         Args:
-            joints: (n,) true angles while this is done, which the counters see.
-            reading: (n,) of the absolute encoders, less their known offsets; NaN where there is none.
+            joints: (n,) true angles, seen by the counters.
+            reading: (n,) of the absolute encoders, less known offsets; NaN without one.
 
         Raises:
-            RobotError: a reading so far off that a drive's loop cannot close there.
+            RobotError: if a drive's loop cannot close at its reading.
         """
         counters = self.counters(joints)
         for name, index in self.index.items():
@@ -110,15 +105,16 @@ class MotorEncoders:
                 self._refer(name, reading[index], counters[name])
 
     def home(self, name: str, joints: np.ndarray, switch: np.ndarray | None = None) -> None:
-        """Set a drive's counters at its limit switch, where the joints now stand.
+        """Initialise a drive's counters at its limit switch.
 
         Args:
             name: of the drive.
             joints: (n,) true angles.
-            switch: (k,) nominal joint angles of the switch; default: the lower ends of the ranges.
+            switch: (k,) nominal angles of the switch; default: lower limits.
 
         Raises:
-            UnknownNameError, RobotError: no such drive, or one without a motor encoder.
+            UnknownNameError: if the drive has no motor encoder.
+            RobotError: if its loop cannot close there.
         """
         if name not in self.index:
             raise UnknownNameError("drive", name, self.index, hint=f"(with a motor encoder, robot {self.robot.name})")
@@ -126,14 +122,14 @@ class MotorEncoders:
         self._refer(name, angles, self.counters(joints)[name])
 
     def joints(self, counters: Mapping[str, np.ndarray], start: np.ndarray | None = None) -> np.ndarray:
-        """Joint angles (n,) from the counters, by Newton's method where a drive needs it; NaN where not yet referred.
+        """Return joint angles (n,) from counters, NaN before initialisation.
 
         Args:
             counters: of each drive.
-            start: (n,) where Newton's method begins, the last known angles; default: the middle of the ranges.
+            start: (n,) initial guess of Newton's method; default: mid-range.
 
         Raises:
-            RobotError: counters that no joint angles inside the ranges give.
+            RobotError: if no angles in range fit.
         """
         out = np.full(self.robot.n, np.nan)
         for name, index in self.index.items():

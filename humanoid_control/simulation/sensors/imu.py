@@ -1,4 +1,4 @@
-"""Inertial measurement unit in the root link, and the true state of that link, out of a world's state."""
+"""Inertial measurement unit and true state of the root link."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ BODY = pin.FrameType.BODY
 
 
 class ImuMotion:
-    """How fast the root link was during the last few milliseconds.
+    """Velocity of the root link during the last milliseconds.
 
-    An accelerometer gives the mean since its last sample. Between two commands, which are held, accelerations of a
-    stiff drive fall from much to little, so that their value at one instant would say little of the motion.
+    An accelerometer averages since its last sample. Stiff drives change their accelerations much between two commands,
+    so an instantaneous value would not represent the motion.
     """
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, np.ndarray]] = deque()
 
     def reset(self) -> None:
-        """Forget: the robot was put elsewhere."""
+        """Clear the history."""
         self._seen.clear()
 
     def add(self, time: float, q: np.ndarray, v: np.ndarray, lever: np.ndarray) -> None:
-        """Take a state of a robot with a floating base; lever: (3,) of the root link in the base [m]."""
+        """Add a state of a floating base; lever: (3,) root link in the base [m]."""
         (a, b, c), (x, y, z) = v[3:6].tolist(), lever.tolist()
         local = v[:3] + (b * z - c * y, c * x - a * z, a * y - b * x)
         self._seen.append((time, pin.Quaternion(q[3:7]) * local))
@@ -38,7 +38,7 @@ class ImuMotion:
             self._seen.popleft()
 
     def acceleration(self) -> np.ndarray | None:
-        """Mean over the window (3,) in the world [m/s^2]; None where no two states are in it."""
+        """Return the mean over the window (3,) in the world [m/s^2]; None with fewer than two states."""
         if len(self._seen) < 2:
             return None
         (t0, v0), (t1, v1) = self._seen[0], self._seen[-1]
@@ -46,10 +46,10 @@ class ImuMotion:
 
 
 class KinematicState(Protocol):
-    """A robot, its pinocchio model with data to write into, and its state.
+    """Robot, pinocchio model and state.
 
     Attributes:
-        X_base_root: pose of the root link in a base that floats; None where the base is fixed.
+        X_base_root: pose of the root link in a floating base, else None.
     """
 
     robot: Robot
@@ -63,7 +63,7 @@ class KinematicState(Protocol):
 
 
 def read_imu(world: KinematicState) -> ImuReading:
-    """The reading at the world's present state."""
+    """Return the IMU reading at the present state."""
     X, twist = _root_link(world)
     up, mean, R_T = -world.model.gravity.linear, world.motion.acceleration(), X.rotation.T
     force = _acceleration(world) + R_T @ up if mean is None else R_T @ (mean + up)
@@ -71,13 +71,13 @@ def read_imu(world: KinematicState) -> ImuReading:
 
 
 def base_state(world: KinematicState) -> tuple[np.ndarray, np.ndarray]:
-    """Pose (7,) of the root link in the world (x y z, quaternion x y z w) and its twist (6,) in its own axes."""
+    """Return the root link's world pose (7,) (x y z, quaternion x y z w) and twist (6,) in its own axes."""
     X, twist = _root_link(world)
     return pin.SE3ToXYZQUAT(X), np.concatenate([twist.linear, twist.angular])
 
 
 def _root_link(world: KinematicState) -> tuple[pin.SE3, pin.Motion]:
-    """Pose of the root link in the world, and its twist in its own axes; of a base that floats without the rest."""
+    """Return pose and twist of the root link; for a floating base without a kinematics pass."""
     X, q = world.X_base_root, world.q
     if X is not None:
         X_base = pin.SE3(pin.Quaternion(q[3:7]), q[:3])
@@ -90,7 +90,7 @@ def _root_link(world: KinematicState) -> tuple[pin.SE3, pin.Motion]:
 
 
 def _acceleration(world: KinematicState) -> np.ndarray:
-    """Acceleration (3,) of the root link's origin in its own axes, at this moment [m/s^2]."""
+    """Return the acceleration (3,) of the root link origin in its own axes [m/s^2]."""
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, world.q, world.v, world.acceleration)
     frame = model.getFrameId(world.robot.root_link, BODY)

@@ -1,4 +1,4 @@
-"""Sensors as they are: noise, bias, resolution, delay, lost samples, all from one seed."""
+"""Sensor errors: noise, bias, resolution, delay, lost samples, from one seed."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ AHEAD = 64  # readings whose errors are drawn at once
 
 @dataclass(frozen=True)
 class Imperfection:
-    """Errors of the sensors of a robot; the default is none.
+    """Sensor errors by quantity or sensor; default: none.
 
     Attributes:
-        noise: quantity -> standard deviation of white noise.
-        bias: quantity -> standard deviation of an offset that is drawn once for each component.
-        resolution: quantity -> size of a step; readings are rounded to it. Orientations are not.
-        delay: sensor -> least age of its readings [s]; the newest sample that is so old is given.
-        dropout: sensor -> probability that a sample is lost.
+        noise: standard deviation of white noise per quantity.
+        bias: standard deviation of a constant offset per component.
+        resolution: rounding step per quantity, except orientations.
+        delay: least age of the readings per sensor [s].
+        dropout: probability of a lost sample per sensor.
     """
 
     noise: Mapping[str, float]
@@ -58,10 +58,11 @@ class Imperfection:
     def from_texts(
         cls, noise: str = "", bias: str = "", resolution: str = "", delay: str = "", dropout: str = ""
     ) -> Imperfection:
-        """From texts such as 'position=0.001,gyro=0.02'; for delay and dropout one number may stand for all sensors.
+        """Parse texts such as 'position=0.001,gyro=0.02'; one number for delay or dropout applies to all sensors.
 
         Raises:
-            UnknownNameError: an unknown quantity or sensor. ConfigError: not a number, negative, a probability over 1.
+            UnknownNameError: if a quantity or sensor is unknown.
+            ConfigError: if a value is invalid.
         """
         out = cls(
             _parse("noise", noise, QUANTITIES),
@@ -96,10 +97,9 @@ def _parse(what: str, text: str, known: Iterable[str], single: bool = False) -> 
 
 
 class Sensor:
-    """One sensor: takes the true values, gives what is read of them, or None where a sample is missing.
+    """One sensor: true values in, readings with errors out, None for lost samples.
 
-    The same seed and the same calls give the same bytes: each call draws the same random numbers whether its sample
-    is lost or not.
+    Equal seeds and calls give equal bytes: each call draws the same random numbers, lost or not.
     """
 
     def __init__(self, sensor: str, sizes: Sequence[int], model: Imperfection, seed: int, label: str = "") -> None:
@@ -107,9 +107,10 @@ class Sensor:
 
         Args:
             sensor: one of SENSORS.
-            sizes: of each of its quantities; an orientation is a quaternion x y z w.
-            model: what is wrong with it.
-            seed: of the robot; `label` makes several sensors of a kind differ.
+            sizes: of its quantities; orientations are quaternions x y z w.
+            model: its errors.
+            seed: of the robot.
+            label: distinguishes sensors of the same kind.
         """
         if sensor not in SENSORS:
             raise UnknownNameError("sensor", sensor, SENSORS)
@@ -123,31 +124,26 @@ class Sensor:
         self.reset()
 
     def reset(self) -> None:
-        """Begin again, with the same random numbers."""
+        """Restart with the same random numbers."""
         self._rng = np.random.default_rng(self._seed)
         self._old: deque[tuple[float, np.ndarray]] = deque()
         free = [_free(k, n) for k, n in zip(self._quantities, self._sizes, strict=True)]
         offsets = [self._rng.normal(size=n) * s for n, s in zip(free, self._bias, strict=True)]
         self._bias_of_all = np.concatenate(offsets)
-        self._turned = 4 if self._quantities[0] == "orientation" else 0  # numbers of a quaternion before all others
+        self._turned = 4 if self._quantities[0] == "orientation" else 0  # entries of a leading quaternion
         ends = np.cumsum(self._sizes)
         self._parts = [slice(int(b - n), int(b)) for n, b in zip(self._sizes, ends, strict=True)]
         self._steps = [(part, step) for part, step in zip(self._parts, self._resolution, strict=True) if step]
         noise = np.repeat(self._noise, free)
         self._drawn = np.flatnonzero(noise)
         self._deviation = noise[self._drawn]
-        # Rows of errors that are drawn already: many at once cost little more than one, and are the same numbers.
+        # Errors drawn in advance: a block costs little more than a row and holds the same numbers.
         self._errors, self._next = np.zeros((0, len(noise))), 0
 
     def read(self, time: float, *values: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """The reading now.
+        """Return the reading of the true values, one array per quantity; None if lost, or if no sample is old enough.
 
-        Args:
-            time: simulated [s], never going back but by `reset`.
-            values: the true ones, one array a quantity.
-
-        Returns:
-            What is read, one array a quantity; None where the sample is lost, or none is old enough yet.
+        `time` [s] must not decrease between resets.
         """
         self.sample(time, *values)
         error = self._error()
@@ -167,12 +163,12 @@ class Sensor:
         return tuple(out[part] for part in self._parts)
 
     def sample(self, time: float, *values: np.ndarray) -> None:
-        """Take the true values for a later reading, where readings are late; nothing is drawn."""
+        """Store true values for delayed readings, without random draws."""
         if self.delay:
             self._old.append((time, np.concatenate(values)))
 
     def _error(self) -> np.ndarray:
-        """The errors of all components in this reading."""
+        """Return the errors of all components."""
         if not len(self._drawn):
             return self._bias_of_all
         if self._next == len(self._errors):
@@ -183,7 +179,7 @@ class Sensor:
         return np.asarray(self._errors[self._next - 1])
 
     def _disturb(self, values: np.ndarray, error: np.ndarray) -> None:
-        """Put the errors into the true values of all quantities, one after the other; a quaternion has three errors."""
+        """Add the errors to all quantities in place; a quaternion has three."""
         if self._turned:
             turn = error[:3]
             if turn.any():

@@ -1,4 +1,4 @@
-"""Tendon sensors of a simulated robot: wires that stretch, encoders with errors, tendons that fail."""
+"""Tendon sensors of a simulated robot: elastic wires, encoder errors, faults."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ WINCH_FAULTS = {
     "stuck": "encoder gives the length that it gave first, but not to the drive",
     "missing": "nothing is measured, but by the drive",
 }
-SIZES = {"slack": 0.03, "slipped": 0.02}  # [m] of faults whose size is not given
-LOOSE, REELED = 0.03, 0.05  # [m] what the encoder of a slack tendon reads more, of a broken one less
-WINDING = 0.5  # [m/s] at which a motor pays its wire out or reels it in: no encoder jumps
+SIZES = {"slack": 0.03, "slipped": 0.02}  # [m] default sizes of faults
+LOOSE, REELED = 0.03, 0.05  # [m] excess reading of a slack tendon, deficit of a broken one
+WINDING = 0.5  # [m/s] winding speed after a fault, since encoders do not jump
 
 
 def parse_faults(text: str, names: tuple[str, ...]) -> dict[str, str]:
-    """Faults from a text such as 'l_biceps=slack,r_triceps=stuck'.
+    """Parse faults such as 'l_biceps=slack,r_triceps=stuck'.
 
     Raises:
-        UnknownNameError: no such tendon or fault. ConfigError: not of that form.
+        UnknownNameError: if a tendon or fault is unknown.
+        ConfigError: if the syntax is wrong.
     """
     out = {}
     for part in (p.strip() for p in text.split(",")):
@@ -49,13 +50,11 @@ def parse_faults(text: str, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def parse_winch_faults(text: str, names: tuple[str, ...]) -> dict[str, tuple[str, float]]:
-    """Faults of tendons on winches from a text such as 'l_biceps=snapped,r_triceps=slipped=0.02'.
-
-    Returns:
-        Tendon -> one of WINCH_FAULTS and its size [m].
+    """Parse faults such as 'l_biceps=snapped,r_triceps=slipped=0.02' to tendon -> (one of WINCH_FAULTS, size [m]).
 
     Raises:
-        UnknownNameError: no such tendon or fault. ConfigError: not of that form, or a size that is none.
+        UnknownNameError: if a tendon or fault is unknown.
+        ConfigError: if the syntax or a size is wrong.
     """
     out = {}
     for part in (p.strip() for p in text.split(",")):
@@ -81,10 +80,10 @@ def parse_winch_faults(text: str, names: tuple[str, ...]) -> dict[str, tuple[str
 
 
 class TendonSensor:
-    """Measures the tendons: the wire is shorter than the path by what it stretches, l = path - t / k.
+    """Tendon sensor; a wire is shorter than its path by its stretch, l = path - t / k.
 
     Attributes:
-        faults: tendon -> one of FAULTS, to be changed at any time.
+        faults: tendon -> one of FAULTS; may change at any time.
     """
 
     def __init__(
@@ -97,19 +96,19 @@ class TendonSensor:
         spikes: float = 0.0,
         period: float = 0.004,
     ) -> None:
-        """Create the tendon sensor.
+        """Create the sensor.
 
         Args:
-            names: of the tendons, in the order of the states.
-            wrong: noise, bias and resolution of 'length' [m] and 'tension' [N]; delay and dropout of 'tendon_states'.
-            seed: of everything random.
-            stiffness: k of every wire [N/m]; 0: it does not stretch.
-            drift: standard deviation of what a length drifts in a second [m].
-            spikes: share of lengths with one, 0..1.
-            period: between two measurements [s].
+            names: of the tendons.
+            wrong: errors of 'length' [m] and 'tension' [N]; delay and dropout of 'tendon_states'.
+            seed: of all errors.
+            stiffness: k of every wire [N/m]; 0: rigid.
+            drift: standard deviation of the length drift in a second [m].
+            spikes: share of lengths with a spike, 0..1.
+            period: between measurements [s].
 
         Raises:
-            ConfigError: a number out of range.
+            ConfigError: if a number is out of range.
         """
         if not (0 <= stiffness < np.inf and 0 < period < np.inf):
             raise ConfigError(f"tendon sensor: stiffness {stiffness} N/m from 0 up, period {period} s above 0 needed")
@@ -121,21 +120,18 @@ class TendonSensor:
         self.reset()
 
     def reset(self) -> None:
-        """Begin again, with the same random numbers; the faults stay, and are as they end."""
+        """Restart with the same random numbers; faults stay, fully developed."""
         self._encoders = TendonEncoders(len(self.names), self._errors, self._seed)
         self._sensor.reset()
         self._held: dict[str, float] = {}
         self._begun = False
 
     def read(self, time: float, states: TendonStates) -> TendonStates | None:
-        """Measure the tendons.
+        """Return measured tendons without missing ones; None if the sample is lost.
 
         Args:
             time: simulated [s].
-            states: the true lengths and tensions of all tendons.
-
-        Returns:
-            The measurement, without tendons that are missing; None where the sample is lost.
+            states: true states of all tendons.
         """
         lengths, tensions = states.lengths.copy(), states.tensions.copy()
         for name, fault in self.faults.items():
@@ -156,12 +152,12 @@ class TendonSensor:
         return TendonStates(tuple(self.names[k] for k in keep), lengths[keep], tensions[keep], rates)
 
     def _unwound(self) -> np.ndarray:
-        """Lengths that each encoder reads more than its wire's path [m]."""
+        """Return the offsets of the encoders from slack and reeled-in wires [m]."""
         more = {"slack": LOOSE, "broken": -REELED}
         return np.array([more.get(self.faults.get(name, ""), 0.0) for name in self.names])
 
     def _hold(self, lengths: np.ndarray) -> None:
-        """Encoders that are stuck repeat their first reading."""
+        """Repeat the first reading of stuck encoders."""
         stuck = [name for name, fault in self.faults.items() if fault == "stuck"]
         self._held = {name: self._held.get(name, lengths[self.names.index(name)]) for name in stuck}
         for name, value in self._held.items():

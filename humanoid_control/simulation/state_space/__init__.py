@@ -1,7 +1,6 @@
-"""A robot as one first-order model dz/dt = f(t, z, u), integrators for it, and control loops around it.
+"""First-order model dz/dt = f(t, z, u) of a robot, its integrators, and control loops around it.
 
-For who brings an own integrator, linearises a robot or studies stiffness; the engines of `simulation` are what runs
-fast.
+For own integrators, linearisation and studies of stiffness; the engines of `simulation` are faster.
 
 ```python
 import numpy as np

@@ -1,7 +1,6 @@
-"""Control loops around a model or an engine: state, sensors, a cascade of controllers, input, integration, and again.
+"""Models and engines under cascaded control (Schwienbacher 2014, figure 2.1).
 
-After Schwienbacher 2014, figure 2.1. Controllers may be cascaded: the output of a slow one is the target of a fast
-one, and the integration between two cycles of the slow one holds several cycles of the fast one.
+The output of a slow controller is the target of the next faster one.
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ class ControlLevel:
     """One controller of a cascade.
 
     Attributes:
-        period: time between its cycles [s].
-        act: (t, sensor values, output of the level above) -> its output, held until its next cycle. The level above
-            the first one is None; the output of the last one is the input u of the model.
+        period: of its cycles [s].
+        act: (t, sensor values, output of the level above, or None) -> output, held until its next cycle.
     """
 
     period: float
@@ -45,22 +43,22 @@ def run_loop(
     settings: IntegratorSettings | None = None,
     layout: StateLayout | None = None,
 ) -> Iterator[tuple[float, np.ndarray, Any]]:
-    """Simulate under control, one cycle of the fastest controller at a time.
+    """Simulate a model under control; the output of the last level is its input u.
 
     Args:
-        f: the model dz/dt = f(t, z, u).
-        z: (n,) its state at t = 0.
-        levels: outermost and slowest first; each period is a whole multiple of the next one.
+        f: model dz/dt = f(t, z, u).
+        z: (n,) at t = 0.
+        levels: slowest first; each period is a multiple of the next one.
         duration: [s].
-        stop: ends the run when true, checked at the start of each cycle.
-        sense: sensor values from time and state, sampled once a cycle.
+        sense: sensor values from time and state.
+        stop: ends the run if true; checked each cycle.
 
     Yields:
-        Time [s], state (n,) and input at the start of each cycle, and once more at the end.
+        Time [s], state (n,) and input at the start of each cycle, and at the end.
 
     Raises:
-        ConfigError: no level, a period that is not positive or no multiple of the next one.
-        SimulationError: the model diverged.
+        ConfigError: if the levels do not fit.
+        SimulationError: if the model diverges.
     """
     ratios = cycle_ratios(levels)
     outputs: list[Any] = [None] * len(levels)
@@ -82,7 +80,11 @@ def run_loop(
 
 
 def cycle_ratios(levels: Sequence[ControlLevel]) -> list[int]:
-    """Number of cycles of the fastest level in one of each level."""
+    """Return the cycles of the fastest level per cycle of each level.
+
+    Raises:
+        ConfigError: if there is no level, or if a period is not a positive multiple of the next one.
+    """
     if not levels:
         raise ConfigError("the control loop needs at least one level")
     for level in levels:
@@ -102,7 +104,7 @@ def cycle_ratios(levels: Sequence[ControlLevel]) -> list[int]:
 
 @dataclass(frozen=True)
 class DriveInputs:
-    """Output of the lowest controller to the drives; see `Engine.command`."""
+    """Output of the lowest controller; see `Engine.command`."""
 
     positions: np.ndarray | None = None
     velocities: np.ndarray | None = None
@@ -117,24 +119,24 @@ def run_robot(
     imperfection: Imperfection | None = None,
     seed: int = 0,
 ) -> str:
-    """Simulate a robot under cascaded control (Schwienbacher 2014, figure 2.1) until an exit condition holds.
+    """Simulate a robot under cascaded control until an exit condition holds.
 
-    In a cycle the highest level that is due goes first, so what it decides reaches the drives in the same cycle.
+    The slower level acts first, so its output reaches the drives in the same cycle.
 
     Args:
-        engine: in its initial state; time continues from where it is.
-        levels: outermost first; `act` is given the time, a `Measurement` and the output of the level above; the last
-            one returns `DriveInputs`. Each period is a multiple of the next one, the last one of the engine's step.
-        seconds: after which it ends anyway.
-        until: further exit condition, checked before each cycle of the lowest level.
-        imperfection: of the sensors; default none.
-        seed: of their random numbers.
+        engine: in its initial state; its time continues.
+        levels: slowest first; `act` receives a `Measurement`, the last level returns `DriveInputs`. Each period is a
+            multiple of the next one, the last one of the engine's step.
+        seconds: longest simulated time.
+        until: exit condition, checked each cycle.
+        imperfection: of the sensors.
+        seed: of their errors.
 
     Returns:
-        Why it ended: 'time', 'until' or 'diverged'.
+        Reason of the end: 'time', 'until' or 'diverged'.
 
     Raises:
-        ConfigError: no levels, or periods that do not fit into each other.
+        ConfigError: if the levels do not fit.
     """
     cycle_ratios(levels)
     ratios = cycle_ratios([*levels, ControlLevel(engine.settings.step, lambda t, s, above: None)])
@@ -157,7 +159,7 @@ def run_robot(
 
 
 class _Sensors:
-    """All sensors of a robot; a lost sample leaves the one before."""
+    """All sensors of a robot; a lost sample repeats the previous one."""
 
     def __init__(self, engine: Engine, imperfection: Imperfection, seed: int) -> None:
         n, self._engine = engine.robot.n, engine
@@ -175,7 +177,7 @@ class _Sensors:
         return Measurement(joints, ImuReading(*self._held("imu", self._imu, *imu)), wrenches)
 
     def _held(self, name: str, sensor: Sensor, *truth: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The reading, or the last sample; before the first one the true values at the start."""
+        """Return the reading or the previous one; initially the true values."""
         read = sensor.read(self._engine.time, *truth)
         if read is not None or name not in self._last:
             self._last[name] = tuple(np.array(v) for v in (truth if read is None else read))

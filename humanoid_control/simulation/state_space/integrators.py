@@ -1,9 +1,7 @@
-"""Integrators for models dz/dt = f(t, z, u): fixed steps, adaptive steps, and methods for a slow and a fast part.
+"""Integrators for models dz/dt = f(t, z, u): fixed steps, adaptive steps, slow and fast parts.
 
-Rotors behind stiff gears, motor currents and contact layers are fast; stepping all at their rate would be wasteful.
-`multirate` takes the fast states in smaller steps, `mixed` takes them implicitly. The slow states must be slow by
-themselves: a step must be short enough for them while the fast ones stand still. Both are of second order (of first
-without `settings.extrapolate`).
+Rotors behind stiff gears, motor currents and contact layers are fast: `multirate` takes smaller steps for them,
+`mixed` implicit ones. Both are of second order, without `settings.extrapolate` of first.
 """
 
 from __future__ import annotations
@@ -25,13 +23,14 @@ class IntegratorSettings:
 
     Attributes:
         method: a name from `INTEGRATORS`.
-        step: longest step of the fixed-step methods, first step of the adaptive ones [s].
-        rtol, atol: relative and absolute tolerance of the adaptive methods.
-        substeps: of the fast states in each step of 'multirate'.
-        extrapolate: in 'multirate' and 'mixed' the fast states see the slow ones moving on at their rate meanwhile,
-            else standing still, which is of first order only and acts on a stiff gear like a false damper.
-        limit: a state larger than this has diverged.
-        most_calls: evaluations of f after which an adaptive method is given up.
+        step: longest step, of adaptive methods the first [s].
+        rtol: relative tolerance of adaptive methods.
+        atol: absolute tolerance of adaptive methods.
+        substeps: of the fast states in 'multirate'.
+        extrapolate: slow states keep their rate while fast ones are integrated. If False they are frozen, which damps
+            stiff gears artificially.
+        limit: beyond it a state has diverged.
+        most_calls: evaluations of f before an adaptive method fails.
     """
 
     method: str = "semi_implicit"
@@ -66,19 +65,18 @@ def integrate(
     settings: IntegratorSettings | None = None,
     layout: StateLayout | None = None,
 ) -> np.ndarray:
-    """The state after a while, z(t + duration) = z + integral of f (Schwienbacher 2014, eq. 2.4).
-
-    Fixed-step methods take equal steps no longer than `settings.step`; z is not changed.
+    """Return z(t + duration) = z + integral of f (Schwienbacher 2014, eq. 2.4).
 
     Args:
-        f: the model; must not keep the arrays that it gets.
-        z: (n,) state at t [s].
+        f: must not keep its arguments.
+        z: (n,) at t, not changed.
         duration: [s].
-        u: input, passed on as it is.
+        u: input, passed on unchanged.
+        t: initial time [s].
 
     Raises:
-        SimulationError: a state diverged, a solver gave up; names the time and the state.
-        ConfigError: a negative duration, a layout of another length, no velocities or fast states where needed.
+        SimulationError: if a state diverges or a solver fails.
+        ConfigError: if the duration is negative, or if the layout does not fit.
     """
     settings = settings or IntegratorSettings()
     z = np.array(z, dtype=float)
@@ -106,14 +104,14 @@ def integrate(
 def explicit_euler_step(
     f: Rates, t: float, z: np.ndarray, u: Any, h: float, layout: StateLayout, settings: IntegratorSettings
 ) -> np.ndarray:
-    """z + h f. First order; adds energy to what swings without damping."""
+    """Return z + h f: first order, adds energy to undamped oscillations."""
     return z + h * f(t, z, u)
 
 
 def semi_implicit_euler(
     f: Rates, t: float, z: np.ndarray, u: Any, h: float, layout: StateLayout, settings: IntegratorSettings
 ) -> np.ndarray:
-    """Velocities first, then the rest with the new velocities. First order; the energy of what swings stays bounded."""
+    """Advance velocities, then all others with them: first order, bounded energy error."""
     v = layout.velocities
     between = z.copy()
     between[v] += h * f(t, z, u)[v]
@@ -136,7 +134,7 @@ def _adaptive(method: str) -> Step:
                     f"integrator '{method}' gave up at t = {time:.6g} s after {calls - 1} evaluations"
                 )
             rate = np.array(f(time, y, u))
-            if np.abs(y).max() <= settings.limit:  # else a trial step that went too far, and will be shortened
+            if np.abs(y).max() <= settings.limit:  # beyond: a trial step, which the solver rejects
                 layout.check(time, rate, np.finfo(float).max, "the rate of")
             return rate
 
@@ -149,7 +147,7 @@ def _adaptive(method: str) -> Step:
         try:
             s = solve_ivp(checked, (t, t + h), z, method, events=too_large, first_step=first, **tolerances)
             why = "" if s.success else str(s.message).splitlines()[0]
-        except (ValueError, ArithmeticError) as e:  # linear algebra that met infinities
+        except (ValueError, ArithmeticError) as e:  # infinities in the solver's linear algebra
             why = str(e).splitlines()[0]
         if why:
             raise SimulationError(f"integrator '{method}' gave up between t = {t:.6g} s and {t + h:.6g} s: {why}")
@@ -162,7 +160,7 @@ def _adaptive(method: str) -> Step:
 def runge_kutta_4(
     f: Rates, t: float, z: np.ndarray, u: Any, h: float, layout: StateLayout, settings: IntegratorSettings
 ) -> np.ndarray:
-    """The classical Runge-Kutta method of fourth order."""
+    """Advance by the classical Runge-Kutta method of fourth order."""
     a = np.array(f(t, z, u))
     b = np.array(f(t + h / 2, z + h / 2 * a, u))
     c = np.array(f(t + h / 2, z + h / 2 * b, u))
@@ -177,7 +175,7 @@ GAMMA = 1.0 - np.sqrt(0.5)  # makes the Rosenbrock method L-stable
 def multirate(
     f: Rates, t: float, z: np.ndarray, u: Any, h: float, layout: StateLayout, settings: IntegratorSettings
 ) -> np.ndarray:
-    """Fast states in `substeps` steps of Runge-Kutta 4, slow ones in one of Heun that sees where the fast ones end."""
+    """Advance fast states by `substeps` Runge-Kutta 4 steps, slow ones by a Heun step."""
     rate, fast_rates = _split(f, t, z, u, layout, settings)
     y, n = z[layout.fast], settings.substeps
     for k in range(n):
@@ -188,10 +186,9 @@ def multirate(
 def mixed_mode(
     f: Rates, t: float, z: np.ndarray, u: Any, h: float, layout: StateLayout, settings: IntegratorSettings
 ) -> np.ndarray:
-    """Fast states implicitly, slow ones in a step of Heun that sees the fast ones' end.
+    """Advance fast states by an L-stable Rosenbrock step (ROS2), slow ones by a Heun step.
 
-    The fast part takes one step of a Rosenbrock method of second order (ROS2), stable however stiff it is; its
-    Jacobian comes from differences and may be inexact without loss of order.
+    The Jacobian comes from finite differences and may be inexact without loss of order.
     """
     rate, fast_rates = _split(f, t, z, u, layout, settings)
     y = z[layout.fast]
@@ -204,8 +201,9 @@ def mixed_mode(
         J[:, k] = (fast_rates(t, moved, None) - r0) / e
     if not np.isfinite(J).all():
         return np.full_like(z, np.nan)
+    # ROS2 (Verwer et al. 1999): (I - gamma h J) k1 = f + gamma h f_t; two stages share the matrix.
     W = np.linalg.inv(np.eye(len(y)) - GAMMA * h * J)
-    moving = GAMMA * (fast_rates(t + h, y, None) - r0)  # where the slow states go meanwhile
+    moving = GAMMA * (fast_rates(t + h, y, None) - r0)  # time derivative of f, from the extrapolated slow states
     a = W @ (r0 + moving)
     b = W @ (fast_rates(t + h, y + h * a, None) - 2 * a - moving)
     return _heun(f, t, z, u, h, layout, rate, y + h * (1.5 * a + 0.5 * b))
@@ -214,7 +212,7 @@ def mixed_mode(
 def _split(
     f: Rates, t: float, z: np.ndarray, u: Any, layout: StateLayout, settings: IntegratorSettings
 ) -> tuple[np.ndarray, Rates]:
-    """The rates at z, and those of the fast states alone while the slow ones move on (or stand still)."""
+    """Return the rates at z, and those of the fast states while the slow ones extrapolate or rest."""
     rate = np.array(f(t, z, u))
     drift = rate.copy() if settings.extrapolate else np.zeros_like(rate)
 
@@ -229,7 +227,7 @@ def _split(
 def _heun(
     f: Rates, t: float, z: np.ndarray, u: Any, h: float, layout: StateLayout, rate: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
-    """The state at the end: fast states y, slow ones by the trapezoidal rule."""
+    """Return the new state: fast states y, slow ones by the trapezoidal rule."""
     end = z + h * rate
     end[layout.fast] = y
     out = z + h / 2 * (rate + f(t + h, end, u))
@@ -237,7 +235,7 @@ def _heun(
     return out
 
 
-INTEGRATORS: dict[str, tuple[Step, bool]] = {  # name -> (function, whether it finds its own steps)
+INTEGRATORS: dict[str, tuple[Step, bool]] = {  # name -> (function, adaptive)
     "euler": (explicit_euler_step, False),
     "semi_implicit": (semi_implicit_euler, False),
     "rk4": (runge_kutta_4, False),

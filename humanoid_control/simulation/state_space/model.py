@@ -1,4 +1,4 @@
-"""A robot with its drives on the ground as one first-order model dz/dt = f(t, z, u) (Schwienbacher 2014, eq. 2.2)."""
+"""Robot with drives on the ground as a first-order model dz/dt = f(t, z, u) (Schwienbacher 2014, eq. 2.2)."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ Rates = Callable[[float, np.ndarray, Any], np.ndarray]  # (t, z, u) -> dz/dt, al
 
 
 class StateLayout:
-    """Indices into a state z (n,) of a model dz/dt = f(t, z, u).
+    """Indices into a state z (n,).
 
     Attributes:
         n: length of z.
         names: (n,) for messages.
-        velocities: entries that semi-implicit Euler advances first; the rates of the others then see the new ones.
-        fast: entries that multi-rate integration advances in smaller steps (rotors, currents, contact layers).
-        quaternions: first entries of unit quaternions, which are normalised after every step.
+        velocities: entries that semi-implicit Euler advances first.
+        fast: entries of rotors, currents and contact layers.
+        quaternions: first entries of unit quaternions, normalised after every step.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class StateLayout:
         quaternions: Sequence[int] = (),
         names: Sequence[str] = (),
     ) -> None:
-        """Check and keep the indices.
+        """Store the indices.
 
         Raises:
-            ConfigError: an index outside the state or named twice, a number of names other than n.
+            ConfigError: if an index is out of range or repeated, or if there are not n names.
         """
         self.n = n
         self.velocities = _indices("velocities", velocities, n)
@@ -82,7 +82,7 @@ class StateLayout:
         self.names = tuple(names) or tuple(f"z[{k}]" for k in range(n))
 
     def normalise(self, z: np.ndarray) -> np.ndarray:
-        """Make the quaternions unit again, in place."""
+        """Normalise the quaternions in place."""
         for k in self.quaternions:
             size = np.sqrt(z[k : k + 4] @ z[k : k + 4])
             if size > 0:
@@ -90,10 +90,10 @@ class StateLayout:
         return z
 
     def check(self, t: float, z: np.ndarray, limit: float, what: str = "state") -> None:
-        """Refuse a state, or its rate, that is no number or beyond a limit.
+        """Check that a state or rate is finite and within a limit.
 
         Raises:
-            SimulationError: with the time and the name of the worst entry.
+            SimulationError: if not; names the worst entry.
         """
         if np.abs(z).max(initial=0.0) <= limit:  # false for NaN as well
             return
@@ -115,12 +115,12 @@ def _indices(what: str, values: Sequence[int] | np.ndarray, n: int) -> np.ndarra
 
 
 REDUCED = "reduced"
-TYPES = {REDUCED: 1, RIGID: 2, ELASTIC: 3}  # depths of the model, and their numbers in Schwienbacher 2014, Table 2.3
+TYPES = {REDUCED: 1, RIGID: 2, ELASTIC: 3}  # depth -> type in Schwienbacher 2014, Table 2.3
 
 
 @dataclass(frozen=True)
 class StateCounts:
-    """Numbers of states: mechanical degrees of freedom, contact layers, currents; first-order equations."""
+    """Numbers of mechanical degrees of freedom, contact layers and currents."""
 
     mechanical: int
     contact: int
@@ -133,20 +133,16 @@ class StateCounts:
 
 
 class StateSpaceModel:
-    """dz/dt = f(t, z, u) of a robot with a floating base.
+    """Model dz/dt = f(t, z, u) of a robot with a floating base.
 
-    z = [velocities, configuration, deflections of the contact layers, motor currents]; with a quaternion it has one
-    number more than there are equations, with Euler angles just as many.
-
-    The input u holds the motors' voltages (m,) [V], in the order of `train.shafts`; of the reduced model, whose joints
-    move as prescribed, their angles, velocities and accelerations (3 n,).
+    z = [velocities, configuration, deflections of the contact layers, motor currents]. u: motor voltages (m,) [V] in
+    the order of `train.shafts`; if reduced, prescribed joint angles, velocities and accelerations (3 n,).
 
     Attributes:
         order: counts of states.
         n: length of z.
-        model: the multibody model.
-        train: the drives; None where reduced.
-        layout: of z, for `integrators.integrate`.
+        train: the drives; None if reduced.
+        layout: of z.
     """
 
     def __init__(
@@ -155,13 +151,14 @@ class StateSpaceModel:
         """Build the model.
 
         Args:
-            robot: base floating; with a file of drives unless reduced.
+            robot: with a floating base, and a drives file unless reduced.
             depth: 'reduced', 'rigid' or 'elastic': Types 1, 2, 3 of Table 2.3.
-            settings: ground, contact, gravity; its step does not matter here.
-            euler: the base by Euler angles Z-X-Z instead of a quaternion.
+            settings: ground, contact, gravity; the step is ignored.
+            euler: base by Euler angles Z-X-Z, not by a quaternion.
 
         Raises:
-            UnknownNameError: no such depth. RobotError: a fixed base, no file of drives.
+            UnknownNameError: if the depth is unknown.
+            RobotError: if the base is fixed, or if drives are missing.
         """
         if depth not in TYPES:
             raise UnknownNameError("depth of the model", depth, TYPES)
@@ -200,12 +197,16 @@ class StateSpaceModel:
         names = [f"d/dt {c}" for c in self.model.coordinates[:nv]] + [f"q[{k}]" for k in range(nq)]
         names += [f"layer {x} {a}" for x in (self.points.names if self.points else ()) for a in "n12"]
         names += [f"current {s.body}" for s in (self.train.shafts if self.train else ())]
-        # Light links hang on stiff gears and stand on stiff layers: only the base is slow.
+        # Light links on stiff gears and layers are fast: only the base is slow.
         fast = [*range(6, nv), *range(nv + self._nb, self.n)]
         return StateLayout(self.n, range(nv), fast, [] if self.euler else [nv + 3], names)
 
     def rates(self, t: float, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """dz/dt (n,); see the class for z and u."""
+        """Return dz/dt (n,).
+
+        Raises:
+            ConfigError: if a shape is wrong.
+        """
         out = np.empty(self.n)
         if np.shape(u) != (self.inputs,) or np.shape(z) != (self.n,):
             raise ConfigError(
@@ -219,7 +220,7 @@ class StateSpaceModel:
         return out
 
     def initial(self, posture: str | np.ndarray = "neutral") -> np.ndarray:
-        """z (n,) of the robot at rest in a posture, gears relaxed, layers settled on the ground, no current."""
+        """Return z (n,) at rest in a posture, with relaxed gears, settled contact layers and no current."""
         q = self.robot.q(posture)
         v, joints = np.zeros(6), self.robot.joints(q)
         z = np.zeros(self.n)
@@ -247,7 +248,7 @@ class StateSpaceModel:
         return z
 
     def base(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Pose (7,) x y z, quaternion x y z w, and velocity (6,) linear, angular in its own axes, of the root link."""
+        """Return pose (7,) (x y z, quaternion x y z w) and velocity (6,) in its own axes of the root link."""
         q, v = z[self._nv : self._nv + self._nb], z[:6]
         return quaternion_state(q, v) if self.euler else (q.copy(), v.copy())
 
@@ -263,7 +264,7 @@ def _with_euler_base(model: Model) -> Model:
 
 
 class RateMemory(NamedTuple):
-    """Memory of one evaluation: q (nq,), v, qdd, tau, armature (nv,) of the model, dq/dt (nq,), contact (np, 3)."""
+    """Memory of one evaluation: q (nq,), v, qdd, tau, armature (nv,), dq/dt (nq,), contact (np, 3)."""
 
     q: np.ndarray
     v: np.ndarray
@@ -277,13 +278,7 @@ class RateMemory(NamedTuple):
 
 @kernel
 def full_rates(world: WorldArrays, s: ShaftTable, z: F1, u: F1, dz: F1, x: RateMemory) -> None:
-    """Rates dz of z = [v, q, layers, currents] under the voltages u.
-
-    Args:
-        world: `WorldArrays`.
-        s: `ShaftTable`.
-        x: `RateMemory`; its armature is zero and remains so.
-    """
+    """Compute the rates dz of z = [v, q, layers, currents] under the voltages u; x.armature stays zero."""
     t, w = world.tables, world.work
     nv, nq, p, m = x.qdd.shape[0], x.q.shape[0], x.force.shape[0], u.shape[0]
     v, q = z[:nv], z[nv : nv + nq]
@@ -292,7 +287,9 @@ def full_rates(world: WorldArrays, s: ShaftTable, z: F1, u: F1, dz: F1, x: RateM
     kinematics_pass(t, q, v, w)
     _contact(world, z[nv + nq : nv + nq + 3 * p].reshape((p, 3)), x)
     for k in range(m):
+        # Motor torque k_m i: the current is a state, so that the torque is known before the dynamics.
         s.torque[k] = s.motor[k, TORQUE_CONSTANT] * currents[k]
+    # h = 0: forces at this instant, no implicit friction, which leaves the armature at zero.
     shaft_forces(t, w.W, s, q, v, 0.0, x.tau, x.armature)
     inertia_pass(t, x.tau, x.armature, w)
     acceleration_pass(t, w, x.qdd)
@@ -301,21 +298,22 @@ def full_rates(world: WorldArrays, s: ShaftTable, z: F1, u: F1, dz: F1, x: RateM
     dz[nv : nv + nq] = x.q_rate
     _layer_rates(x.layer_rate, dz, nv + nq)
     for k in range(m):
+        # Back-EMF follows the rotor's speed relative to its carrier.
         speed = w.W[(s.body[k] + 1) * NW + RATE]
         dz[nv + nq + 3 * p + k] = current_rate(currents[k], u[k], speed, s.motor[k])
 
 
 @kernel
 def reduced_rates(world: WorldArrays, z: F1, u: F1, dz: F1, x: RateMemory) -> None:
-    """Rates dz of z = [base v, base q, layers] while the joints move as u = [angles, velocities, accelerations].
+    """Compute the rates dz of z = [base v, base q, layers] for joints prescribed by u (3 n,).
 
-    Args:
-        world, x: as for `full_rates`; tau and armature are zero and remain so.
+    tau and armature of x stay zero.
     """
     t, w = world.tables, world.work
     n, p = u.shape[0] // 3, x.force.shape[0]
     q, v, qdd, nb = x.q, x.v, x.qdd, x.q.shape[0] - n
     v[:6], q[:nb] = z[:6], z[6 : 6 + nb]
+    # Prescribed joints: only the six equations of the base remain to be solved.
     q[nb:], v[6:], qdd[6:] = u[:n], u[n : 2 * n], u[2 * n :]
     kinematics_pass(t, q, v, w)
     _contact(world, z[6 + nb :].reshape((p, 3)), x)
@@ -348,18 +346,19 @@ UPRIGHT = (0.0, np.pi / 2, 0.0)  # phi, theta, psi [rad]
 
 
 def euler_turn() -> np.ndarray:
-    """The constant turn (3, 3) before the angles, by which an upright body has theta = 90 degrees."""
+    """Constant rotation (3, 3) before the angles: an upright body has theta = 90 degrees."""
     return euler_zxz_matrix(*UPRIGHT)
 
 
 def euler_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A floating base by Euler angles (Schwienbacher 2014, eq. 2.39, with c_2 for its last s_2, and 2.41).
+    """Convert a floating base to Euler angles (Schwienbacher 2014, eq. 2.39, with c_2 for its last s_2, and 2.41).
 
     Args:
-        q, v: (7,), (6,) pose and velocity in pinocchio's convention.
+        q: (7,) in pinocchio's convention.
+        v: (6,) in pinocchio's convention.
 
     Returns:
-        Angles phi, theta, psi [rad] and position [m] in the turned world (6,), and their rates (6,).
+        Angles phi, theta, psi [rad] and position [m] in the rotated world (6,), and their rates (6,).
     """
     A = euler_turn() @ pin.Quaternion(q[3:7]).toRotationMatrix()
     angles = euler_zxz_angles(A)
@@ -368,7 +367,7 @@ def euler_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def quaternion_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The inverse of `euler_state`."""
+    """Invert `euler_state`."""
     A = euler_zxz_matrix(*q[:3])
     X = pin.SE3(euler_turn().T @ A, euler_turn().T @ q[3:6])
     return pin.SE3ToXYZQUAT(X), np.concatenate([A.T @ v[3:6], A.T @ omega_of_zxz_rates(*q[:2]) @ v[:3]])

@@ -1,1 +1,1 @@
-"""Worlds behind the interface `engine.Engine`: ideal drives, drives with motors, tendons, MuJoCo."""
+"""Worlds that implement `engine.Engine`: ideal drives, motors, tendons, winches, MuJoCo."""

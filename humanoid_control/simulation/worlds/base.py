@@ -1,4 +1,4 @@
-"""Base of all worlds: commands, pushes, soles, and what follows from the robot, its state and its commands alone."""
+"""Base class of all worlds: commands, pushes, soles, sensors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,9 @@ if TYPE_CHECKING:
 
 
 class EngineBase:
-    """The parts of `engine.Engine` that need only the robot, the state and the commands.
+    """Parts of `engine.Engine` that need only robot, state and commands.
 
-    A subclass integrates: it sets `q`, `v`, `time`, `acceleration`, `torque`, `diverged`, `failure` in `step`, and
-    takes a new state in `_place`.
-
-    Attributes:
-        uncommanded: which joints take no commands.
+    A subclass sets the state, `diverged` and `failure` in `step` and accepts new states in `_place`.
     """
 
     q: np.ndarray
@@ -135,10 +131,10 @@ class EngineBase:
         self._restart(q, v)
 
     def _checked(self, what: str, values: np.ndarray | None, size: int = 0) -> np.ndarray | None:
-        """Numbers from outside as an array (size,), by default one for each joint.
+        """Convert external numbers to an array (size,), by default (n,).
 
         Raises:
-            SizeError: as many other things.
+            SizeError: if the shape is wrong.
         """
         if values is None:
             return None
@@ -160,15 +156,15 @@ class EngineBase:
         self._place()
 
     def _place(self) -> None:
-        """Take over `q` and `v`, which were set from outside."""
+        """Accept `q` and `v` set from outside."""
 
     def _moved(self) -> None:
-        """Take note of a new state, for what sees more than the present one."""
+        """Record a new state for the IMU."""
         if self.robot.base == "floating":
             self.motion.add(self.time, self.q, self.v, self._lever)
 
     def _fails(self, q: np.ndarray, v: np.ndarray) -> bool:
-        """True where a new state is not finite; `failure` names the coordinate."""
+        """Return True if a new state is not finite, and set `failure`."""
         if np.isfinite(q).all() and (np.abs(v) < FASTEST).all():
             return False
         bad = np.flatnonzero(~(np.abs(v) < FASTEST))
@@ -176,11 +172,11 @@ class EngineBase:
         return True
 
     def _fail(self, what: str) -> None:
-        """Stop: the velocity of a coordinate, named for the message, is not finite any more."""
+        """Set `diverged` and the message for a coordinate."""
         self.diverged, self.failure = True, f"diverged at {self.time:.3f} s ({what}); the last finite state is kept"
 
     def _coordinate(self, k: int) -> str:
-        """A velocity coordinate of the robot, for messages."""
+        """Return the name of a velocity coordinate."""
         return f"joint {self.robot.joint_names[k - self.robot.iv]}" if k >= self.robot.iv else "the base"
 
     # -- state and sensors --------------------------------------------------------------------------------------
@@ -194,14 +190,14 @@ class EngineBase:
         raise NotImplementedError
 
     def read(self) -> Measurement:
-        """Measurement of sensors without errors."""
+        """Return the measurement of ideal sensors."""
         return Measurement(self.joint_state(), self.imu(), self.foot_wrenches())
 
     def tendon_states(self) -> TendonStates | None:
         """See `engine.Engine.tendon_states`."""
         if self.robot.tendons is None:
             return None
-        if self._tendons is None:  # loaded only for those who ask
+        if self._tendons is None:  # loaded on demand
             from humanoid_control.simulation.drives.tendon_plant import TendonPlant
 
             self._tendons = TendonPlant(self.robot, self.settings.moment_arm_error, self.settings.seed)
@@ -222,7 +218,7 @@ class EngineBase:
         return pin.updateFramePlacement(self.model, self.data, frame).copy()
 
     def stored_energy(self) -> float:
-        """Kinetic plus potential energy of the links [J]."""
+        """Return kinetic plus potential energy of the links [J]."""
         pin.computeAllTerms(self.model, self.data, self.q, self.v)
         kinetic = float(pin.computeKineticEnergy(self.model, self.data))
         return kinetic + float(pin.computePotentialEnergy(self.model, self.data))
@@ -233,7 +229,7 @@ class EngineBase:
 
 @dataclass(frozen=True)
 class Push:
-    """A wrench (6,) [force N, torque N m] in world axes, at a point (3,) of the link's frame [m], until a time [s]."""
+    """Wrench (6,) [force N, torque N m] in world axes at a point (3,) of the link frame [m], until a time [s]."""
 
     link: str
     point: np.ndarray
@@ -242,7 +238,7 @@ class Push:
 
 
 class Pushes:
-    """The pushes that act now."""
+    """Active pushes."""
 
     def __init__(self, robot: Robot) -> None:
         self._links = {f.name: k for k, f in enumerate(robot.model.frames) if f.type == pin.FrameType.BODY}
@@ -250,10 +246,10 @@ class Pushes:
         self._list: list[Push] = []
 
     def frame(self, link: str) -> int:
-        """Frame id of a link.
+        """Return the frame id of a link.
 
         Raises:
-            UnknownNameError: with the nearest names.
+            UnknownNameError: if the link is unknown.
         """
         if link not in self._links:
             raise UnknownNameError("link", link, self._links, hint=f"(robot {self._robot_name})")
@@ -261,7 +257,7 @@ class Pushes:
 
     def add(self, time: float, link: str, wrench: np.ndarray, duration: float, point: np.ndarray | None = None) -> None:
         """Begin a push; see `Engine.push`."""
-        self.frame(link)  # refuses one that is unknown
+        self.frame(link)  # raises if unknown
         wrench = np.array(wrench, dtype=float)
         if wrench.shape != (6,) or not np.isfinite(wrench).all():
             raise ConfigError(f"a push on {link} must be six numbers (force, torque), got {wrench.tolist()}")
@@ -273,14 +269,14 @@ class Pushes:
         self._list.append(Push(link, at, wrench, time + duration))
 
     def clear(self) -> None:
-        """End all."""
+        """End all pushes."""
         self._list.clear()
 
     def __bool__(self) -> bool:
         return bool(self._list)
 
     def active(self, time: float) -> Iterator[Push]:
-        """Those that still act; the others are forgotten."""
+        """Return the active pushes and drop the others."""
         self._list = [p for p in self._list if time < p.until - 1e-9]
         return iter(self._list)
 
@@ -289,13 +285,13 @@ class Pushes:
 
 
 class WorldSoles:
-    """The flat soles of a robot. Each has a frame: the axes of its link, the origin in the middle of its rectangle.
+    """Flat soles; a sole frame has the axes of its link and its origin in the centre of the rectangle.
 
     Attributes:
         names: of the feet.
-        joints: the pinocchio joint that carries each.
-        placement: of each sole frame in the frame of that joint.
-        corners: (F, 4, 3) in the frame of that joint [m].
+        joints: carrying pinocchio joints.
+        placement: sole frames in the joint frames.
+        corners: (F, 4, 3) in the joint frames [m].
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -322,15 +318,15 @@ class WorldSoles:
         self._poses: PoseArray | None = None
 
     def no_wrenches(self) -> dict[str, np.ndarray]:
-        """Zeros for every foot."""
+        """Return zero wrenches."""
         return {name: np.zeros(6) for name in self.names}
 
     def wrenches(self, data: pin.Data, forces: np.ndarray) -> dict[str, np.ndarray]:
-        """The wrench of the ground on each foot (6,): force [N], torque [N m], in its sole frame.
+        """Return the ground wrench on each foot (6,): force [N], torque [N m], in its sole frame.
 
         Args:
             data: after `pin.forwardKinematics`.
-            forces: (F, 4, 3) on the corners, in the world [N].
+            forces: (F, 4, 3) on the corners in the world [N].
         """
         if self._poses is None or self._poses.data is not data:
             self._poses = PoseArray(data)
@@ -343,9 +339,9 @@ class SoleArrays(NamedTuple):
     """Soles for kernels.
 
     Attributes:
-        joint: (F,) that carries each.
-        R: (F, 3, 3) axes of each sole in the frame of that joint.
-        levers: (F, 4, 3) corners of each in its own frame [m].
+        joint: (F,) carrying joints.
+        R: (F, 3, 3) sole axes in the joint frame.
+        levers: (F, 4, 3) corners in the sole frame [m].
     """
 
     joint: I1
@@ -355,14 +351,7 @@ class SoleArrays(NamedTuple):
 
 @kernel
 def sum_corner_forces(table: Table[SoleArrays], poses: np.ndarray, forces: np.ndarray, out: np.ndarray) -> None:
-    """Wrenches (F, 6) of forces (F, 4, 3) in the world on the corners of soles, in the frames of the soles.
-
-    Args:
-        table: of the packed SoleArrays.
-        poses: of the joints, as in PoseArray.
-        forces: [N].
-        out: filled.
-    """
+    """Sum world forces (F, 4, 3) [N] on sole corners to wrenches `out` (F, 6) in sole frames; poses: see PoseArray."""
     s = unpack(table, SoleArrays)
     out[:, :] = 0.0
     for k in range(s.joint.shape[0]):
@@ -373,6 +362,7 @@ def sum_corner_forces(table: Table[SoleArrays], poses: np.ndarray, forces: np.nd
             out[k, 0] += x
             out[k, 1] += y
             out[k, 2] += z
+            # Moment lever x force about the sole centre.
             out[k, 3] += b * z - d * y
             out[k, 4] += d * x - a * z
             out[k, 5] += a * y - b * x
@@ -380,7 +370,8 @@ def sum_corner_forces(table: Table[SoleArrays], poses: np.ndarray, forces: np.nd
 
 @kernel
 def turn_into(pose: np.ndarray, R: np.ndarray, f: np.ndarray) -> tuple[float, float, float]:
-    """R^T R_joint^T f: a vector (3,) of the world in axes R that a joint carries, with its pose a row of PoseArray."""
+    """Return R^T R_joint^T f: a world vector in axes R of a joint with the given pose row."""
+    # The first nine entries of a pose are R_joint^T, row by row.
     x = pose[0] * f[0] + pose[1] * f[1] + pose[2] * f[2]
     y = pose[3] * f[0] + pose[4] * f[1] + pose[5] * f[2]
     z = pose[6] * f[0] + pose[7] * f[1] + pose[8] * f[2]

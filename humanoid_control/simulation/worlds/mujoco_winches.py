@@ -1,6 +1,6 @@
-"""The same winches in MuJoCo: its bodies, its spatial tendons, its integrator; motors, wires and drives are ours.
+"""Winches in MuJoCo: its bodies, spatial tendons and integrator with our motors, wires and drives.
 
-The pull of a wire is that at the beginning of a step, so that steps are short.
+Wire pulls are explicit, so steps are short.
 """
 
 from __future__ import annotations
@@ -20,17 +20,12 @@ from humanoid_control.simulation.worlds.winch_world import WinchedRobot, winch_g
 from humanoid_control.tendons.control.winch_loop import LONGEST
 from humanoid_control.tendons.tendon import SPHERE, Pulley, TendonSet, ViaPoint, Wrap
 
-SHORT = 2.5e-4  # [s] longest step of wires whose pull is that at its beginning
-LONG = 2.0  # [m] of a wrapping cylinder, which has no ends in our files
+SHORT = 2.5e-4  # [s] longest stable step with explicit wire pulls
+LONG = 2.0  # [m] of a wrapping cylinder, endless in our files
 
 
 def tendon_mjcf(text: str, robot: Robot, tendons: TendonSet) -> str:
-    """Return a robot's MJCF with its tendons as MuJoCo's own, each pulled by one actuator of its name.
-
-    Args:
-        text: MJCF of `mujoco_world.mjcf_text`.
-        tendons: points and wrapping solids become sites and geoms that touch nothing.
-    """
+    """Add spatial tendons, each with one actuator, to a robot's MJCF; wrapping solids become geoms without contact."""
     top = ET.fromstring(text)
     world = top.find("worldbody")
     bodies = {b.get("name", ""): b for b in top.iter("body")} | {robot.model.names[0]: world}
@@ -56,7 +51,7 @@ def tendon_mjcf(text: str, robot: Robot, tendons: TendonSet) -> str:
 
 
 def _add_solid(body: ET.Element, path: ET.Element, frame: pin.Frame, solid: Wrap, name: str) -> None:
-    """A wrapping solid as a geom that touches nothing, and its side as a site."""
+    """Add a wrapping solid as a geom without contact, and its side as a site."""
     geom = ET.SubElement(body, "geom", name=name, type=solid.kind, pos=_point(frame, solid.centre))
     size = repr(solid.radius) if solid.kind == SPHERE else f"{solid.radius!r} {LONG / 2!r}"
     geom.attrib.update(size=size, contype="0", conaffinity="0", mass="0")
@@ -74,7 +69,7 @@ def _point(frame: pin.Frame, xyz: tuple[float, float, float]) -> str:
 
 
 class MujocoWinchWorld(WinchedRobot, MujocoWorld):
-    """One robot in MuJoCo, moved by winches. Attributes and methods: see `engine.Engine` and `WinchedRobot`."""
+    """Robot in MuJoCo moved by winches; see `engine.Engine` and `WinchedRobot`."""
 
     def __init__(
         self,
@@ -88,7 +83,7 @@ class MujocoWinchWorld(WinchedRobot, MujocoWorld):
         super().__init__(robot, settings or WorldSettings(), gains or winch_gains(robot))
 
     def _mjcf(self) -> str:
-        """The model with tendons, and a step that is short enough for their wires."""
+        """Return the model with tendons and a step short enough for their wires."""
         self._add_winches(self._routed)
         self._substeps = max(1, int(np.ceil(self.settings.step / SHORT - 1e-9)))
         self._loop_every = max(1, int(LONGEST / (self.settings.step / self._substeps)))
@@ -104,7 +99,7 @@ class MujocoWinchWorld(WinchedRobot, MujocoWorld):
         self.put_winches(self.joints)
 
     def _set_forces(self, h: float) -> None:
-        """Pulls of the wires for one step."""
+        """Apply the wire pulls of one step."""
         mj, m, d, r = self.mujoco, self.mj_model, self.mj_data, self.winches.record
         mj.mj_fwdPosition(m, d)
         mj.mj_fwdVelocity(m, d)

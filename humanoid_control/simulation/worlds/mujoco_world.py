@@ -1,7 +1,6 @@
-"""World in MuJoCo, the second engine: its own dynamics, contact solver and joint stops; the same drives and commands.
+"""World in MuJoCo, the second engine: its dynamics, contact solver and joint stops with our drives and commands.
 
-The robot becomes a MuJoCo model with the bodies, joints, inertias and drives of its pinocchio model. MuJoCo is an
-optional extra of the package.
+The MuJoCo model has the bodies, joints and inertias of the robot's pinocchio model. MuJoCo is an optional extra.
 """
 
 from __future__ import annotations
@@ -36,17 +35,16 @@ from humanoid_control.simulation.drives.position_control import (
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.worlds.base import EngineBase
 
-POINT_RADIUS = 0.002  # [m] of the balls whose lowest points are the corners of the soles
-CONTACT_TIME = 0.005  # [s] in which a contact settles, critically damped
-STOP_TIME = 0.005  # [s] in which a joint is driven back into its range
+POINT_RADIUS = 0.002  # [m] of spheres with their lowest points at the sole corners
+CONTACT_TIME = 0.005  # [s] time constant of a contact, critically damped
+STOP_TIME = 0.005  # [s] time constant of the return into the range
 IMPEDANCE = "0.95 0.99 0.001"
 
 
 def mjcf_text(robot: Robot, settings: WorldSettings, gains: DriveGains) -> str:
-    """The model as MJCF.
+    """Return the model as MJCF.
 
-    A body is called as the pinocchio joint that carries it, and so are joints and actuators. An actuator gives the
-    torque that it is told; the drives' laws and limits are those of `position_control`, see `MujocoWorld`.
+    Bodies, joints and actuators are named after pinocchio joints. Actuators apply the torques of `position_control`.
     """
     top = ET.Element("mujoco", model=robot.name)
     ET.SubElement(top, "compiler", angle="radian", inertiafromgeom="false", autolimits="false")
@@ -87,12 +85,12 @@ def _body(parent: ET.Element, robot: Robot, joint: int, gains: DriveGains) -> ET
 
 
 def ground_points(robot: Robot, settings: WorldSettings) -> ContactPoints:
-    """Contact points of the robot in the frames of its pinocchio joints; the k-th becomes the geom `point_k`."""
+    """Return the contact points in pinocchio joint frames; the k-th becomes the geom `point_k`."""
     return ContactPoints(robot, None, settings.touching)
 
 
 def _contact(bodies: dict[int, ET.Element], robot: Robot, settings: WorldSettings) -> None:
-    """The ground, fixed to the world, and the balls that meet it."""
+    """Add the ground and the spheres that touch it."""
     ground = ET.SubElement(bodies[0], "geom", name="ground", type="plane", size="0 0 1", condim="3")
     ground.attrib.update(contype="1", conaffinity="0", solref=f"{CONTACT_TIME} 1", solimp=IMPEDANCE)
     ground.attrib.update(friction=f"{settings.contact.friction!r} 0 0", priority="1", **_plane(settings.ground))
@@ -103,7 +101,7 @@ def _contact(bodies: dict[int, ET.Element], robot: Robot, settings: WorldSetting
 
 def _ball(body: ET.Element, robot: Robot, points: ContactPoints, k: int) -> None:
     centre, radius = points.points[k, :3], float(points.points[k, 3])
-    if points.sole[k] >= 0:  # lifted, so that the ball's lowest point is the corner
+    if points.sole[k] >= 0:  # lifted: the lowest point of the sphere is the corner
         link = robot.model.getFrameId(robot.feet[points.sole[k]].link, pin.FrameType.BODY)
         centre = centre + POINT_RADIUS * robot.model.frames[link].placement.rotation[:, 2]
     size = max(radius, POINT_RADIUS)
@@ -129,25 +127,24 @@ def _text(values: Iterable[float]) -> str:
 
 # -------- The world
 
-CHUNK = 20  # steps between two checks that the state is finite
+CHUNK = 20  # steps between two checks for a finite state
 
 
 class MujocoWorld(EngineBase):
-    """One robot in MuJoCo. Attributes and methods: see `engine.Engine`.
+    """Robot in MuJoCo; see `engine.Engine`.
 
-    Contact is MuJoCo's own: the corners of the soles, and the points of other links that may touch the ground, are
-    balls on a plane, with the friction of the settings; the settings' stiffness and damping do not apply to it. So are
-    the stops at the ends of the ranges, which are softer than those of `MultibodyWorld`.
+    MuJoCo solves contact and joint stops: contact points are spheres on a plane, with the friction of the settings but
+    not their stiffness and damping. Its stops are softer than those of `MultibodyWorld`.
 
-    Drives are those of `MultibodyWorld`, with the same limits of torque and speed: what their law takes from the
-    acceleration is inertia of their joint to MuJoCo, and accelerations are solved for again until no piece of the law
-    has to change.
+    The drives are those of `MultibodyWorld`. The acceleration term of their law becomes joint inertia; MuJoCo solves
+    again until no piece of the law changes.
 
     Attributes:
-        mj_model, mj_data: MuJoCo's own objects.
+        mj_model: MuJoCo's model.
+        mj_data: MuJoCo's data.
     """
 
-    _substeps = 1  # of MuJoCo in one of the settings' steps
+    _substeps = 1  # of MuJoCo per step of the settings
 
     def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
         self.settings = settings or WorldSettings()
@@ -170,13 +167,13 @@ class MujocoWorld(EngineBase):
         self.reset()
 
     def _mjcf(self) -> str:
-        """The model; a subclass adds to it."""
+        """Return the model; a subclass extends it."""
         return mjcf_text(self.robot, self.settings, self.gains)
 
     # -- state ------------------------------------------------------------------------------------------------
 
     def _place(self) -> None:
-        """MuJoCo's free joint: quaternion w x y z, linear velocity in world axes, angular in the body's."""
+        """Copy the state to MuJoCo: quaternion w x y z, linear velocity in world axes, angular in body axes."""
         mj, d, r = self.mujoco, self.mj_data, self.robot
         mj.mj_resetData(self.mj_model, d)
         self._rows[ACCELERATION] = 0.0
@@ -201,12 +198,12 @@ class MujocoWorld(EngineBase):
     # -- stepping -----------------------------------------------------------------------------------------------
 
     def step(self, steps: int = 1) -> None:
-        """Advance by a number of integration steps; nothing happens while `diverged`."""
+        """See `engine.Engine.step`."""
         h, time, steps = self.settings.step / self._substeps, self.time, steps * self._substeps
         while steps > 0 and not self.diverged:
             n, before = min(steps, CHUNK), self.v
             for k in range(1, n + 1):
-                if k == n > 1:  # the acceleration is that of the last step alone
+                if k == n > 1:  # acceleration of the last step only
                     before = self._read()[1]
                 self._advance(h)
                 self.time = time + k * h
@@ -220,7 +217,7 @@ class MujocoWorld(EngineBase):
             self._moved()
 
     def _advance(self, h: float) -> None:
-        """One step of MuJoCo's data: accelerations until the drives' pieces hold, then semi-implicit Euler."""
+        """Advance MuJoCo by one step: accelerations until the drives' pieces hold, then semi-implicit Euler."""
         mj, m, d, rows = self.mujoco, self.mj_model, self.mj_data, self._rows
         if self.pushes:
             self._set_pushes()
@@ -237,10 +234,10 @@ class MujocoWorld(EngineBase):
         mj.mj_Euler(m, d)
 
     def _set_forces(self, h: float) -> None:
-        """Forces of the step that do not come from the drives; a subclass has some."""
+        """Apply forces other than drives; for subclasses."""
 
     def _set_drives(self, h: float) -> None:
-        """The drives' forces and inertias that the last accelerations let expect."""
+        """Compute drive forces and inertias expected from the last accelerations."""
         d, rows = self.mj_data, self._rows
         np.take(d.qpos, self._iq, out=rows[JOINT], mode="clip")
         np.take(d.qvel, self._iv, out=rows[SPEED], mode="clip")
@@ -251,7 +248,7 @@ class MujocoWorld(EngineBase):
     def _set_pushes(self) -> None:
         d = self.mj_data
         d.xfrc_applied[:] = 0.0
-        self.mujoco.mj_kinematics(self.mj_model, d)  # else the links are where they were before the last step
+        self.mujoco.mj_kinematics(self.mj_model, d)  # else link poses lag by one step
         for p in self.pushes.active(self.time):
             frame = self.model.frames[self.pushes.frame(p.link)]
             body = self._body[frame.parentJoint]
@@ -283,6 +280,6 @@ def _import_mujoco() -> Any:
         raise EnvironmentProblem(
             "the engine 'mujoco' needs MuJoCo: pip install 'humanoid_control[mujoco]' (or pip install mujoco)"
         ) from None
-    # Else it writes MUJOCO_LOG.TXT into the working directory; divergence is found by `_fails`.
+    # Else MuJoCo writes MUJOCO_LOG.TXT to the working directory; `_fails` detects divergence.
     mujoco.set_mju_user_warning(lambda message: None)
     return mujoco

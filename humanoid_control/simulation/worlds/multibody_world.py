@@ -1,4 +1,4 @@
-"""Worlds in the compiled multibody engine: ideal drives; motors, gears and screws; or tendons at constant tensions."""
+"""Worlds in the compiled multibody engine: ideal drives, motors and gears, tendons at constant tensions."""
 
 from __future__ import annotations
 
@@ -42,13 +42,14 @@ from humanoid_control.simulation.worlds.step import (
 
 
 class CompiledWorld(EngineBase):
-    """One robot in the compiled multibody engine. A subclass steps; see `engine.Engine`.
+    """Robot in the compiled multibody engine; a subclass steps.
 
     Attributes:
-        arrays: the bodies in the engine's form.
-        points: where the robot can touch the ground. layers (np, 3): deflections there [m]; forces (np, 3): on the
-            robot, in the world, of the last step [N].
-        with_matrix: whether there is memory for the mass matrix.
+        arrays: bodies in the engine's form.
+        points: contact points.
+        layers: (np, 3) their deflections [m].
+        forces: (np, 3) on the robot in the world, of the last step [N].
+        with_matrix: memory for the mass matrix is allocated.
     """
 
     with_matrix = False
@@ -62,11 +63,12 @@ class CompiledWorld(EngineBase):
         tree: PinocchioBodies,
         model: Model,
     ) -> None:
-        """Lay out the bodies.
+        """Allocate the bodies.
 
         Args:
-            pinocchio, tree: the joints that move.
-            model: their bodies, and more after them.
+            pinocchio: moving joints.
+            tree: their bodies.
+            model: these bodies and additional ones.
         """
         settings.check()
         self.settings = settings
@@ -85,20 +87,19 @@ class CompiledWorld(EngineBase):
         self._no_pushes = Packed(push_table([]))
 
     def attach(self, elements: Sequence[PathElement | JointElement]) -> ForceElements:
-        """Springs, ropes and muscles that act from now on, instead of those before; none where the list is empty.
+        """Replace all springs, ropes and muscles.
 
-        Their forces are those at the beginning of a step: a stiffness that would swing a body in fewer than about
-        six steps diverges.
+        Forces are explicit: stiffness that oscillates a body in fewer than about six steps diverges.
 
         Args:
-            elements: their points in the axes of the robot's links, with the environment as `ENVIRONMENT`; of a joint
-                element the body is the name of the joint.
+            elements: with points in link axes (`ENVIRONMENT`: fixed); the body of a joint element is a joint name.
 
         Returns:
-            The elements; their commands may be changed at any time, their states are those of the last step.
+            The elements; their commands may change at any time.
 
         Raises:
-            UnknownNameError: no such link or joint. RobotError: see `ForceElements`.
+            UnknownNameError: if a link or joint is unknown.
+            RobotError: see `ForceElements`.
         """
         model, placed = self.arrays.model, list[PathElement | JointElement]()
         for e in elements:
@@ -109,18 +110,18 @@ class CompiledWorld(EngineBase):
         return out
 
     def _attached(self, link: str, r: Vector) -> tuple[str, Vector]:
-        """A point of a link (3,) as one of the engine's body that carries it."""
+        """Convert a point of a link (3,) to the carrying body of the engine."""
         if link == ENVIRONMENT:
             return link, r
         frame = self.pushes.frame(link)
         at = checked_vector(r, f"a point of link '{link}'")
-        if link not in self._links:  # fixed to what holds the robot
+        if link not in self._links:  # fixed to the environment
             return ENVIRONMENT, self.model.frames[frame].placement.act(at)
         body, X = self._links[link]
         return self.arrays.model.bodies[body].name, X.act(at)
 
     def _settle(self, q: np.ndarray) -> None:
-        """The layers of a robot that was put down at rest at the engine's configuration q."""
+        """Settle the contact layers of a robot at rest at the engine's configuration q."""
         self.forces[:] = 0.0
         if self.points is not None:
             w = self._world.record
@@ -132,12 +133,12 @@ class CompiledWorld(EngineBase):
         return Schedule(self.time, float(self.drives.since), float(self.drives.coast), h, steps)
 
     def _push_table(self) -> Packed[PushTable]:
-        """The pushes under way, in the axes of the engine's bodies."""
+        """Pack the active pushes in body axes."""
         if not self.pushes:
             return self._no_pushes
         rows = []
         for p in self.pushes.active(self.time):
-            if p.link in self._links:  # else it is fixed to what holds the robot
+            if p.link in self._links:  # else fixed to the environment
                 body, X = self._links[p.link]
                 rows.append((body, p.until, X.act(p.point), p.wrench))
         return Packed(push_table(rows))
@@ -147,7 +148,7 @@ class CompiledWorld(EngineBase):
         if self.points is None:
             return self.soles.no_wrenches()
         pin.forwardKinematics(self.model, self.data, self.q)
-        corners = self.forces[: 4 * len(self.soles.names)]  # the soles' points come first
+        corners = self.forces[: 4 * len(self.soles.names)]  # soles come first
         return self.soles.wrenches(self.data, corners.reshape(-1, 4, 3))
 
 
@@ -155,7 +156,7 @@ class CompiledWorld(EngineBase):
 
 
 class MultibodyWorld(CompiledWorld):
-    """One robot with ideal drives: semi-implicit Euler, drives and contact implicit."""
+    """Robot with ideal drives: semi-implicit Euler, implicit in drives and contact."""
 
     def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
         tree = from_pinocchio(robot.model)
@@ -167,7 +168,7 @@ class MultibodyWorld(CompiledWorld):
         self._settle(self.q)
 
     def step(self, steps: int = 1) -> None:
-        """Advance by a number of integration steps; nothing happens while `diverged`."""
+        """See `engine.Engine.step`."""
         if self.diverged:
             return
         h, x, pushes = self.settings.step, self._state.record, self._push_table()
@@ -184,27 +185,28 @@ class MultibodyWorld(CompiledWorld):
 
 # -------- Motors and gears
 
-SHORT = {RIGID: 5.0e-4, ELASTIC: 2.5e-4}  # [s] longest step of motors and gears
+SHORT = {RIGID: 5.0e-4, ELASTIC: 2.5e-4}  # [s] longest substep of motors and gears
 
 
 class DrivenWorld(CompiledWorld):
-    """One robot with rotors, screws and gears; motors under current control follow the position loops.
+    """Robot with rotors, screws and gears; current-controlled motors follow position loops.
 
     Attributes:
         train: bodies and shafts.
         current: (m,) of the motors [A], in the order of `train.shafts`.
-        full_q, full_v: state of all coordinates, the elastic rotors' among them.
+        full_q: configuration including elastic rotors.
+        full_v: velocity including elastic rotors.
     """
 
     def __init__(self, robot: Robot, settings: WorldSettings, gains: DriveGains | None = None) -> None:
         """Build the world.
 
         Args:
-            settings: its `drives` is 'rigid' or 'elastic'.
-            gains: of the position loops; default: damped for the inertia with the rotors.
+            settings: drives 'rigid' or 'elastic'.
+            gains: default: `driven_gains`.
 
         Raises:
-            RobotError: no file of drives, or one that cannot be.
+            RobotError: if the drives file is missing or invalid.
         """
         self.train = build_drive_train(robot, settings.drives)
         t = self.train
@@ -250,7 +252,7 @@ class DrivenWorld(CompiledWorld):
         self._settle(self.full_q)
 
     def step(self, steps: int = 1) -> None:
-        """Advance by a number of integration steps, each made of short ones; nothing happens while `diverged`."""
+        """See `engine.Engine.step`."""
         if self.diverged:
             return
         h = self.settings.step / self._substeps
@@ -267,7 +269,7 @@ class DrivenWorld(CompiledWorld):
             self._fail(self.train.model.coordinates[bad])
 
     def _read(self) -> None:
-        """The robot's own q, v and acceleration from those of all coordinates."""
+        """Extract the robot's q, v and acceleration from all coordinates."""
         r, w = self.robot, self._wiring
         q, v, a = np.empty(r.nq), np.empty(r.nv), np.zeros(r.nv)
         k = len(w.joint)
@@ -282,33 +284,32 @@ class DrivenWorld(CompiledWorld):
 # -------- Tendons
 
 
-RAMP = 0.5  # [s] in which new tensions are reached: all at once they would jerk the joints
-SWING = 5.0  # [rad/s] natural frequency for which damping ratio 1 is critical; a choice, for nothing pulls a joint back
+RAMP = 0.5  # [s] tension ramp: a step would jerk the joints
+SWING = 5.0  # [rad/s] assumed natural frequency for the damping ratio: constant tensions have no stiffness
 
 
 class TensionWorld(MultibodyWorld):
-    """One robot whose tendons pull with constant tensions T: joint torques -G(q)^T T; nothing holds a posture.
+    """Robot with constant tendon tensions T: joint torques -G(q)^T T, without posture control.
 
-    Joints that no tendon crosses keep their ideal drives. The tendons' torques are those at the beginning of a step;
-    damping and the stops at the ends of the ranges are implicit, as in `MultibodyWorld`.
+    Joints without tendons keep ideal drives. Tendon torques are explicit; damping and stops are implicit.
 
     Attributes:
         plant: the tendons.
-        tensions: (M,) [N], in the order of `plant.names`, to be changed at any time.
+        tensions: (M,) [N] in the order of `plant.names`; may change at any time.
     """
 
     tensions: np.ndarray
-    _ramp: tuple[np.ndarray, float] | None = None  # tensions (M,) that are led to [N], and when they are reached [s]
+    _ramp: tuple[np.ndarray, float] | None = None  # target tensions (M,) [N], end time [s]
 
     def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
         """Build the world.
 
         Args:
-            settings: `tension` of every tendon; 0: of each the smallest that together hold the neutral posture.
+            settings: see `WorldSettings.tension`.
             gains: default: `tension_gains`.
 
         Raises:
-            RobotError, UnknownNameError: the robot has no tendons, or a file of them with an error.
+            RobotError: if the robot has no valid tendon file.
         """
         given = settings or WorldSettings()
         self.plant = TendonPlant(robot, given.moment_arm_error, given.seed)
@@ -326,13 +327,13 @@ class TensionWorld(MultibodyWorld):
         return same if tension else self.holding(self.robot.postures["neutral"])
 
     def reset(self, joints: np.ndarray | str = "neutral") -> None:
-        """See `engine.Engine.reset`; tensions that are led somewhere are there."""
+        """See `engine.Engine.reset`; a tension ramp jumps to its end."""
         if self._ramp is not None:
             self.tensions, self._ramp = self._ramp[0], None
         super().reset(joints)
 
     def _lead_tensions(self) -> None:
-        """Lead the tensions on by a step."""
+        """Advance the tension ramp by a step."""
         assert self._ramp is not None
         target, end = self._ramp
         left = round((end - self.time) / self.settings.step)
@@ -342,15 +343,15 @@ class TensionWorld(MultibodyWorld):
             self.tensions, self._ramp = target, None
 
     def holding(self, joints: np.ndarray) -> np.ndarray:
-        """The smallest tensions (M,) [N] that hold a posture (n,) [rad] against gravity, or come as near to it as any.
+        """Return the smallest tensions (M,) [N] that best hold a posture (n,) [rad] against gravity.
 
-        The balance may be an unstable one; then the robot leaves it at the slightest push.
+        The equilibrium may be unstable.
         """
         weight = pin.computeGeneralizedGravity(self.model, self.data, self.robot.q(joints))
         return self.plant.states(joints, weight[self.robot.iv :]).tensions
 
     def step(self, steps: int = 1) -> None:
-        """Advance by a number of integration steps; nothing happens while `diverged`."""
+        """See `engine.Engine.step`."""
         moved = self.plant.joints
         for _ in range(steps):
             if self.diverged:
@@ -368,12 +369,12 @@ class TensionWorld(MultibodyWorld):
 
 
 def tension_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
-    """`default_gains`, but joints that tendons cross have neither motor nor rotor, only damping and their stops.
+    """Return `default_gains`, but damping and stops only for joints that tendons cross.
 
-    Their damping is 2 * damping_ratio * inertia * 5 rad/s, with the inertia that each moves in the neutral posture.
+    Damping: 2 * damping_ratio * inertia * 5 rad/s, with the inertia in the neutral posture.
 
     Raises:
-        RobotError, UnknownNameError: the robot has no tendons, or a file of them with an error.
+        RobotError: if the robot has no valid tendon file.
     """
     gains = default_gains(robot, stiffness, damping_ratio)
     free = TendonPlant(robot).joints

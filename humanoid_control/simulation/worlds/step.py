@@ -1,7 +1,7 @@
-"""Steps of the simulated world, many in one compiled call: drives, ground contact, dynamics, integration.
+"""Steps of the simulated world, many per compiled call: drives, contact, dynamics, integration.
 
-Semi-implicit Euler; position drives with their limits, stops and contact forces count with their values at the end of
-a step. `run_steps` is for ideal drives, `run_driven_steps` for a robot with its motors and gears.
+Semi-implicit Euler, implicit in drives, limits, stops and contact. `run_steps`: ideal drives; `run_driven_steps`:
+motors and gears.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ from humanoid_control.simulation.drives.position_control import (
     way_of,
 )
 
-FASTEST = 1e4  # [rad/s] or [m/s]: nothing real moves faster, so the integration has failed
+FASTEST = 1e4  # [rad/s] or [m/s]: faster means a failed integration
 FINE = -1
-CONTACT_ROUNDS = 2  # after which contact is corrected; fewer than NEWTON_ROUNDS
+CONTACT_ROUNDS = 2  # last round with contact correction, below NEWTON_ROUNDS: line searches need fixed equations
 
 # -------- Records
 
 
 class WorldArrays(NamedTuple):
-    """A robot's bodies as the recursions read and write them, where they touch the ground, and springs on them."""
+    """Bodies, contact points and force elements of a robot for kernels."""
 
     tables: Tables
     work: Work
@@ -66,10 +66,15 @@ class WorldArrays(NamedTuple):
 
 
 class WorldState(NamedTuple):
-    """The state of a world: q (nq,), v (nv,), acceleration (nv,), motor torque (n,), contact layers and forces.
+    """State of a world.
 
     Attributes:
-        layers, forces: (np, 3) deflections of the contact layers [m], forces of the ground on the points [N].
+        q: (nq,).
+        v: (nv,).
+        acceleration: (nv,).
+        torque: (n,) of the motors [N m].
+        layers: (np, 3) contact deflections [m].
+        forces: (np, 3) of the ground on the points [N].
     """
 
     q: F1
@@ -81,7 +86,7 @@ class WorldState(NamedTuple):
 
 
 class PushTable(NamedTuple):
-    """Pushes (k,): body, until when [s], point in the body's frame (3,), force and torque in the world (6,)."""
+    """Pushes (k,): body, end time [s], point in the body frame (3,), force and torque in the world (6,)."""
 
     body: I1
     until: F1
@@ -90,7 +95,7 @@ class PushTable(NamedTuple):
 
 
 def push_table(rows: Sequence[tuple[int, float, np.ndarray, np.ndarray]]) -> PushTable:
-    """A table of rows (body, until, point, wrench)."""
+    """Pack rows (body, until, point, wrench)."""
     n = len(rows)
     return PushTable(
         np.array([r[0] for r in rows], dtype=np.int64),
@@ -101,14 +106,14 @@ def push_table(rows: Sequence[tuple[int, float, np.ndarray, np.ndarray]]) -> Pus
 
 
 class Schedule(NamedTuple):
-    """The steps of one call.
+    """Steps of one call.
 
     Attributes:
         time: now [s].
-        since: of the last command [s].
-        coast: how long references move on after it [s].
-        h: length of a step [s].
-        steps: how many.
+        since: time of the last command [s].
+        coast: see `WorldSettings` [s].
+        h: step [s].
+        steps: number of steps.
     """
 
     time: float
@@ -119,15 +124,18 @@ class Schedule(NamedTuple):
 
 
 class MotorWiring(NamedTuple):
-    """Joints of the robot as coordinates of the model, and the electrical state.
+    """Joints as coordinates of the model, and the electrical state.
 
     Attributes:
-        joint: (k,) joint of the robot of each moving joint, in the order of the coordinates after the base.
-        held: joints that follow their command without dynamics.
-        speed: (n,) limits of all joints [rad/s].
-        motor_side: (k,) shaft whose encoder the position loop reads, behind an elastic gear; -1: the joint's own.
-        angles, rates: (n,) of all joints.
-        current, desired, turning: (m,) of all shafts [A], [A], [rad/s].
+        joint: (k,) of each moving coordinate after the base.
+        held: joints without dynamics, which follow their commands.
+        speed: (n,) limits [rad/s].
+        motor_side: (k,) shaft with the encoder of the position loop, -1: the joint's own encoder.
+        angles: (n,) [rad].
+        rates: (n,) [rad/s].
+        current: (m,) [A].
+        desired: (m,) [A].
+        turning: (m,) shaft speeds [rad/s].
     """
 
     joint: I1
@@ -142,7 +150,7 @@ class MotorWiring(NamedTuple):
 
 
 class Motors(NamedTuple):
-    """The shafts of a robot, how they are wired to its joints, and their `decays` (m, 2) in a step."""
+    """Shafts, wiring to the joints, and `decays` (m, 2) in a step."""
 
     shafts: ShaftTable
     wiring: MotorWiring
@@ -160,15 +168,10 @@ def run_steps(
     pushes: Table[PushTable],
     schedule: Schedule,
 ) -> tuple[int, int]:
-    """Advance the world by some steps.
-
-    Args:
-        world, state, drives, pushes: packed `WorldArrays`, `WorldState`, `DriveTable`, `PushTable`. The state is moved.
-        schedule: `Schedule`.
+    """Advance the world; the arguments are packed records, the state changes.
 
     Returns:
-        How many steps were made, and FINE, or the coordinate whose velocity stopped being one: the state is then the
-        last good one.
+        Number of steps, and FINE or the diverged velocity coordinate; then the last good state is kept.
     """
     memory = np.zeros((3, unpack(state, WorldState).v.shape[0]))
     done, bad = _run_steps(world, state, drives, pushes, schedule, uncounted(memory))
@@ -185,7 +188,7 @@ def _run_steps(
     schedule: Schedule,
     memory: F2,
 ) -> tuple[int, int]:
-    """`run_steps` with memory (3, nv) of zeros."""
+    """`run_steps` with zeroed memory (3, nv)."""
     t, w, c, elements = unpack(world, WorldArrays)
     x, impulses, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
     h, limits = schedule.h, ReferenceLimits(d.lower, d.upper, d.lead)
@@ -203,6 +206,7 @@ def _run_steps(
         solve_step(t, w, x, c, tau, armature, h)
         rounds = 1
         while True:
+            # Solve, correct the active pieces of drives and contact, solve again until nothing changes.
             again = switch_drives(d, joints, speed, a, h, force, inertia, way_of(rounds))
             if rounds == 1 or (again and rounds <= CONTACT_ROUNDS):
                 again = correct_contact(w.W, x, c, h) or again
@@ -216,6 +220,7 @@ def _run_steps(
         if bad != FINE:
             return done, bad
         for k in range(n):
+            # Implicit motor torque t - g a at the end of the step.
             x.torque[k] = d.scratch[MOTOR, k] - d.scratch[MOTOR_GAIN, k] * a[k]
         done += 1
         now = schedule.time + done * h
@@ -224,13 +229,9 @@ def _run_steps(
 
 @inlined
 def integrate_state(t: Tables, x: WorldState, moved: F1, h: float, fastest: float) -> int:
-    """Velocities, then positions with them; or nothing, and the coordinate whose velocity stopped being one.
-
-    Args:
-        moved: (nv,) scratch.
-        fastest: limit of all velocities.
-    """
+    """Integrate velocities, then positions; return FINE, or the first coordinate beyond `fastest`, without changes."""
     for k in range(moved.shape[0]):
+        # All velocities are checked before any is stored: the last good state survives; NaN fails the test too.
         moved[k] = x.v[k] + h * x.acceleration[k]
         if not abs(moved[k]) < fastest:
             return k
@@ -246,7 +247,7 @@ def integrate_state(t: Tables, x: WorldState, moved: F1, h: float, fastest: floa
 def impressed_forces(
     t: Tables, w: Work, x: WorldState, c: ContactTable, elements: ElementTable, pushes: PushTable, now: float, h: float
 ) -> None:
-    """Kinematics, then contact, pushes and force elements as impressed forces."""
+    """Compute kinematics, then impressed forces: contact, pushes, force elements."""
     kinematics_pass(t, x.q, x.v, w)
     if c.body.shape[0] > 0:
         place_carriers(w.W, c)
@@ -267,6 +268,7 @@ def _push(W: F1, p: PushTable, k: int, wrench: F2) -> None:
     fx, fy, fz = turn_back(W, e, p.wrench[k, 0], p.wrench[k, 1], p.wrench[k, 2])
     mx, my, mz = turn_back(W, e, p.wrench[k, 3], p.wrench[k, 4], p.wrench[k, 5])
     x, y, z = p.point[k, 0], p.point[k, 1], p.point[k, 2]
+    # Moment about the body origin: torque + point x force, in body axes.
     wrench[i, 0] += mx + y * fz - z * fy
     wrench[i, 1] += my + z * fx - x * fz
     wrench[i, 2] += mz + x * fy - y * fx
@@ -277,7 +279,7 @@ def _push(W: F1, p: PushTable, k: int, wrench: F2) -> None:
 
 @inlined
 def solve_step(t: Tables, w: Work, x: WorldState, c: ContactTable, tau: F1, armature: F1, h: float) -> None:
-    """Accelerations under these forces; contact counts with its force at the end of the step."""
+    """Compute accelerations; contact acts with its force at the end of the step."""
     add_wrenches(t, c.wrench, w)
     stiffen_contacts(w.W, c, h)
     inertia_pass(t, tau, armature, w)
@@ -286,7 +288,7 @@ def solve_step(t: Tables, w: Work, x: WorldState, c: ContactTable, tau: F1, arma
 
 @inlined
 def stiffen_contacts(W: F1, c: ContactTable, h: float) -> None:
-    """Add h J^T K J of all contact points to the inertias of their bodies."""
+    """Add h J^T K J of all contact points to the body inertias."""
     for k in range(c.body.shape[0]):
         if c.gains[k, 0] + c.gains[k, 3] + c.gains[k, 5] > 0.0:
             _stiffen(W, c, k, h)
@@ -294,9 +296,10 @@ def stiffen_contacts(W: F1, c: ContactTable, h: float) -> None:
 
 @inlined
 def _stiffen(W: F1, c: ContactTable, k: int, h: float) -> None:
-    """Add h J^T K J of a contact point to the inertia of its body."""
+    """Add h J^T K J of a contact point to its body's inertia."""
     o = (c.body[k] + 1) * NW
     e, g = o + ROT, c.gains
+    # Arms are in world axes, inertias in body axes.
     point = turn_back(W, e, c.arms[k, 0], c.arms[k, 1], c.arms[k, 2])
     xx, xy, xz, yy, yz, zz = symmetric_up(W, e, (g[k, 0], g[k, 1], g[k, 2], g[k, 3], g[k, 4], g[k, 5]))
     add_point_inertia(W, o, point, (h * xx, h * xy, h * xz, h * yy, h * yz, h * zz))
@@ -304,11 +307,12 @@ def _stiffen(W: F1, c: ContactTable, k: int, h: float) -> None:
 
 @inlined
 def _fall(W: F1, c: ContactTable, k: int, h: float) -> tuple[float, float, float]:
-    """Fall of the force at a point during the step, in the world: h K a."""
+    """Return the fall of a contact force during the step in the world, h K a."""
     o = (c.body[k] + 1) * NW
     a, e = o + ACC, o + ROT
     x, y, z = turn(W, e, W[a], W[a + 1], W[a + 2])
     u, v, w = turn(W, e, W[a + 3], W[a + 4], W[a + 5])
+    # Acceleration of the point, a + alpha x arm, without the centripetal term.
     cx, cy, cz = cross(x, y, z, c.arms[k, 0], c.arms[k, 1], c.arms[k, 2])
     u, v, w = h * (u + cx), h * (v + cy), h * (w + cz)
     g = c.gains
@@ -321,9 +325,9 @@ def _fall(W: F1, c: ContactTable, k: int, h: float) -> tuple[float, float, float
 
 @inlined
 def correct_contact(W: F1, x: WorldState, c: ContactTable, h: float) -> bool:
-    """Points whose force would leave the friction cone at the end of the step; True if there are any.
+    """Correct forces that would leave the friction cone at the end of the step; True if any.
 
-    Those that the ground would have to pull are released; those that would be held too much slide.
+    Pulling points release; points held beyond the cone slide.
     """
     corrected = False
     f, mu = x.forces, c.par[FRICTION]
@@ -336,10 +340,12 @@ def correct_contact(W: F1, x: WorldState, c: ContactTable, h: float) -> bool:
             normal = nx * ex + ny * ey + nz * ez
             tx, ty, tz = ex - normal * nx, ey - normal * ny, ez - normal * nz
             held = math.sqrt(tx * tx + ty * ty + tz * tz)
+            # Pull: release. Without gain the point is a free one in the next solution.
             if normal < 0.0:
                 gx, gy, gz = 0.0, 0.0, 0.0
                 c.gains[k, :] = 0.0
             elif held > 1.0001 * mu * normal:
+                # Slip: the tangential force is cut to the cone; only the normal stays implicit.
                 now, s = nx * f[k, 0] + ny * f[k, 1] + nz * f[k, 2], mu * normal / held
                 gx, gy, gz = now * nx + s * tx, now * ny + s * ty, now * nz + s * tz
                 d = c.par[DAMPING] + h * c.par[STIFFNESS]
@@ -348,6 +354,7 @@ def correct_contact(W: F1, x: WorldState, c: ContactTable, h: float) -> bool:
             else:
                 continue
             corrected = True
+            # The wrench already contains the old force: add the difference.
             arm = (c.arms[k, 0], c.arms[k, 1], c.arms[k, 2])
             add_wrench(c.R, b, arm, (gx - f[k, 0], gy - f[k, 1], gz - f[k, 2]), c.wrench)
             f[k, 0], f[k, 1], f[k, 2] = gx, gy, gz
@@ -356,7 +363,7 @@ def correct_contact(W: F1, x: WorldState, c: ContactTable, h: float) -> bool:
 
 @inlined
 def forces_at_the_end(W: F1, x: WorldState, c: ContactTable, h: float) -> None:
-    """The forces that acted: those at the end of the step."""
+    """Reduce the contact forces to those at the end of the step."""
     for k in range(c.body.shape[0]):
         if c.gains[k, 0] + c.gains[k, 3] + c.gains[k, 5] > 0.0:
             dx, dy, dz = _fall(W, c, k, h)
@@ -377,11 +384,7 @@ def run_driven_steps(
     motors: Table[Motors],
     schedule: Schedule,
 ) -> tuple[int, int]:
-    """Advance a robot with its motors and gears by some short steps; see `run_steps`.
-
-    Args:
-        motors: packed `Motors`.
-    """
+    """Advance a robot with motors and gears by short steps; see `run_steps`."""
     memory = np.zeros((8, unpack(state, WorldState).v.shape[0]))
     done, bad = _run_driven_steps(world, state, drives, pushes, motors, schedule, uncounted(memory))
     memory[0] = 0.0  # it is kept until here
@@ -398,7 +401,7 @@ def _run_driven_steps(
     schedule: Schedule,
     memory: F2,
 ) -> tuple[int, int]:
-    """`run_driven_steps` with memory (8, nv) of zeros."""
+    """`run_driven_steps` with zeroed memory (8, nv)."""
     t, w, c, elements = unpack(world, WorldArrays)
     x, impulses, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
     s, e, decay = unpack(motors, Motors)
@@ -407,7 +410,7 @@ def _run_driven_steps(
     iv, iq = _first_joint(x)
     tau, armature, goal, moved = memory[0], memory[1], memory[2], memory[3]
     free, light = memory[4], memory[5]  # tau and armature without the stops
-    limit, given = memory[6], memory[7]  # torques of the motors at the joints
+    limit, given = memory[6], memory[7]  # motor torques at the joints
     limit[:] = np.inf
     for k in range(moving):
         limit[iv + k] = d.torque_limit[e.joint[k]]
@@ -419,12 +422,14 @@ def _run_driven_steps(
         advance_drive_references(d.mode, d.q_ref, d.v_ref, limits, e.angles, silent, h)
         for j in e.held:
             most = h * e.speed[j]
+            # Held joints have no dynamics: they follow their references at most at their speed limit.
             change = min(max(d.q_ref[j] - e.angles[j], -most), most)
             e.angles[j] += change
             e.rates[j] = change / h
         impressed_forces(t, w, x, c, elements, impulses, now, h)
         tau[:] = 0.0
         armature[:] = 0.0
+        # Cascade: position loop -> joint torque -> motor current -> voltage -> mean torque over the step.
         _joint_loops(t, x, d, s, e, goal)
         desired_currents(t, W, s, goal, e.desired)
         for k in range(s.body.shape[0]):
@@ -432,6 +437,7 @@ def _run_driven_steps(
         current_controlled_step(e.current, e.desired, e.turning, decay, s.motor, s.torque)
         limit_joint_torques(W, s, limit, e.current, given)
         shaft_forces(t, W, s, x.q, x.v, h, tau, armature)
+        # Only stops and contact change between solutions; motors and gears are fixed for the step.
         free[:], light[:] = tau, armature
         _choose_stops(x, d, e, h)
         rounds = 0
@@ -446,7 +452,7 @@ def _run_driven_steps(
                 break
             kinematics_pass(t, x.q, x.v, w)
         forces_at_the_end(w.W, x, c, h)
-        bad = integrate_state(t, x, moved, h, 200 * FASTEST)  # rotors are fast
+        bad = integrate_state(t, x, moved, h, 200 * FASTEST)  # rotors exceed joint speeds by their gear ratio
         if bad != FINE:
             return done, bad
         for k in range(moving):
@@ -458,20 +464,22 @@ def _run_driven_steps(
 
 @inlined
 def _first_joint(x: WorldState) -> tuple[int, int]:
-    """First entries of the joints in v and in q."""
+    """Return the first joint entries of v and q."""
+    # A floating base has one more q (quaternion) than v.
     iv = 6 if x.q.shape[0] > x.v.shape[0] else 0
     return iv, iv + x.q.shape[0] - x.v.shape[0]
 
 
 @inlined
 def _joint_loops(t: Tables, x: WorldState, d: DriveTable, s: ShaftTable, e: MotorWiring, goal: F1) -> None:
-    """Torques that the position loops ask of the motors, into goal (nv,)."""
+    """Compute the torques of the position loops, goal (nv,)."""
     iv, iq = _first_joint(x)
     for k in range(e.joint.shape[0]):
         j, q, v = e.joint[k], x.q[iq + k], x.v[iv + k]
         seen, rate, m = q, v, e.motor_side[k]
         if m >= 0:
-            o = t.ints[s.body[m], COORD]  # the rotor's own
+            o = t.ints[s.body[m], COORD]  # coordinate of the rotor
+            # Motor encoder: position and speed at the joint side of the gear's reduction.
             seen, rate = x.q[t.qpos[o]] / s.gear[m, RATIO], x.v[o] / s.gear[m, RATIO]
         torque = d.driven[j] * (d.kp[j] * (d.q_ref[j] - seen) + d.kd[j] * (d.v_ref[j] - rate)) + d.effort[j]
         goal[iv + k] = min(max(torque, -d.torque_limit[j]), d.torque_limit[j])
@@ -479,7 +487,7 @@ def _joint_loops(t: Tables, x: WorldState, d: DriveTable, s: ShaftTable, e: Moto
 
 @inlined
 def _choose_stops(x: WorldState, d: DriveTable, e: MotorWiring, h: float) -> None:
-    """The pieces of the stops that the last accelerations let expect."""
+    """Select the stop pieces from the last accelerations."""
     iv, iq = _first_joint(x)
     for k in range(e.joint.shape[0]):
         j = e.joint[k]
@@ -489,7 +497,7 @@ def _choose_stops(x: WorldState, d: DriveTable, e: MotorWiring, h: float) -> Non
 
 @inlined
 def _add_stops(d: DriveTable, e: MotorWiring, iv: int, free: F1, light: F1, tau: F1, armature: F1) -> None:
-    """The stops at the ends of the ranges, onto what acts without them, into tau and armature (nv,)."""
+    """Compute tau and armature (nv,) with stops from those without."""
     for k in range(e.joint.shape[0]):
         j = e.joint[k]
         tau[iv + k] = free[iv + k] + d.scratch[STOP, j]
@@ -498,13 +506,13 @@ def _add_stops(d: DriveTable, e: MotorWiring, iv: int, free: F1, light: F1, tau:
 
 @inlined
 def _switch_stops(x: WorldState, d: DriveTable, e: MotorWiring, h: float, way: int) -> bool:
-    """The pieces of the stops that hold at the accelerations now; True where one has to change."""
+    """Select the stop pieces at the present accelerations; True if one changes."""
     iv, iq = _first_joint(x)
     changed = False
     for k in range(e.joint.shape[0]):
         a = x.acceleration[iv + k]
         if switch_stop(d, e.joint[k], x.q[iq + k], x.v[iv + k], a, h, way):
             changed = True
-            if way == SLOWLY:  # one by one, the first one first: Murty's rule for complementarity problems
+            if way == SLOWLY:  # one by one, lowest index first: Murty's rule for complementarity problems
                 break
     return changed

@@ -1,7 +1,7 @@
-"""Steps of a world whose joints are moved by winches: dense equations of motion, implicit in the tendons.
+"""Steps of a robot on winches: dense equations of motion, implicit in the tendons.
 
-Tendons couple joints that the tree of bodies does not, so that the O(n) recursion of `step` cannot take them as
-armature: the mass matrix is filled, h G^T alpha G is added to it, and it is decomposed (see `drives/winches`).
+Tendons couple joints across the tree, so the O(n) recursion of `step` cannot treat them as armature: h G^T alpha G
+is added to the mass matrix, which is decomposed (see `drives/winches`).
 """
 
 from __future__ import annotations
@@ -67,21 +67,21 @@ from humanoid_control.simulation.worlds.step import (
 )
 from humanoid_control.tendons.routing.kernels import RoutingTables, measure
 
-SLACK_ROUNDS = 4  # solutions after which no more tendons are left out
+SLACK_ROUNDS = 4  # last solution that may release tendons
 
 
 class WinchWiring(NamedTuple):
-    """Tendons as coordinates of the model, and memory of a step.
+    """Tendons as coordinates of the model, and working memory.
 
     Attributes:
-        routing: of the tendons.
-        winches: their units and state.
-        joint: (D,) joints that tendons cross, in the robot's order.
-        row: (D,) of them in M, the order of the tree.
-        theta, rate: (D,) their angles and velocities.
-        A, x: (nv, nv), (nv,) equations of motion with drives and tendons, in the order of the tree.
-        none: (nv,) of zeros.
-        pull: (D,) torques of the tendons.
+        joint: (D,) crossed joints in the robot's order.
+        row: (D,) their rows in M (tree order).
+        theta: (D,) their angles [rad].
+        rate: (D,) their velocities [rad/s].
+        A: (nv, nv) equations with drives and tendons (tree order).
+        x: (nv,) right-hand side.
+        none: (nv,) zeros.
+        pull: (D,) tendon torques [N m].
     """
 
     routing: RoutingTables
@@ -105,11 +105,7 @@ def run_winch_steps(
     wiring: Table[WinchWiring],
     schedule: Schedule,
 ) -> tuple[int, int]:
-    """Advance a robot with winches by some steps; see `step.run_steps`.
-
-    Args:
-        wiring: packed `WinchWiring`.
-    """
+    """Advance a robot with winches; see `step.run_steps`."""
     memory = np.zeros((3, unpack(state, WorldState).v.shape[0]))
     return _run_winch_steps(world, state, drives, pushes, wiring, schedule, memory)
 
@@ -124,7 +120,7 @@ def _run_winch_steps(
     schedule: Schedule,
     memory: F2,
 ) -> tuple[int, int]:
-    """`run_winch_steps` with memory (3, nv) of zeros."""
+    """`run_winch_steps` with zeroed memory (3, nv)."""
     t, w, c, elements = unpack(world, WorldArrays)
     x, impulses, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
     g = unpack(wiring, WinchWiring)
@@ -139,6 +135,7 @@ def _run_winch_steps(
         silent = now - schedule.since >= schedule.coast
         advance_drive_references(d.mode, d.q_ref, d.v_ref, limits, joints, silent, h)
         _measure_paths(g, joints, speed)
+        # Winch loops act on the last tension; all other winch terms are implicit in the step.
         run_drives(g.winches, h)
         predict_tensions(g.winches, h)
         drive_terms(d, joints, speed, a, h, force, inertia)
@@ -149,12 +146,14 @@ def _run_winch_steps(
             _solve(t, w, g, (tau, armature), h, x.acceleration)
             again = switch_drives(d, joints, speed, a, h, force, inertia, way_of(rounds))
             _end_rates(g, speed, a, h)
+            # A limit, since tendons are only released within a step, but released ones change the rates of others.
             if rounds <= SLACK_ROUNDS and release_slack(g.winches, g.rate):
                 again = True
             if c.body.shape[0] > 0 and (rounds == 1 or (again and rounds <= CONTACT_ROUNDS)):
                 _accelerate_bodies(t, w, x.acceleration)
                 if correct_contact(w.W, x, c, h):
                     again = True
+                    # Contact has changed: its wrench and gains enter M and rhs again.
                     kinematics_pass(t, x.q, x.v, w)
                     _fill(t, w, c, g, h)
             if not again:
@@ -171,6 +170,7 @@ def _run_winch_steps(
         for k in range(n):
             x.torque[k] = d.scratch[MOTOR, k] - d.scratch[MOTOR_GAIN, k] * a[k]
         for k in range(g.joint.shape[0]):
+            # Crossed joints have no motor: the reported torque is the tendons'.
             x.torque[g.joint[k]] = g.pull[k]
         done += 1
         now = schedule.time + done * h
@@ -179,7 +179,7 @@ def _run_winch_steps(
 
 @inlined
 def _measure_paths(g: WinchWiring, joints: np.ndarray, speed: np.ndarray) -> None:
-    """Lengths, moment arms and rates of the paths at the beginning of a step."""
+    """Measure lengths, moment arms and path rates at the beginning of a step."""
     for k in range(g.joint.shape[0]):
         g.theta[k], g.rate[k] = joints[g.joint[k]], speed[g.joint[k]]
     measure(g.routing.routing, g.theta, g.routing.placed, g.winches.length, g.winches.arms, True)
@@ -189,14 +189,14 @@ def _measure_paths(g: WinchWiring, joints: np.ndarray, speed: np.ndarray) -> Non
 
 @inlined
 def _end_rates(g: WinchWiring, speed: np.ndarray, a: np.ndarray, h: float) -> None:
-    """Velocities of the crossed joints at the end of the step."""
+    """Compute the velocities of crossed joints at the end of the step."""
     for k in range(g.joint.shape[0]):
         g.rate[k] = speed[g.joint[k]] + h * a[g.joint[k]]
 
 
 @inlined
 def _fill(t: Tables, w: Work, c: ContactTable, g: WinchWiring, h: float) -> None:
-    """Equations of motion under contact and pushes alone, into M and rhs of the work; after `kinematics_pass`."""
+    """Fill M and rhs under contact and pushes alone, after `kinematics_pass`."""
     add_wrenches(t, c.wrench, w)
     stiffen_contacts(w.W, c, h)
     w.M[:] = 0.0
@@ -205,13 +205,15 @@ def _fill(t: Tables, w: Work, c: ContactTable, g: WinchWiring, h: float) -> None
 
 @inlined
 def _solve(t: Tables, w: Work, g: WinchWiring, force: tuple[np.ndarray, np.ndarray], h: float, out: np.ndarray) -> None:
-    """Accelerations (nv,) with the drives' forces and inertias and the taut tendons."""
+    """Compute accelerations (nv,) with drives and taut tendons."""
     tau, armature = force
     n = tau.shape[0]
     for i in range(n):
+        # The lower triangle suffices; M is kept for further solutions of the step.
         for j in range(i + 1):
             g.A[i, j] = w.M[i, j]
     for k in range(n):
+        # rank: row of a coordinate in tree order.
         r = t.rank[k]
         g.A[r, r] += armature[k]
         g.x[r] = w.rhs[r] + tau[k]
@@ -223,10 +225,11 @@ def _solve(t: Tables, w: Work, g: WinchWiring, force: tuple[np.ndarray, np.ndarr
 
 @inlined
 def _accelerate_bodies(t: Tables, w: Work, qdd: np.ndarray) -> None:
-    """Accelerations of the bodies into their rows, for those of the coordinates."""
+    """Compute body accelerations from coordinate accelerations."""
     ints, W, J = t.ints, w.W, w.J
     for i in range(ints.shape[0]):
         o, po = (i + 1) * NW, ints[i, PARENT] * NW
+        # Outward recursion: parent's acceleration, velocity-product drift, then the joint's own part J qdd.
         x = acceleration_down(W, o, po)
         b, p = o + DRIFT, o + ACC
         for e in range(6):

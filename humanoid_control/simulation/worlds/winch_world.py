@@ -1,6 +1,6 @@
-"""A world whose robot is moved by the winches of its tendons, in the compiled multibody engine.
+"""World of a robot moved by the winches of its tendons, in the compiled multibody engine.
 
-What winches of every engine share is `WinchedRobot`: commands of the winches, what their drives measure, faults.
+`WinchedRobot` is common to all engines: winch commands, drive measurements, faults.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from humanoid_control.tendons.control.commands import OFF, WinchCommand, WinchSt
 from humanoid_control.tendons.control.winch_loop import LONGEST
 from humanoid_control.tendons.tendon import TendonSet
 
-LIMP = 0.5  # [1/s] damping of a joint without a drive, by the inertia that it moves: flesh and bearings, estimated
+LIMP = 0.5  # [1/s] estimated passive damping per inertia of a joint without a drive: tissue and bearings
 
 
 def winch_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
-    """`default_gains`, but joints that tendons cross have neither motor nor rotor, only little damping and their stops.
+    """Return `default_gains`, but light damping and stops only for joints that tendons cross.
 
-    Their damping is 2 * damping_ratio * inertia * 0.5 / s, with the inertia that each moves in the neutral posture.
+    Damping: 2 * damping_ratio * inertia * 0.5 / s, with the inertia in the neutral posture.
 
     Raises:
-        RobotError, UnknownNameError: the robot has no tendons, or a file of them with an error.
+        RobotError: if the robot has no valid tendon file.
     """
     gains = default_gains(robot, stiffness, damping_ratio)
     free = TendonPlant(robot).joints
@@ -46,7 +46,7 @@ def winch_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1.
 
 
 class WinchedRobot(EngineBase):
-    """The winches of a robot in any engine.
+    """Winches of a robot in any engine.
 
     Attributes:
         winches: the plant.
@@ -64,47 +64,46 @@ class WinchedRobot(EngineBase):
         self._packed_winches = Packed(self.winches.record)
 
     def put_winches(self, joints: np.ndarray) -> None:
-        """Put the winches at rest at joint angles (n,) [rad]; their drives servo the wires there.
-
-        The tensions are the smallest that hold the posture against gravity, or come as near to it as any.
-        """
+        """Rest the winches at joint angles (n,) [rad], with the smallest tensions that best hold against gravity."""
         weight = pin.computeGeneralizedGravity(self.model, self.data, self.robot.q(joints))
         held = self.winches.plant.states(joints, weight[self.robot.iv :]).tensions
         self.winches.put(joints, held)
         self.commanded = self.time
 
     def set_tendon_commands(self, command: WinchCommand) -> None:
-        """Command all winches, until the next command.
+        """Command all winches until the next command.
 
         Raises:
-            SizeError, UnknownNameError, NotANumberError: as `WinchLoop.command`.
+            SizeError: see `WinchLoop.command`.
+            UnknownNameError: see `WinchLoop.command`.
+            NotANumberError: see `WinchLoop.command`.
         """
         self.commanded = self.time
         self.winches.loop.command(command)
 
     def hold_tendons(self) -> None:
-        """Servo all wires where they are, as a drive does that gets no commands any more."""
+        """Hold all wires, as drives do without commands."""
         self.winches.loop.hold()
 
     def winch_states(self) -> WinchStates:
-        """Wires, winding speeds and tensions (M,) as the drives measure them, in arrays of their own."""
+        """Return copies of wires, winding speeds and tensions (M,) as measured by the drives."""
         return self.winches.states()
 
     def tendon_states(self) -> TendonStates:
-        """Wires that are out [m], their rates and tensions, as the drives measure them; see `engine.Engine`."""
+        """Return wires [m], rates and tensions as measured by the drives; see `engine.Engine`."""
         states = self.winches.states()
         return TendonStates(self.winches.names, states.wire, states.tension, -states.speed)
 
     def set_tendon_fault(self, tendon: str, fault: str, size: float = 0.0) -> None:
-        """Let a tendon fail.
+        """Set a fault of a tendon.
 
         Args:
             tendon: its name.
             fault: 'snapped', 'slipped', 'deaf', 'slack' or 'mended'.
-            size: wire that slips off the drum, or hangs loose [m].
+            size: slipped or slack wire [m].
 
         Raises:
-            UnknownNameError: no such tendon or fault.
+            UnknownNameError: if the tendon or fault is unknown.
         """
         w = self.winches
         faults = {
@@ -122,19 +121,19 @@ class WinchedRobot(EngineBase):
 
     @property
     def drive_substeps(self) -> int:
-        """Steps in one of the world's steps, so that the drives' loops run at 1 kHz or more; one where all are off."""
+        """Substeps per step for drive loops at 1 kHz or more; 1 if all are off."""
         if (self.winches.loop.record.kind == OFF).all():
             return 1
         return max(1, int(np.ceil(self.settings.step / LONGEST)))
 
 
 class WinchWorld(WinchedRobot, CompiledWorld):
-    """One robot in the multibody engine, moved by winches; joints that no tendon crosses keep their ideal drives.
+    """Robot in the multibody engine moved by winches, implicit in tendons, drives, stops and contact.
 
-    A step is implicit in the tendons, the drives, the stops and contact.
+    Joints without tendons keep ideal drives.
 
     Attributes:
-        wiring: the tendons as coordinates of the model.
+        wiring: tendons as coordinates of the model.
     """
 
     with_matrix = True
@@ -149,13 +148,13 @@ class WinchWorld(WinchedRobot, CompiledWorld):
         """Build the world.
 
         Args:
-            settings: its errors are those of the plant; the controller knows nothing of them.
+            settings: plant errors, unknown to the controller.
             gains: default: `winch_gains`.
-            tendons: routed as they really are; default: as the robot's file has them.
+            tendons: true routing; default: the robot's file.
 
         Raises:
-            RobotError, UnknownNameError: the robot has no tendons, or a file of them with an error.
-            ConfigError: an error out of range.
+            RobotError: if the robot has no valid tendon file.
+            ConfigError: if an error is out of range.
         """
         tree = from_pinocchio(robot.model)
         given, gains = settings or WorldSettings(), gains or winch_gains(robot)
@@ -186,7 +185,7 @@ class WinchWorld(WinchedRobot, CompiledWorld):
         self.put_winches(self.joints)
 
     def step(self, steps: int = 1) -> None:
-        """Advance by a number of integration steps; nothing happens while `diverged`."""
+        """See `engine.Engine.step`."""
         if self.diverged:
             return
         many = self.drive_substeps
