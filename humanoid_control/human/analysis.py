@@ -320,7 +320,7 @@ def _moments(
 
 
 def root_variance(found: Fit, rows: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    """Return the covariance (rows, 6, 6) of the root accelerations; undetermined frames use the nearest determined one."""
+    """Return the covariance (rows, 6, 6) of root accelerations; undetermined frames use the nearest determined one."""
     assert found.root_covariance is not None
     known = np.flatnonzero(np.isfinite(found.root_covariance).all(axis=(1, 2)))
     if not len(known):

@@ -387,8 +387,7 @@ def measured_at(record: TrackRecord, t: int, u: float, out: tuple[np.ndarray, np
         v0, v1, a0, a1 = h * record.qd[t, c], h * record.qd[last, c], h * h * record.qdd[t, c], 0.0
         a1 = h * h * record.qdd[last, c]
         d = q1 - q0
-        # Coefficients of u^3, u^4, u^5 of the quintic Hermite polynomial; derivatives are by u, so h and h^2 scale
-        # them.
+        # Coefficients of u^3, u^4, u^5 of the quintic Hermite polynomial. Derivatives are by u, hence h and h^2.
         c3 = 10.0 * d - 6.0 * v0 - 4.0 * v1 - 1.5 * a0 + 0.5 * a1
         c4 = -15.0 * d + 8.0 * v0 + 7.0 * v1 + 1.5 * a0 - a1
         c5 = 6.0 * d - 3.0 * (v0 + v1) - 0.5 * (a0 - a1)

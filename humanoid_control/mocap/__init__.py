@@ -6,7 +6,7 @@
     body = find_body_points(clip)
     print(body.names, body.positions.shape, *report.warnings)
 
-`load_body_points` does the three steps in one. Markers that arrive live go through `LiveCalibration`.
+`load_body_points` does the three steps in one. `LiveCalibration` handles live markers.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,4 @@
-"""Body points: a clip of any origin reduced to the named points that a robot can follow, in world axes.
-
-World axes: z is up, the floor is z = 0 and the person starts at the origin facing +x.
-"""
+"""Reduction of a clip to named body points for robots, in world axes: z up, floor z = 0, facing +x at the start."""
 
 from __future__ import annotations
 
@@ -17,16 +14,16 @@ from humanoid_control.mocap.clip import Frames, MarkerClip
 from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, BodyLocator, MarkerSet
 from humanoid_control.mocap.sternum import complete_sternum
 
-MAX_GAP = 0.5  # [s] longest gap that is filled by default
-LEAST_LENGTH = 0.03  # [m] no limb is shorter
-_HEADING_TIME = 0.5  # [s] from the start, over which the hip line is averaged
-_LEAST_HIP_WIDTH = 0.08  # [m] nobody's hip centres are closer
-_IN_DOUBT = 0.8  # of the way along the likeliest axis: as far along another one, posture says nothing
-_FLOOR_PERCENTILE = 1.0  # of the heights of the feet: the lowest sample alone may be a glitch
-_FOOT = 0.3  # [m] no heel or toe is farther below its ankle, on tiptoe either
-_SOLE = 0.12  # [m] heels, toes and both feet stand at heights that differ by less: a point below all others is an error
-_CROSSED = 0.03  # [m] change of the length of both shins, standard deviation, that no skin explains
-_MOST_HIDDEN = 0.5  # share of the frames in which a point may be carried along
+MAX_GAP = 0.5  # [s] default of the longest filled gap
+LEAST_LENGTH = 0.03  # [m] shortest plausible limb
+_HEADING_TIME = 0.5  # [s] at the start: the hip line is averaged
+_LEAST_HIP_WIDTH = 0.08  # [m] smallest distance of hip centres
+_IN_DOUBT = 0.8  # ratio of the two longest extents above which the posture does not show the up axis
+_FLOOR_PERCENTILE = 1.0  # of the foot heights: the lowest sample may be a glitch
+_FOOT = 0.3  # [m] largest distance of heel or toe below the ankle
+_SOLE = 0.12  # [m] largest height difference of foot points; a lower point is an error
+_CROSSED = 0.03  # [m] standard deviation of the length of both shins that skin motion cannot cause
+_MOST_HIDDEN = 0.5  # share of the frames in which a point may be bridged
 _CARRIER = {"knee": "hip", "ankle": "knee", "toe": "ankle", "heel": "ankle"}
 _FEET = ("l_toe", "r_toe", "l_heel", "r_heel")
 _ANKLES = ("l_ankle", "r_ankle")
@@ -34,17 +31,17 @@ _ANKLES = ("l_ankle", "r_ankle")
 
 @dataclass(frozen=True, eq=False)
 class BodyPoints(Frames):
-    """A person's motion as points of the body, without gaps, in world axes: z up, floor at 0, facing +x at the start.
+    """Motion of a person as body points without gaps, in world axes: z up, floor at 0, facing +x at the start.
 
-    Args:
+    Attributes:
         name: of the clip.
-        rate: frames a second [Hz].
-        names: P body points: l_hip r_hip sternum l_shoulder r_shoulder l_elbow r_elbow l_wrist r_wrist always; head
-            and knee, ankle, toe, heel of both sides where the clip shows them.
+        rate: [Hz].
+        names: P body points: always l_hip r_hip sternum l_shoulder r_shoulder l_elbow r_elbow l_wrist r_wrist; head and
+            knee, ankle, toe, heel of both sides if the clip shows them.
         positions: (T, P, 3) [m], world; read-only.
-        missing: (P,) share of the frames in which a point was interpolated.
-        warnings: the clip's, and what was left out or estimated.
-        estimated: points that no marker shows, or not all the time, found from the others: the sternum or none.
+        missing: (P,) share of interpolated frames.
+        warnings: of the clip, and on omitted or estimated points.
+        estimated: points estimated from others: the sternum or none.
     """
 
     name: str
@@ -60,7 +57,7 @@ class BodyPoints(Frames):
             array.setflags(write=False)
 
     def point(self, name: str) -> np.ndarray:
-        """(T, 3) path of one body point [m], world. Raises UnknownNameError when the clip does not show it."""
+        """Return the path (T, 3) of a body point [m], world, or raise UnknownNameError."""
         if name not in self.names:
             raise UnknownNameError("body point", name, self.names)
         return self.positions[:, self.names.index(name)]
@@ -72,23 +69,20 @@ class BodyPoints(Frames):
 
     @property
     def heading(self) -> np.ndarray:
-        """(T,) direction the pelvis faces: yaw about z from +x [rad], world, without jumps of a full turn.
+        """(T,) yaw of the pelvis about z from +x [rad], world, without jumps of full turns.
 
-        Forward is the hip line crossed with the vertical. Dube 2012 (section 5.3) takes the y axis of the laboratory
-        for the front, which fails when the dancer turns.
+        Forward is the hip line crossed with the vertical. Dube 2012 (section 5.3) uses the y axis of the laboratory,
+        which fails when the dancer turns.
         """
         left = self.point("l_hip") - self.point("r_hip")
         return np.unwrap(np.arctan2(-left[:, 0], left[:, 1]))
 
     def cropped(self, frames: int) -> BodyPoints:
-        """The first frames of it."""
+        """Return the first frames."""
         return replace(self, positions=self.positions[:frames].copy(), missing=self.missing.copy())
 
     def in_pelvis(self) -> np.ndarray:
-        """(T, P, 3) positions [m] in the pelvis frame: origin mid-hip, x where the pelvis faces, y left, z up.
-
-        Only the turn about the vertical is taken out: a pelvis that tilts keeps its tilt.
-        """
+        """Return positions (T, P, 3) [m] in the pelvis frame: origin mid-hip, x along the heading, y left, z up."""
         yaw = self.heading
         cos, sin = np.cos(yaw)[:, None], np.sin(yaw)[:, None]
         x, y, z = np.moveaxis(self.positions - self.mid_hip[:, None], -1, 0)
@@ -96,10 +90,11 @@ class BodyPoints(Frames):
 
 
 def torso_axes(spine: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """Rotation matrices (T, 3, 3) of a trunk: z along the spine, y along the shoulder line from right to left.
+    """Return rotations (T, 3, 3) of a trunk: z along the spine, y from the right to the left shoulder.
 
     Args:
-        spine: (T, 3) unit vectors. across: (T, 3) from the right shoulder to the left one.
+        spine: (T, 3) unit vectors.
+        across: (T, 3) from the right to the left shoulder.
     """
     y = across - np.sum(across * spine, axis=1, keepdims=True) * spine
     y /= np.linalg.norm(y, axis=1, keepdims=True)
@@ -109,22 +104,20 @@ def torso_axes(spine: np.ndarray, across: np.ndarray) -> np.ndarray:
 def find_body_points(
     clip: MarkerClip, marker_set: str | Path | MarkerSet | None = None, max_gap: float = MAX_GAP
 ) -> BodyPoints:
-    """Body points of a clip: the marker set is chosen, short gaps are filled, the clip is turned upright.
+    """Return the body points of a clip: choose the marker set, fill short gaps, turn the clip upright.
 
-    The clip is taken as it is; `clean` it before, or use `load_body_points`, to check labels and take out noise.
-    A sternum without a marker, or hidden for longer than `max_gap`, is estimated from hips and shoulders, with a
-    warning.
+    The clip is not cleaned; see `clean` or `load_body_points`. A sternum without a marker, or hidden for longer than
+    `max_gap`, is estimated from hips and shoulders, with a warning. Other optional points hidden for longer are bridged
+    (legs) or omitted, with a warning.
 
     Args:
-        clip: markers of one person in the axes of the file.
-        marker_set: name of a built-in set, path of a YAML file, a set, or None for the built-in one that fits best.
-        max_gap: longest gap that is filled [s].
+        marker_set: built-in name, path of a YAML file, a set, or None: best built-in one.
+        max_gap: longest filled gap [s].
 
     Raises:
-        ClipError: no set fits, a required point is hidden for longer than `max_gap`, a limb has no length, or the hips
-            do not tell where the person faces. A point of a leg that is hidden for longer goes along with the one above
-            it, another optional one is left out; both with a warning.
-        UnknownNameError: no marker set of that name.
+        ClipError: if no set fits, a required point is hidden for longer than `max_gap`, a limb has no length, or the
+            hips do not show the heading.
+        UnknownNameError: if the marker set is unknown.
     """
     where = f"clip '{clip.name}' ({clip.source})"
     locator = BodyLocator(clip, marker_set)
@@ -175,7 +168,7 @@ def find_body_points(
 
 
 def _check_lengths(points: dict[str, np.ndarray], where: str) -> None:
-    """Raise ClipError when a limb has no length: two labels on one marker."""
+    """Raise ClipError if a limb has no length: two labels on one marker."""
     limbs = [("l_shoulder", "r_shoulder"), ("l_hip", "l_shoulder"), ("r_hip", "r_shoulder")]
     limbs += [(f"{side}_{a}", f"{side}_{b}") for side in "lr" for a, b in (("shoulder", "elbow"), ("elbow", "wrist"))]
     for a, b in limbs:
@@ -187,7 +180,7 @@ def _check_lengths(points: dict[str, np.ndarray], where: str) -> None:
 
 
 def _backward_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """A warning when the toes point away from where the pelvis faces: left and right are swapped, or mirrored axes."""
+    """Warn if the toes point backward: swapped sides or mirrored axes."""
     if not {"l_toe", "r_toe", "l_ankle", "r_ankle"} <= set(points_W):
         return ()
     left = points_W["l_hip"] - points_W["r_hip"]
@@ -198,9 +191,9 @@ def _backward_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:
 
 
 def _crossed_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """A warning when the shins keep their length only with the foot of the other side: the feet's labels are exchanged.
+    """Warn if the shins keep their length only with the other foot: swapped foot labels.
 
-    Where the feet are is no proof: dancers cross them.
+    The positions of the feet are no proof: dancers cross them.
     """
     if not {*_ANKLES, "l_knee", "r_knee"} <= set(points_W):
         return ()
@@ -218,13 +211,12 @@ def _crossed_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:
 
 
 def _bridge(point: str, filled: dict[str, np.ndarray], rate: float) -> bool:
-    """Close the gaps of a point of the legs, where what carries it is seen; False where that is not so, or for most.
+    """Close the gaps of a leg point if its carrier is visible; return False if not, or with too many gaps.
 
-    Its place about its carrier, in axes that turn with the trunk, goes straight from before the gap to after it; at
-    the ends it stays.
+    The position relative to the carrier, in trunk axes, is interpolated linearly and held at the ends.
 
     Args:
-        point: its name. filled: paths (T, 3) by point [m]; that of the point is replaced. rate: [Hz].
+        filled: point -> path (T, 3) [m]; the point's path is replaced.
     """
     carrier = _CARRIER.get(point[2:] if point[1] == "_" else point)
     carrier = f"{point[0]}_{carrier}" if carrier and point[1] == "_" else carrier
@@ -238,14 +230,14 @@ def _bridge(point: str, filled: dict[str, np.ndarray], rate: float) -> bool:
     length = np.linalg.norm(local, axis=1)
     for axis in range(3):
         local[hidden, axis] = np.interp(frames[hidden], frames[~hidden], local[~hidden, axis])
-    straight = np.maximum(np.linalg.norm(local[hidden], axis=1), 1e-9)  # shorter than the bone on the way
+    straight = np.maximum(np.linalg.norm(local[hidden], axis=1), 1e-9)  # linear interpolation shortens the bone
     local[hidden] *= (np.interp(frames[hidden], frames[~hidden], length[~hidden]) / straight)[:, None]
     filled[point] = np.where(hidden[:, None], filled[carrier] + np.einsum("tij,tj->ti", R, local), path)
     return True
 
 
 def _unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Vectors (T, 3) scaled to length 1."""
+    """Normalise vectors (T, 3)."""
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
@@ -254,30 +246,30 @@ def _unit_rows(vectors: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """The rigid motion from the axes of a file (F) to the world (W): p_W = R_WF p_F + p_WF.
+    """Rigid motion from file axes (F) to the world (W): p_W = R_WF p_F + p_WF.
 
-    Args:
+    Attributes:
         R_WF: (3, 3) rotation, never a reflection.
-        p_WF: (3,) origin of the file's axes in the world [m].
+        p_WF: (3,) [m].
     """
 
     R_WF: np.ndarray
     p_WF: np.ndarray
 
     def apply(self, positions_F: np.ndarray) -> np.ndarray:
-        """Positions (..., 3) [m] from the file's axes to the world's."""
+        """Transform positions (..., 3) [m] from file to world axes."""
         return positions_F @ self.R_WF.T + self.p_WF
 
 
 def upright(clip: MarkerClip, marker_set: str | Path | None = None) -> MarkerClip:
-    """The clip with all its markers in world axes; see `find_placement`.
+    """Return the clip in world axes; see `find_placement`.
 
     Args:
-        clip: markers in any right-handed axes of which one is vertical.
+        clip: markers in right-handed axes, one of them vertical.
         marker_set: as for `find_body_points`.
 
     Raises:
-        ClipError: no marker set fits, or hips and shoulders do not tell the direction.
+        ClipError: if no marker set fits, or hips and shoulders do not show the direction.
     """
     located = BodyLocator(clip, marker_set).locate()
     placement = find_placement(located, clip.rate, f"clip '{clip.name}'", clip.up_axis)
@@ -287,23 +279,20 @@ def upright(clip: MarkerClip, marker_set: str | Path | None = None) -> MarkerCli
 def find_placement(
     points_F: Mapping[str, np.ndarray], rate: float, where: str, up_F: np.ndarray | None = None
 ) -> Placement:
-    """Placement that makes a recording stand in the world.
+    """Return the placement that makes a recording stand in the world.
 
-    Up is the axis that the file states. A file that states none is guessed from the posture: the file axis along which
-    the body is longest from the feet (or, without feet, the hips) to the shoulders, in the median of all frames.
-    Forward is across the hip line, averaged over the first 0.5 s. The lowest foot is on
-    the floor (without feet the height stays as it is; one point that lies far below all others does not count) and the
-    middle of the hips starts above the origin.
+    Up is the stated axis, else the file axis with the longest extent from the feet (or hips) to the shoulders, median
+    of all frames. Forward is across the hip line, averaged over the first 0.5 s. The lowest foot is on the floor;
+    without feet the height stays. The hips start above the origin.
 
     Args:
-        points_F: body points (T, 3) [m] in file axes, NaN where missing; hips and shoulders at least.
-        rate: frames a second [Hz].
-        where: start of an error message: the clip.
-        up_F: (3,) unit vector upward, where it is known.
+        points_F: body points (T, 3) [m], file axes, NaN: missing; hips and shoulders at least.
+        rate: [Hz].
+        where: start of error messages.
+        up_F: (3,) unit vector upward, if known.
 
     Raises:
-        ClipError: hips and shoulders, or left and right hip, lie on top of each other; no axis is stated, and the
-            posture does not tell which one is up.
+        ClipError: if hips or shoulders coincide, or neither file nor posture shows the up axis.
     """
     up_F = _up(points_F, where) if up_F is None else up_F
     start = slice(0, max(1, round(_HEADING_TIME * rate)))
@@ -322,10 +311,10 @@ def find_placement(
 
 
 def _floor(points_F: Mapping[str, np.ndarray], up_F: np.ndarray) -> tuple[float, str]:
-    """Height of the floor along up [m], and the point of the feet that lies too far below it; "" for none.
+    """Return the floor height along up [m], and the foot point too far below it, or "".
 
-    It is where the lowest point stands, unless that one is farther below its ankle than a foot is long, or of three
-    points or more alone: then the next one counts. A marker that has come off does not lift the person.
+    A lowest point too far below its ankle, or below all others of three or more, does not count: a loose marker must
+    not lift the person.
     """
     names = [p for p in _FEET if p in points_F] or [p for p in _ANKLES if p in points_F]
     heights = {p: h for p in names if np.isfinite(h := points_F[p] @ up_F).any()}
@@ -342,7 +331,7 @@ def _floor(points_F: Mapping[str, np.ndarray], up_F: np.ndarray) -> tuple[float,
 
 
 def _up(points_F: Mapping[str, np.ndarray], where: str) -> np.ndarray:
-    """Unit vector along the file axis, either way, that points most from the feet to the shoulders."""
+    """Return the unit vector of the file axis most aligned with feet to shoulders."""
     body, lower = _body_line(points_F)
     axis = int(np.argmax(np.abs(body)))
     if not abs(body[axis]) > _LEAST_HIP_WIDTH:
@@ -357,7 +346,7 @@ def _up(points_F: Mapping[str, np.ndarray], where: str) -> np.ndarray:
 
 
 def _up_notes(points_F: Mapping[str, np.ndarray], where: str, clip: MarkerClip) -> list[str]:
-    """A note that up was guessed, or that the posture is another than the stated axis lets expect."""
+    """Note a guessed up axis, or a posture that contradicts the stated one."""
     body, _ = _body_line(points_F)
     likely = int(np.argmax(np.abs(body)))
     posture = f"{'-' if body[likely] < 0 else '+'}{'xyz'[likely]}"
@@ -373,13 +362,13 @@ def _up_notes(points_F: Mapping[str, np.ndarray], where: str, clip: MarkerClip) 
 
 
 def _body_line(points_F: Mapping[str, np.ndarray]) -> tuple[np.ndarray, str]:
-    """The way (3,) from the feet, or without feet from the hips, to the shoulders, median; and the lower points."""
+    """Return the median vector (3,) from feet (or hips) to shoulders, and the name of the lower points."""
     shoulders = (points_F["l_shoulder"] + points_F["r_shoulder"]) / 2
     lower = ("l_ankle", "r_ankle") if all(point in points_F for point in _ANKLES) else ("l_hip", "r_hip")
     return np.nanmedian(shoulders - (points_F[lower[0]] + points_F[lower[1]]) / 2, axis=0), lower[0][2:]
 
 
 def _mean(path: np.ndarray, start: slice) -> np.ndarray:
-    """Mean of a path (T, 3) over its first seen frames."""
+    """Return the mean of a path (T, 3) over its first visible frames."""
     seen = path[~np.isnan(path[:, 0])]
     return seen[start].mean(axis=0) if len(seen) else np.full(3, np.nan)

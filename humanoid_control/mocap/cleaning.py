@@ -1,7 +1,4 @@
-"""Cleaning of a clip before body points are made of it: labels checked, gaps filled, noise taken out.
-
-A gap is a marker that was hidden for a moment: it is filled from the frames before and after.
-"""
+"""Cleaning of a clip: label checks, gap filling, noise filter."""
 
 from __future__ import annotations
 
@@ -16,13 +13,13 @@ from humanoid_control.mocap.labels import MAX_ACCELERATION, MAX_SPEED, Jump, Swa
 
 @dataclass(frozen=True)
 class Gap:
-    """Consecutive frames in which a marker was not seen.
+    """Consecutive frames in which a marker is not visible.
 
-    Args:
-        label: whose.
-        start: the first of them.
-        frames: how many.
-        filled: whether it is short enough to be filled.
+    Attributes:
+        label: of the marker.
+        start: first frame.
+        frames: number of frames.
+        filled: short enough to be filled.
     """
 
     label: str
@@ -32,8 +29,7 @@ class Gap:
 
 
 def find_gaps(clip: MarkerClip, limit_s: float) -> tuple[Gap, ...]:
-    """Every gap of the markers that are seen at all, in the order of labels and frames; those up to `limit_s` [s] are
-    the ones `fill_gaps` fills."""
+    """Return all gaps of visible markers, by label and frame; `fill_gaps` fills those up to `limit_s` [s]."""
     limit = _limit(limit_s, clip.rate)
     gaps = []
     for marker, label in enumerate(clip.labels):
@@ -45,10 +41,9 @@ def find_gaps(clip: MarkerClip, limit_s: float) -> tuple[Gap, ...]:
 
 
 def fill_gaps(clip: MarkerClip, limit_s: float) -> MarkerClip:
-    """The clip with every gap up to `limit_s` [s] filled; longer ones stay NaN.
+    """Fill gaps up to `limit_s` [s]; longer ones stay NaN.
 
-    Inside, by monotone cubic interpolation (PCHIP), which never overshoots the neighbouring samples; at the start and
-    the end, by holding the nearest sample.
+    Inner gaps use monotone cubics (PCHIP, no overshoot), gaps at the ends the nearest sample.
     """
     positions = np.array(clip.positions)
     limit = _limit(limit_s, clip.rate)
@@ -60,22 +55,22 @@ def fill_gaps(clip: MarkerClip, limit_s: float) -> MarkerClip:
 
 
 def longest_gap(positions: np.ndarray, rate: float) -> float:
-    """Duration of the longest gap of one point (T, 3) [s]; 0 when there is none."""
+    """Return the duration of the longest gap of a point (T, 3) [s]."""
     return float(_gap_lengths(np.isnan(positions[:, 0])).max(initial=0)) / rate
 
 
 def _limit(limit_s: float, rate: float) -> float:
-    """The longest gap that is filled [frames]."""
+    """Return the longest filled gap [frames]."""
     return float(np.floor(limit_s * rate + 1e-6))
 
 
 def _edges(hidden: np.ndarray) -> np.ndarray:
-    """(G, 2) first frame of each gap and the first after it."""
+    """Return first frame and end (G, 2) of each gap."""
     return np.flatnonzero(np.diff(np.concatenate([[0], hidden.astype(np.int8), [0]]))).reshape(-1, 2)
 
 
 def _gap_lengths(hidden: np.ndarray) -> np.ndarray:
-    """(T,) for a frame inside a gap the length of that gap [frames], 0 elsewhere."""
+    """Return for each frame (T,) the length of its gap [frames], else 0."""
     lengths = np.zeros(len(hidden), dtype=int)
     for start, end in _edges(hidden):
         lengths[start:end] = end - start
@@ -83,8 +78,8 @@ def _gap_lengths(hidden: np.ndarray) -> np.ndarray:
 
 
 def _filled(path: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """One marker's path (T, 3) with the frames of a gap (T,) interpolated."""
-    from scipy.interpolate import PchipInterpolator  # slow to import, and seldom needed
+    """Return the path (T, 3) of a marker with interpolated frames `gap` (T,)."""
+    from scipy.interpolate import PchipInterpolator  # slow import, seldom needed
 
     seen = np.flatnonzero(~np.isnan(path[:, 0]))
     frames = np.clip(np.flatnonzero(gap), seen[0], seen[-1])
@@ -95,25 +90,24 @@ def _filled(path: np.ndarray, gap: np.ndarray) -> np.ndarray:
 
 # -------- Cleaning
 
-ORDER = 2  # of the Butterworth filter, which runs forward and backward
-_PAD = 6.0  # periods of the cut-off frequency by which the ends are continued
+ORDER = 2  # of the Butterworth filter, run forward and backward
+_PAD = 6.0  # periods of the cut-off by which the ends are padded
 
 
 @dataclass(frozen=True)
 class CleaningSettings:
     """Settings of `clean`.
 
-    The cut-off of 10 Hz changes the wrists of a dance (60 Hz) by 0.5 mm and those of fast arm motion (250 Hz) by 2 mm
-    in the root mean square; 6 Hz, usual for walking, takes 7 mm off the latter. Below 10 Hz the change grows steeply,
-    above it hardly falls: what is left there is noise (residual analysis after Winter 2009, section 3.4.4).
+    10 Hz keeps fast dance and arm motion (residual analysis after Winter 2009, section 3.4.4). 6 Hz, usual for walking,
+    attenuates fast arms.
 
-    Args:
-        cutoff: of the low-pass filter [Hz]; None leaves the noise in.
-        max_gap: longest gap that is filled [s].
-        check_labels: whether to look for swapped and jumping markers.
-        repair_swaps: whether to undo swaps in which no third marker is involved.
-        max_acceleration: of a marker [m/s^2]; beyond it the marker jumped.
-        max_speed: of a marker [m/s] where its velocity is not known, after a gap.
+    Attributes:
+        cutoff: of the low-pass filter [Hz]; None: off.
+        max_gap: longest filled gap [s].
+        check_labels: detect swapped and jumping markers.
+        repair_swaps: undo swaps of exactly two markers.
+        max_acceleration: of a marker [m/s^2]; larger: jump.
+        max_speed: of a marker after a gap [m/s].
     """
 
     cutoff: float | None = 10.0
@@ -136,14 +130,14 @@ class CleaningSettings:
 class CleaningReport:
     """Findings and changes of `clean`.
 
-    Args:
-        gaps: every gap of a marker that is seen at all, and whether it was filled.
-        swaps: labels that are exchanged from one frame to the next.
-        repaired: those of them that were undone.
-        jumps: markers that move as no body does; they stay as they are.
-        cutoff: of the filter that was applied [Hz]; None when none was.
-        change: by label, how far the filter moved the marker [m], root mean square over the frames.
-        noun: what the clip's points are called: "marker" or "joint".
+    Attributes:
+        gaps: all gaps of visible markers.
+        swaps: labels swapped from one frame to the next.
+        repaired: swaps that were undone.
+        jumps: markers that move implausibly; unchanged.
+        cutoff: applied [Hz]; None: off.
+        change: label -> RMS change by the filter [m].
+        noun: "marker" or "joint", for messages.
     """
 
     gaps: tuple[Gap, ...]
@@ -156,12 +150,12 @@ class CleaningReport:
 
     @property
     def n_filled(self) -> int:
-        """Number of samples that were filled."""
+        """Number of filled samples."""
         return sum(gap.frames for gap in self.gaps if gap.filled)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each kind of thing a user should look at; gaps that were filled are no such thing."""
+        """One sentence for each kind of problem, without filled gaps."""
         said = []
         left = [s for s in self.swaps if s not in self.repaired]
         for swaps, what in ((self.repaired, "were exchanged and put right"), (left, "seem to be exchanged")):
@@ -180,18 +174,10 @@ class CleaningReport:
 
 
 def clean(clip: MarkerClip, settings: CleaningSettings | None = None) -> tuple[MarkerClip, CleaningReport]:
-    """Check the labels, fill the gaps, take out the noise.
+    """Check labels, fill gaps, filter noise; return the clip with warnings, and the report.
 
-    This is done on the markers and not on the body points: labels are exchanged between markers, and a body point made
-    of four markers would hide which of them was wrong. Gaps are filled before the filter, so that it sees whole paths;
-    a gap too long to fill stays a gap.
-
-    Args:
-        clip: as read.
-        settings: by default those of `CleaningSettings`.
-
-    Returns:
-        The clean clip, which carries the report's warnings, and the report.
+    Markers are cleaned before body points, which would hide the faulty one of several markers. Gaps are filled before
+    the filter.
     """
     settings = settings or CleaningSettings()
     swaps: tuple[Swap, ...] = ()
@@ -216,7 +202,7 @@ def clean(clip: MarkerClip, settings: CleaningSettings | None = None) -> tuple[M
 
 
 def _smoothed(clip: MarkerClip, cutoff: float) -> MarkerClip:
-    """The clip filtered. Long gaps are bridged for the filter only."""
+    """Return the filtered clip; long gaps are bridged for the filter only."""
     bridged = np.array(fill_gaps(clip, np.inf).positions)
     seen = ~np.isnan(bridged[0, :, 0])
     bridged[:, seen] = low_pass(bridged[:, seen], clip.rate, cutoff)
@@ -225,36 +211,32 @@ def _smoothed(clip: MarkerClip, cutoff: float) -> MarkerClip:
 
 
 def low_pass(paths: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    """Paths without what is faster than the cut-off, and without delay: the zero-lag Butterworth filter.
+    """Return paths (T, ...) after the zero-lag Butterworth filter: second order, forward and backward.
 
-    A filter of second order runs forward and backward over the paths (Winter 2009, section 3.4.4). Two passes square
-    the gain, so each has its cut-off a little higher: together they have a gain of 0.71 at the cut-off, which falls by
-    24 dB an octave beyond it, like the smoothing by Fourier transform of Dube 2012, section 5.2.1. Each path goes on
-    beyond its ends as its own mirror image through the end point, over several periods, so that the ends do not ring.
+    Source: Winter 2009, section 3.4.4. The single-pass cut-off is raised so that both passes have the gain 0.71 at the
+    cut-off, falling by 24 dB an octave (like the Fourier smoothing of Dube 2012, section 5.2.1). The ends are padded by
+    point reflection.
 
     Args:
-        paths: (T, ...) evenly sampled, without NaN.
-        rate: frames a second [Hz].
-        cutoff: [Hz]; from half the rate upward there is nothing to take out and the paths come back as they are.
-
-    Returns:
-        (T, ...) smoothed.
+        paths: (T, ...) without NaN.
+        rate: [Hz].
+        cutoff: [Hz]; from half the rate on the paths are unchanged.
 
     Raises:
-        ConfigError: rate or cut-off is not positive.
+        ConfigError: if rate or cut-off is not positive.
     """
-    from humanoid_control.numerics import butterworth  # loads the compiler, which who only reads a clip does not need
+    from humanoid_control.numerics import butterworth  # loads the compiler, not needed to read a clip
 
     if not (np.isfinite(cutoff) and cutoff > 0 and np.isfinite(rate) and rate > 0):
         raise ConfigError(f"low_pass: cut-off {cutoff} Hz at {rate} Hz: both must be positive")
     n = len(paths)
     if cutoff >= rate / 2 or n < 2:
         return np.array(paths, dtype=float)
-    # gain^2 = 1 / (1 + x^(2 ORDER)) is 0.71 at x = (sqrt(2) - 1)^(1 / (2 ORDER)); x is a ratio of tangents by the
-    # bilinear transform that makes the filter digital.
+    # The gain of both passes, 1 / (1 + x^(2 ORDER)), is 0.71 at x = (sqrt(2) - 1)^(1 / (2 ORDER)). The bilinear
+    # transform makes x a ratio of tangents.
     x = (np.sqrt(2) - 1) ** (1 / (2 * ORDER))
     raised = rate / np.pi * np.arctan(np.tan(np.pi * cutoff / rate) / x)
-    # Near half the rate the filter rings with the difference of the two frequencies.
+    # Near half the rate the filter rings at the difference of the two frequencies.
     pad = int(np.ceil(_PAD * rate / min(cutoff, rate / 2 - cutoff)))
     whole = np.pad(paths, [(pad, pad), *[(0, 0)] * (paths.ndim - 1)], mode="reflect", reflect_type="odd")
     smooth = butterworth.filtered_both_ways(whole.reshape(len(whole), -1), butterworth.low_pass(raised, 1.0 / rate), 0)

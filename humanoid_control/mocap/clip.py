@@ -1,4 +1,4 @@
-"""A motion capture clip as every reader delivers it: named markers in metres, NaN where one was not seen."""
+"""Motion capture clip: named markers in metres, NaN where not visible."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from humanoid_control.errors import ClipError, UnknownNameError, first_few
 
-_FRAME_TOLERANCE = 1e-6  # of a frame: times within it count as equal
+_FRAME_TOLERANCE = 1e-6  # of a frame: times within it are equal
 _NAMELESS = ("", "*")
 
 
 class Frames:
-    """Times of evenly sampled frames: of what has `positions` (T, ...) and a `rate` [Hz]."""
+    """Times of evenly sampled frames: base of classes with `positions` (T, ...) and `rate` [Hz]."""
 
     rate: float
     positions: np.ndarray
@@ -32,34 +32,33 @@ class Frames:
 
     @property
     def times(self) -> np.ndarray:
-        """(T,) time of every frame after the first one [s]."""
+        """(T,) time since the first frame [s]."""
         return np.arange(self.n_frames) / self.rate
 
 
-FARTHEST_MARKER = 1e7  # [m] from the origin, which may be that of a map
+FARTHEST_MARKER = 1e7  # [m] from the origin, possibly of a map
 SLOWEST_RATE, FASTEST_RATE = 1e-3, 1e6  # [Hz]
 
 
 @dataclass(frozen=True, eq=False)
 class MarkerClip(Frames):
-    """Trajectories of named points on a moving person, in the axes of the file they come from.
+    """Trajectories of named points on a moving person, in file axes.
 
-    Args:
-        name: short name for messages and plots.
-        labels: M distinct marker labels, as the file spells them.
-        rate: frames a second [Hz].
-        positions: (T, M, 3) marker positions [m]; a marker that was not seen in a frame is NaN in all three.
-            The clip keeps a read-only copy.
-        source: where it comes from: a path, or "built in".
-        warnings: what the reader had to correct or guess, one sentence each.
-        noun: what messages call one of the points: "marker", or "joint" of a skeleton.
-        start: time of the first frame on the recording's clock [s], which force plates and other files share.
-        up: axis of the file that points up, as "+y", where its format says so; "" where it does not.
-        up_told: the user said which axis that is.
+    Attributes:
+        name: short name for messages.
+        labels: M distinct labels as in the file.
+        rate: [Hz].
+        positions: (T, M, 3) [m]; NaN in all three: not visible. Read-only copy.
+        source: path, or "built in".
+        warnings: corrections and guesses of the reader.
+        noun: "marker", or "joint" of a skeleton, for messages.
+        start: time of the first frame on the recording's clock, shared with force plates [s].
+        up: up axis of the file, such as "+y"; "": unknown.
+        up_told: the user gave `up`.
 
     Raises:
-        ClipError: shapes that disagree, fewer than two frames, no markers, a label twice, a rate that is not a
-            positive number, a start that is not finite, an infinite coordinate.
+        ClipError: if shapes do not match, labels repeat, there are no markers or fewer than two frames, or a number is
+            out of range.
     """
 
     name: str
@@ -112,41 +111,37 @@ class MarkerClip(Frames):
 
     @property
     def up_axis(self) -> np.ndarray | None:
-        """(3,) unit vector upward in the axes of the file; None where its format does not say."""
+        """(3,) unit vector upward, file axes; None: unknown."""
         return None if not self.up else float(f"{self.up[0]}1") * np.eye(3)["xyz".index(self.up[1])]
 
     @property
     def timestamps(self) -> np.ndarray:
-        """(T,) time of every frame on the recording's clock [s]: what is matched with forces and with other files."""
+        """(T,) times on the recording's clock [s]."""
         return self.start + self.times
 
     def index(self, label: str) -> int:
-        """Column of a label.
-
-        Raises:
-            UnknownNameError: the clip has no such marker; the message offers the nearest.
-        """
+        """Return the column of a label, or raise UnknownNameError with the nearest labels."""
         try:
             return self.labels.index(label)
         except ValueError:
             raise UnknownNameError(self.noun, label, self.labels) from None
 
     def marker(self, label: str) -> np.ndarray:
-        """(T, 3) path of one marker [m], file axes. Raises UnknownNameError for a label that is not there."""
+        """Return the path (T, 3) of a marker [m], file axes, or raise UnknownNameError."""
         return self.positions[:, self.index(label)]
 
     def select(self, labels: Iterable[str]) -> MarkerClip:
-        """The clip with only these markers, in this order. Raises UnknownNameError as `index` does."""
+        """Return a clip of these markers, in this order, or raise UnknownNameError."""
         labels = tuple(labels)
         return replace(self, labels=labels, positions=self.positions[:, [self.index(label) for label in labels]])
 
     def crop(self, start_s: float, end_s: float) -> MarkerClip:
-        """The frames from `start_s` to `end_s` [s] after the first one, both included.
+        """Return the frames from `start_s` to `end_s` [s] after the first one, both included.
 
-        The first of them becomes time zero of `times`; `start` and `timestamps` stay on the recording's clock.
+        `times` restart at zero; `timestamps` stay on the recording's clock.
 
         Raises:
-            ClipError: fewer than two frames lie between the two times.
+            ClipError: if fewer than two frames remain.
         """
         first = max(0, int(np.ceil(start_s * self.rate - _FRAME_TOLERANCE)))
         last = min(self.n_frames - 1, int(np.floor(end_s * self.rate + _FRAME_TOLERANCE)))
@@ -158,13 +153,12 @@ class MarkerClip(Frames):
         return replace(self, positions=self.positions[first : last + 1], start=self.start + first / self.rate)
 
     def resample(self, rate: float) -> MarkerClip:
-        """The same motion at another frame rate [Hz], linear between the frames.
+        """Return the motion at another rate [Hz], linear between frames.
 
-        A sample between two frames of which one lacks the marker lacks it too. There is no low-pass filter: going far
-        below the original rate aliases fast motion.
+        NaN in either frame gives NaN. Without low-pass filter: a much lower rate aliases fast motion.
 
         Raises:
-            ClipError: the rate is not positive, or leaves fewer than two frames.
+            ClipError: if the rate is not positive, or leaves fewer than two frames.
         """
         if not (np.isfinite(rate) and rate > 0):
             raise ClipError(f"clip '{self.name}': cannot resample to {rate} Hz: the rate must be positive")
@@ -174,19 +168,12 @@ class MarkerClip(Frames):
         share = np.where(frame - before < _FRAME_TOLERANCE, 0.0, frame - before)[:, None, None]
         after = np.minimum(before + 1, self.n_frames - 1)
         between = (1 - share) * self.positions[before] + share * self.positions[after]
-        # On a frame the next one must not matter: 0 * NaN would be NaN.
+        # Exactly on a frame the next one must not matter: 0 * NaN is NaN.
         return replace(self, rate=rate, positions=np.where(share == 0.0, self.positions[before], between))
 
 
 def distinct_labels(labels: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Make raw labels of a file usable: no control characters, name the empty ones, number the repeated ones.
-
-    Args:
-        labels: labels as read; "" or "*" stands for a point nobody named.
-
-    Returns:
-        The labels, all different, and the warnings that say what was changed.
-    """
+    """Return usable labels and warnings: printable, empty ("" or "*") ones named, repeated ones numbered."""
     labels = ["".join(c for c in label if c.isprintable()).strip() for label in labels]
     result: list[str] = []
     renamed: list[str] = []

@@ -1,4 +1,4 @@
-"""The file a clip is read from: on the disk, in a zip archive (`clips.zip:walk.bvh`), or the only one of a folder."""
+"""File of a clip: on disk, in a zip archive (`clips.zip:walk.bvh`), or the only clip of a folder."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path, PurePath
 from humanoid_control.errors import ClipError, first_few, first_line, nearest_names, offer_names
 from humanoid_control.mocap.formats.common import check_growth
 
-_NO_CLIP = (".", "_")  # beginnings of names that systems put into archives and folders: .DS_Store, __MACOSX
+_NO_CLIP = (".", "_")  # prefixes of system files in archives and folders: .DS_Store, __MACOSX
 
 
 @dataclass(frozen=True)
 class ClipFile:
-    """A file with what stands beside it: a skeleton or a buffer may be another file there.
+    """Clip file and its folder, which may hold a skeleton or a buffer.
 
-    Args:
-        path: of the file, or of the archive that holds it.
-        name: of the file, inside the archive where there is one.
-        archived: it is a member of the archive `path`.
-        part: what is chosen inside the file, after a colon: the name of an animation; "" for none.
+    Attributes:
+        path: of the file or its archive.
+        name: of the file, inside the archive if any.
+        archived: the file is a member of the archive `path`.
+        part: selected part after a colon, such as an animation; "": none.
     """
 
     path: Path
@@ -32,24 +32,24 @@ class ClipFile:
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
         return f"{self.path}:{self.name}" if self.archived else str(self.path)
 
     @property
     def suffix(self) -> str:
-        """Ending of its name, in lower case."""
+        """Lower-case file extension."""
         return self.name.suffix.lower()
 
     def beside(self) -> list[PurePath]:
-        """Names of the files in its folder, its own among them."""
+        """Return the names of all files in its folder."""
         names = _members(self.path) if self.archived else [PurePath(p) for p in self.path.parent.iterdir()]
         return sorted(n for n in names if n.parent == self.name.parent)
 
     def read(self, name: PurePath | None = None) -> bytes:
-        """Its bytes, or those of a file beside it.
+        """Return the bytes of the file, or of another file in its folder.
 
         Raises:
-            ClipError: it is empty, not there, or the archive is damaged, locked, or unpacks to too much.
+            ClipError: if it is empty or missing, or the archive is damaged, locked, or unpacks to too much.
         """
         name = self.name if name is None else name
         where = f"{self.path}:{name}" if self.archived else str(name)
@@ -64,17 +64,17 @@ class ClipFile:
 
 
 def find_clip_file(path: Path, formats: Iterable[str], parts: Iterable[str], names: Iterable[str]) -> ClipFile:
-    """The file that a path means.
+    """Return the file of a path.
 
     Args:
-        path: of a file; of a zip archive or a folder with one clip; or, after a colon, of a member of an archive or a
-            part of a file: `clips.zip:walk.bvh`, `dance.glb:Samba`.
-        formats: endings of clips.
-        parts: endings of files that hold several motions, of which a part may be named.
-        names: built-in clips, offered where there is no such file.
+        path: file, zip archive or folder with one clip, or with a colon a member of an archive or a part of a file:
+            `clips.zip:walk.bvh`, `dance.glb:Samba`.
+        formats: file extensions of clips.
+        parts: extensions of files with several motions.
+        names: built-in clips, for messages.
 
     Raises:
-        ClipError: no such file, no clip or several in it; the message says what to name.
+        ClipError: if there is no such file, or not exactly one clip.
     """
     formats, parts, part = tuple(formats), tuple(parts), ""
     if not path.exists():
@@ -109,7 +109,7 @@ def _is_clip(name: PurePath, formats: tuple[str, ...]) -> bool:
 
 
 def _choose(where: str, clips: list[str], formats: tuple[str, ...]) -> str:
-    """The message for a folder (it ends with a slash) or an archive (with a colon) with no clip or several."""
+    """Return the message for a folder ("/") or archive (":") without exactly one clip."""
     kind = "folder" if where.endswith("/") else "archive"
     if not clips:
         return f"{where[:-1]}: the {kind} holds no clip ({', '.join(formats)})"
@@ -119,11 +119,7 @@ def _choose(where: str, clips: list[str], formats: tuple[str, ...]) -> str:
 
 
 def _members(path: Path) -> list[PurePath]:
-    """Names of the files in a zip archive.
-
-    Raises:
-        ClipError: it is none.
-    """
+    """Return the file names in a zip archive, or raise ClipError."""
     try:
         with zipfile.ZipFile(path) as archive:
             return sorted(PurePath(info.filename) for info in archive.infolist() if not info.is_dir())
@@ -132,11 +128,7 @@ def _members(path: Path) -> list[PurePath]:
 
 
 def _unpacked(path: Path, name: PurePath) -> bytes:
-    """The bytes of a member.
-
-    Raises:
-        ClipError: it is not there, damaged, locked, packed in a way that is not read, or too large.
-    """
+    """Return the bytes of a member, or raise ClipError."""
     where = f"{path}:{name}"
     try:
         with zipfile.ZipFile(path) as archive:
@@ -152,7 +144,7 @@ def _unpacked(path: Path, name: PurePath) -> bytes:
 
 
 def _not_found(path: Path, formats: tuple[str, ...], names: tuple[str, ...]) -> str:
-    """The message for a path that does not exist, with what comes nearest."""
+    """Return the message for a missing path, with the nearest names."""
     beside = []
     if path.parent.is_dir():
         beside = [other.name for other in path.parent.iterdir() if other.suffix.lower() in (*formats, ".zip")]

@@ -1,6 +1,6 @@
-"""Built-in dance: everything that a person's trunk and arms do, on the spot, at several speeds, never touching.
+"""Built-in dance: motion of trunk and arms on the spot at several speeds, without contact.
 
-It is written as a score: moves of single joints, counted in beats, that add up to a posture.
+It is a score of joint moves, counted in beats, that add up to a posture.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from humanoid_control.mocap.clip import MarkerClip
 from humanoid_control.mocap.human_model import MARKERS, HumanBody, human_markers, legs_to_feet
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 
-BOW = 17.8  # beat at which the bow begins
+BOW = 17.8  # first beat of the bow
 GENTLE_BOW, GENTLE_DURATION = 0.6, 30.0  # share of the bow; [s]
 BEATS = 40.0
 """Length of the score; 24 s make 100 beats a minute."""
@@ -31,15 +31,16 @@ STANDING_DROP = 0.012
 
 @dataclass(frozen=True)
 class Move:
-    """One contribution to one joint.
+    """Contribution to one joint.
 
-    Args:
+    Attributes:
         joint: of the human model.
-        amount: at the peak [degrees; m for pelvis_x y z].
-        start, end: first and last beat; before and after the move contributes exactly nothing.
-        cycles: 0 raises and holds; n > 0 swings both ways n times; n < 0 pulses one way -n times.
-        ramp: beats in which it sets in.
-        fade: beats in which it fades out; by default the same.
+        amount: peak [degrees; m for pelvis_x y z].
+        start: first beat; exactly zero before.
+        end: last beat; exactly zero after.
+        cycles: 0: raise and hold; n > 0: n swings both ways; n < 0: -n one-way pulses.
+        ramp: beats of the onset.
+        fade: beats of the fade-out; default: `ramp`.
     """
 
     joint: str
@@ -51,7 +52,7 @@ class Move:
     fade: float | None = None
 
     def at(self, beat: np.ndarray) -> np.ndarray:
-        """(T,) contribution at the given beats; twice continuously differentiable."""
+        """Return the contribution (T,) at the given beats, twice continuously differentiable."""
         window = _smooth((beat - self.start) / self.ramp) * _smooth((self.end - beat) / (self.fade or self.ramp))
         phase = 2 * np.pi * abs(self.cycles) * (beat - self.start) / (self.end - self.start)
         if self.cycles > 0:
@@ -62,24 +63,24 @@ class Move:
 
 
 def _smooth(share: np.ndarray) -> np.ndarray:
-    """0 below 0, 1 above 1, between them the quintic with zero slope and curvature at both ends."""
+    """Return 0 below 0, 1 above 1, else the quintic with zero slope and curvature at both ends."""
     return minimum_jerk(np.clip(share, 0.0, 1.0))
 
 
 def _both(joint: str, *arguments: float) -> list[Move]:
-    """The same move on both sides."""
+    """Return the move on both sides."""
     return [Move(f"{side}_{joint}", *arguments) for side in "lr"]
 
 
 SCORE: tuple[Move, ...] = (
-    # The groove under everything: knees give on every beat, hips sway away from the foot that steps.
+    # Groove under everything: knees bend on every beat, hips sway away from the stepping foot.
     Move("pelvis_z", -0.035, 2, 38, -36),
     Move("pelvis_y", -0.045, 2, 38, 18),
     Move("pelvis_roll", -4, 2, 38, 18),
     Move("pelvis_yaw", 10, 10, 36, 6.5, 2),
     Move("wt_lat", 5, 2, 38, 18),
     Move("wt_rot", 5, 3, 18, 7.5),
-    # Shrugs: both, then one after the other; then shoulders forward and back. The arms swing with the steps.
+    # Shrugs: both, then alternating; then shoulders forward and back. The arms swing with the steps.
     *_both("sg_elev", 24, 2, 5, -3, 0.5),
     Move("l_sg_elev", 26, 5, 8, -2, 0.5),
     Move("r_sg_elev", 26, 5.75, 8.75, -2, 0.5),
@@ -88,14 +89,14 @@ SCORE: tuple[Move, ...] = (
     Move("r_gh_flex", 16, 3.5, 8.5, 2.5),
     *_both("el_flex", 14, 3.5, 8.5),
     *_both("gh_abd", 6, 1.6, 10.2),
-    # Both arms to the front and overhead slowly, down fast.
+    # Both arms slowly to the front and overhead, fast down.
     *_both("gh_flex", 146, 8.5, 13.4, 0, 3.2, 1.5),
     *_both("sg_elev", 18, 9.5, 13.4, 0, 2.2, 1.5),
     # Both arms out to the side, forearms up and down on the beat.
     *_both("gh_abd", 78, 12.8, 18.5, 0, 1.4),
     *_both("el_flex", 72, 13.5, 18, 0, 1.2),
     *_both("gh_rot", -85, 14, 18, -4, 0.8),
-    # Bend forward, the arms hang and swing; come up into a slight back bend with the arms behind.
+    # Bend forward with hanging, swinging arms; rise into a slight back bend with the arms behind.
     Move("wt_flex", 52, BOW, 22.5, 0, 1.9),
     Move("pelvis_pitch", 16, BOW, 22.5, 0, 1.9),
     Move("pelvis_x", -0.08, BOW, 22.5, 0, 1.9),
@@ -108,7 +109,7 @@ SCORE: tuple[Move, ...] = (
     *_both("gh_flex", -36, 21.5, 24.5, 0, 1.3),
     *_both("gh_abd", 10, 21.5, 24.5, 0, 1.3),
     *_both("sg_prot", -16, 21.5, 24.5, 0, 1.3),
-    # Bend to the right with the left arm overhead and the right hand at the hip, then the other way round, faster.
+    # Bend right with the left arm overhead and the right hand at the hip, then mirrored and faster.
     Move("wt_lat", 22, 24, 28, 0, 1.4),
     Move("l_gh_abd", 135, 24, 28, 0, 1.5),
     Move("l_sg_elev", 22, 24, 28, 0, 1.4),
@@ -121,14 +122,14 @@ SCORE: tuple[Move, ...] = (
     Move("l_gh_abd", 28, 27.2, 30.2, 0, 1.2),
     Move("l_el_flex", 62, 27.2, 30.2, 0, 1.2),
     Move("l_gh_rot", 30, 27.2, 30.2, 0, 1.2),
-    # Twist with the forearms crossing in front of the chest, the left above the right.
+    # Twist with forearms crossing in front of the chest, left above right.
     Move("wt_rot", 24, 29.5, 35.5, 3),
     Move("l_gh_flex", 84, 29.5, 35, 0, 1.5),
     Move("r_gh_flex", 54, 29.5, 35, 0, 1.5),
     *_both("el_flex", 58, 29.5, 35, 0, 1.5),
     *_both("gh_rot", 58, 29.5, 35, -3, 1.2),
     *_both("gh_abd", -14, 29.5, 35, -3, 1.2),
-    # Fast pumping, one arm against the other.
+    # Fast alternating pumping of the arms.
     Move("l_gh_flex", 42, 34, 38, 4, 0.8),
     Move("r_gh_flex", -42, 34, 38, 4, 0.8),
     *_both("el_flex", 64, 34, 38),
@@ -143,29 +144,29 @@ STEPS: tuple[tuple[str, float, float], ...] = (
 
 
 def gentle_dance() -> MarkerClip:
-    """The dance at 80 beats a minute, with a bow of 43 degrees in place of 70: what an able robot can do."""
+    """Return the dance at 80 beats a minute with a bow of 43 instead of 70 degrees."""
     return replace(synthetic_dance(GENTLE_DURATION, bow=GENTLE_BOW), name="gentle_dance")
 
 
 def synthetic_dance(
     duration: float = 24.0, rate: float = 50.0, seed: int = 0, noise: float = 0.0, bow: float = 1.0
 ) -> MarkerClip:
-    """A dance of one person, made by calculation: the same arguments give the same clip.
+    """Return the computed dance of one person; equal arguments give equal clips.
 
-    It starts and ends at rest in the same standing posture, so it can be repeated without a jump.
+    It starts and ends at rest in the same posture, so it can be looped.
 
     Args:
-        duration: [s]; the score is played faster or slower to fit. At least 12.
-        rate: frames a second [Hz].
-        seed: varies how far each move goes, by up to a tenth less; 0 plays the score as it is written.
-        noise: standard deviation of the error of each marker coordinate [m].
-        bow: share of the forward bend that is danced.
+        duration: of the score [s], at least 12.
+        rate: [Hz].
+        seed: reduces each move by up to a tenth at random; 0: as written.
+        noise: standard deviation of each marker coordinate [m].
+        bow: share of the forward bend.
 
     Returns:
-        A clip of 17 markers in world axes, no gaps: the 16 of Dube 2012 and the sternum (marker set dance16).
+        Clip of 17 markers in world axes: the 16 of Dube 2012 and the sternum (marker set dance16).
 
     Raises:
-        ConfigError: an argument outside its range.
+        ConfigError: if an argument is out of range.
     """
     if not (np.isfinite(duration) and duration >= 12):
         raise ConfigError(f"synthetic_dance: duration is {duration} s, at least 12 s: a person cannot dance it faster")
@@ -183,14 +184,12 @@ def synthetic_dance(
 
 
 def dance_posture(beat: np.ndarray, seed: int = 0, bow: float = 1.0) -> dict[str, np.ndarray]:
-    """Joint values of the dancer.
+    """Return the dancer's joint values (T,) by joint [rad], pelvis_x y z [m].
 
     Args:
-        beat: (T,) position in the score; 0 and `BEATS` are the same standing posture.
-        seed, bow: as for `synthetic_dance`.
-
-    Returns:
-        Joint name to (T,) values [rad], pelvis_x y z in [m].
+        beat: (T,) 0 and `BEATS` are the same posture.
+        seed: as for `synthetic_dance`.
+        bow: as for `synthetic_dance`.
     """
     body = HumanBody()
     extent = 1.0 - 0.1 * np.random.default_rng(seed).random(len(SCORE)) * (seed != 0)
@@ -206,7 +205,7 @@ def dance_posture(beat: np.ndarray, seed: int = 0, bow: float = 1.0) -> dict[str
 
 
 def _feet(beat: np.ndarray, body: HumanBody) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Path of each ankle (T, 3) [m], world, and slope of each foot (T,) [rad]: planted but for the steps."""
+    """Return ankle paths (T, 3) [m], world, and foot slopes (T,) [rad]: planted except for steps."""
     ankles, toes_down = {}, {}
     for side, s in (("l", 1), ("r", -1)):
         lift = np.zeros(len(beat))

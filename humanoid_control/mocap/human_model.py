@@ -1,11 +1,10 @@
-"""Kinematic model of a person: lengths, joints, the markers' positions for given joint angles, and leg angles for feet.
+"""Kinematic model of a person: lengths, joints, marker positions, and inverse kinematics of the legs.
 
-The joints are those Dube 2012 compares robots with (Table 5.1), and legs. Zero is upright standing, arms at the sides,
-elbows and knees straight. Axes: x forward, y left, z up. Right-hand joints are the mirror image of the left ones, so
-equal angles on both sides give a symmetric posture.
+The joints are those of Dube 2012 (Table 5.1), and legs. Zero is upright, arms at the sides, elbows and knees straight.
+Axes: x forward, y left, z up. Right joints mirror left ones: equal angles give a symmetric posture.
 
     name         meaning of positive                     turns about, left / right
-    pelvis_x y z where the middle of the hips is [m], world
+    pelvis_x y z middle of the hips [m], world
     pelvis_yaw   turn left                               +z
     pelvis_pitch tip forward                             +y
     pelvis_roll  tip to the right                        +x
@@ -59,14 +58,12 @@ Posture = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class HumanBody:
-    """Lengths of the model [m]: a person of 1.70 m.
+    """Lengths of the model [m] for a stature of 1.70 m.
 
-    The upper limb is that of Dube 2012, Table 2.1, measured on the outside: shoulder girdle 465 mm wide, upper arm
-    365 mm, forearm 270 mm. The shoulder joint lies one radius of the upper arm (circumference 316 mm, so 50 mm) under
-    the surface: joints 364 mm apart and an upper arm of 315 mm. Heights and legs are Winter 2009 (Fig. 4.1) as
-    shares of the stature: hip 0.530, shoulder 0.818, chin 0.870, eyes 0.936, thigh 0.245, shank 0.246, ankle 0.039,
-    foot 0.152. The distance of the hips, the height of the waist joint and what lies in front of or behind the trunk's
-    axis are chosen, within what recordings show.
+    The upper limb is Dube 2012, Table 2.1, measured on the outside: girdle 465 mm, upper arm 365 mm, forearm 270 mm.
+    The shoulder joint is one radius of the upper arm (50 mm) below the surface. Heights and legs are Winter 2009 (Fig.
+    4.1), as shares of the stature: hip 0.530, shoulder 0.818, chin 0.870, eyes 0.936, thigh 0.245, shank 0.246, ankle
+    0.039, foot 0.152. Hip distance, waist height and depths are chosen within the range of recordings.
     """
 
     hip_width: float = 0.170
@@ -89,15 +86,7 @@ class HumanBody:
 
 
 def human_markers(posture: Posture, body: HumanBody | None = None) -> np.ndarray:
-    """Positions of the markers, by `forward_kinematics`.
-
-    Args:
-        posture: joint values, each (T,).
-        body: lengths; by default those of `HumanBody`.
-
-    Returns:
-        (T, 17, 3) positions of `MARKERS` [m], world.
-    """
+    """Return the positions (T, 17, 3) of `MARKERS` [m], world, for joint values (T,)."""
     body = body or HumanBody()
     n_frames = max(len(values) for values in posture.values())
     zero = np.zeros(n_frames)
@@ -111,7 +100,7 @@ def human_markers(posture: Posture, body: HumanBody | None = None) -> np.ndarray
         name: moving_axes([(axis, sign * angle(joint)) for joint, axis, sign in turns], n_frames)
         for name, (_, _, turns) in segments.items()
     }
-    for side in SIDES:  # an arm's angles are relative to the chest, but it hangs on the clavicle
+    for side in SIDES:  # arm angles are relative to the chest, but the arm hangs on the clavicle
         R[f"{side}_arm"] = R[f"{side}_clavicle"].swapaxes(1, 2) @ R[f"{side}_arm"]
     p = {name: np.array(offset) for name, (_, offset, _) in segments.items()}
     p["pelvis"] = np.stack([angle(f"pelvis_{axis}") for axis in "xyz"], axis=1)
@@ -131,12 +120,12 @@ _Turns = tuple[tuple[str, int, int], ...]
 
 
 def _ball(joint: str, s: int) -> _Turns:
-    """A ball joint: flexion, then abduction, then inward rotation."""
+    """Ball joint: flexion, abduction, inward rotation."""
     return (f"{joint}_flex", Y, -1), (f"{joint}_abd", X, s), (f"{joint}_rot", Z, -s)
 
 
 def _segments(body: HumanBody) -> dict[str, tuple[str, _Place, _Turns]]:
-    """Segments of the body, parents first: parent, place in it [m], and joints (name, axis, sign) that turn it."""
+    """Return segments, parents first: parent, place in it [m], joints (name, axis, sign)."""
     pelvis = ("pelvis_yaw", Z, 1), ("pelvis_pitch", Y, 1), ("pelvis_roll", X, 1)
     waist = ("wt_rot", Z, 1), ("wt_flex", Y, 1), ("wt_lat", X, 1)
     out: dict[str, tuple[str, _Place, _Turns]] = {
@@ -158,7 +147,7 @@ def _segments(body: HumanBody) -> dict[str, tuple[str, _Place, _Turns]]:
 
 
 def _marker_places(body: HumanBody) -> dict[str, tuple[str, _Place]]:
-    """Segment of each marker, and its place there [m]."""
+    """Return marker -> segment and place in it [m]."""
     origin = (0.0, 0.0, 0.0)
     out: dict[str, tuple[str, _Place]] = {
         "Forehead": ("chest", (body.forehead_forward, 0.0, body.forehead_height)),
@@ -176,19 +165,15 @@ def _marker_places(body: HumanBody) -> dict[str, tuple[str, _Place]]:
 def legs_to_feet(
     pelvis: Posture, ankles: Mapping[str, np.ndarray], toes_down: Mapping[str, np.ndarray], body: HumanBody
 ) -> dict[str, np.ndarray]:
-    """Inverse kinematics of both legs, in closed form. The feet keep pointing along world x.
+    """Return the leg joints (T,) [rad] by closed-form inverse kinematics; feet point along world x.
 
-    The knee follows from the distance of hip and ankle by the law of cosines. Thigh, shank and foot lie in one plane,
-    which the line from hip to ankle and the direction of the foot span; it gives the orientation of the thigh.
+    The knee follows from the distance of hip and ankle (law of cosines). Thigh, shank and foot lie in the plane of the
+    line from hip to ankle and the foot direction.
 
     Args:
-        pelvis: at least pelvis_x ... pelvis_roll, each (T,).
-        ankles: desired ankle (T, 3) by side "l", "r" [m], world; below the hip and nearer than the length of the leg.
-        toes_down: desired slope of the foot (T,) by side [rad]; 0 is level.
-        body: lengths.
-
-    Returns:
-        The leg joints of a posture, each (T,) [rad].
+        pelvis: pelvis_x ... pelvis_roll, each (T,).
+        ankles: "l", "r" -> (T, 3) [m], world; below the hip and within reach.
+        toes_down: "l", "r" -> foot slope (T,) [rad]; 0: level.
     """
     zero = np.zeros(len(ankles["l"]))
     yaw, pitch, roll, *p = (np.asarray(pelvis.get(f"pelvis_{name}", zero)) for name in ("yaw", "pitch", "roll", *"xyz"))
@@ -203,12 +188,12 @@ def legs_to_feet(
         down = leg / length[:, None]
         y = np.cross(foot, down)
         y /= np.linalg.norm(y, axis=1, keepdims=True)
-        # The bent knee puts the thigh in front of the line from hip to ankle by this angle, within the plane.
+        # The bent knee puts the thigh in front of the line from hip to ankle by this angle.
         ahead = np.arctan2(body.shank * np.sin(knee), body.thigh + body.shank * np.cos(knee))[:, None]
         z = -np.cos(ahead) * down - np.sin(ahead) * np.cross(down, y)
         R_WT = np.stack([np.cross(y, z), y, z], axis=2)
         R_WS = R_WT @ rotation(Y, knee)
-        R = R_WP.swapaxes(1, 2) @ R_WT  # turns about y, then the new x, then the new z
+        R = R_WP.swapaxes(1, 2) @ R_WT  # turns about y, the new x, the new z
         flexion, turn = np.arctan2(R[:, 0, 2], R[:, 2, 2]), np.arctan2(R[:, 1, 0], R[:, 1, 1])
         abduction = -np.arcsin(np.clip(R[:, 1, 2], -1.0, 1.0))
         joints |= {

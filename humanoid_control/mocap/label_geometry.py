@@ -1,4 +1,4 @@
-"""Distances between the labels of a clip: which are ends of one bone, and whether they are joints of a skeleton."""
+"""Distances between labels: ends of bones, and joints of a skeleton."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from humanoid_control.mocap.clip import MarkerClip
 from humanoid_control.mocap.label_words import LabelWord
 
-_FRAMES = 300  # that are looked at
-RIGID = 3e-3  # relative deviation of the distance between neighbours in a skeleton; skin moves more
+_FRAMES = 300  # sampled frames
+RIGID = 3e-3  # relative deviation of neighbour distances in a skeleton; skin moves more
 LENGTH = (0.08, 0.75)  # [m] of a bone
-_RATIO = 2.0  # of the two bones of a limb, either way
-_STILL = 0.02  # [m] of motion, below which that cannot be told
+_RATIO = 2.0  # largest ratio of the two bones of a limb
+_STILL = 0.02  # [m] of motion below which rigidity is not decidable
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Labels that may be one point: how clear their words are (0 is best), and whether one was misspelt."""
+    """Labels that may be one point, clarity of their words (0: best), and True if misspelt."""
 
     words: tuple[LabelWord, ...]
     level: int
@@ -32,28 +32,28 @@ class Candidate:
 
 
 class LabelGeometry:
-    """Median distances between labels, over some frames.
+    """Median distances between labels over sampled frames.
 
     Attributes:
-        paths: (T, 3) of each label [m], by its own name.
+        paths: label -> (T, 3) [m].
     """
 
     def __init__(self, clip: MarkerClip, written: Mapping[str, str]) -> None:
-        """Look at a clip.
+        """Sample a clip.
 
         Args:
-            clip: of markers or joints. written: own name of each label, without what all have in common -> the label.
+            written: label without common prefix -> label of the clip.
         """
         frames = np.unique(np.linspace(0, clip.n_frames - 1, _FRAMES).astype(int))
         self.paths = {own: clip.positions[frames, clip.index(label)] for own, label in written.items()}
         self._bones: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[float, float]] = {}
 
     def path(self, labels: Sequence[str]) -> np.ndarray:
-        """(T, 3) middle of some labels [m]."""
+        """Return the middle (T, 3) of labels [m]."""
         return np.mean([self.paths[label] for label in labels], axis=0)
 
     def bone(self, a: Sequence[str], b: Sequence[str]) -> tuple[float, float]:
-        """Length between two points [m] and its relative deviation; NaN where they are never seen together."""
+        """Return median length [m] and relative deviation between two points; NaN if never visible together."""
         key = tuple(a), tuple(b)
         if key not in self._bones:
             lengths = np.linalg.norm(self.path(a) - self.path(b), axis=1)
@@ -63,7 +63,7 @@ class LabelGeometry:
         return self._bones[key]
 
     def rigid(self, names: Sequence[str]) -> bool:
-        """True where most of these labels move, and keep their distance from a neighbour as no skin does."""
+        """Return True if most labels move and keep their distance from a neighbour better than skin."""
         if len(names) < 3:
             return False
         X = np.stack([self.paths[name] for name in names], axis=1)
@@ -80,12 +80,11 @@ class LabelGeometry:
 def find_limb(
     candidates: Sequence[Sequence[Candidate]], geometry: LabelGeometry, loosest: float
 ) -> tuple[list[Candidate | None], bool]:
-    """The best candidate of each joint of a limb, and whether the bones confirm them all.
+    """Return the best candidate of each joint of a limb, and True if the bones confirm all.
 
     Args:
         candidates: of each joint from the trunk outward.
-        geometry: distances.
-        loosest: relative deviation of a bone's length that still is one.
+        loosest: largest relative deviation of a bone length.
     """
     best: tuple[float, list[Candidate | None], bool] = (-np.inf, [None] * len(candidates), False)
     for chosen in product(*[[*c, None] for c in candidates]):

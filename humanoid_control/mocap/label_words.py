@@ -1,4 +1,4 @@
-"""Labels of markers and joints as words of the body: a side, a part, and where on it.
+"""Labels of markers and joints as anatomical words: side, part, place on it.
 
 `RightForeArm`, `forearm.R`, `Bip01 R Forearm`, `RFRA` and `r_elbow` all name the right elbow.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _SIDES = {"l": "l", "left": "l", "lt": "l", "lft": "l", "r": "r", "right": "r", "rt": "r", "rgt": "r"}
-_PLACES = {  # where on a part of the body a marker is
+_PLACES = {  # place of a marker on a part of the body
     "front": "front", "f": "front", "anterior": "front", "ant": "front", "fr": "front",
     "back": "back", "b": "back", "posterior": "back", "post": "back", "rear": "back",
     **dict.fromkeys(("in", "out", "inner", "outer", "inside", "outside", "med", "medial", "lat", "lateral", "int",
@@ -26,7 +26,7 @@ _NOTHING = ("c", "center", "centre", "mid", "site", "bone", "marker")
 _TIPS = ("end", "tip", "nub", "leaf")
 
 PARTS: dict[str, tuple[str, ...]] = {
-    # Words of each part, the clearest first; words of one line mean the same and count alike.
+    # Words of each part, clearest first; words of one line are equivalent.
     "hip": ("hjc hipjointcentre hipjointcenter hipcentre hipcenter",
             "upleg upperleg uleg legupper femur hip thighbend", "thigh", "trochanter troch gtr gtro hipjoint"),
     "knee": ("kjc kneejointcentre kneejointcenter kneecentre kneecenter",
@@ -54,7 +54,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "sternum": ("clav jugular ij suprasternal manubrium", "sternum strn stern ster sternal xiphoid",
                 "chest chestfront"),
 }  # fmt: skip
-_PELVIS = ("waist", "hip", "pelvis", "pelv", "iliac")  # with a place: a marker on the bone, without: a joint
+_PELVIS = ("waist", "hip", "pelvis", "pelv", "iliac")  # with a place: marker on the bone, without: joint
 SIDELESS = ("head", "sacrum", "sternum")
 LEVELS = {
     (part, word): level for part, lines in PARTS.items() for level, line in enumerate(lines) for word in line.split()
@@ -63,23 +63,23 @@ _WORDS = {word for _, word in LEVELS}
 SEGMENTS = ("thigh", "calf", "shin", "shank", "tibia", "upperarm", "uparm", "uarm", "forearm", "lowerarm", "farm",
              "leg", "arm", "upleg", "upperleg", "lowerleg", "humerus", "femur", "foot", "hand", "palm")  # fmt: skip
 """Words that in a skeleton mean the joint at the inner end; markers named so sit in the middle of the bone."""
-_ODD_WORD = 0.8  # likeness to a known word from which a misspelt one is taken for it
-_LONG_WORD = 5  # letters; shorter words are like too many others
+_ODD_WORD = 0.8  # similarity from which a misspelt word is matched
+_LONG_WORD = 5  # letters; shorter words are ambiguous
 SPINE = re.compile(r"^[ctl]\d+$")
 
 
 @dataclass(frozen=True)
 class LabelWord:
-    """A label as it is read.
+    """Parsed label.
 
-    Args:
-        label: as a marker set writes it: without the subject before it.
+    Attributes:
+        label: without subject.
         side: "l", "r" or "".
-        word: the part of the body, in lower case; "" where the label is no point of the body.
+        word: lower-case part of the body; "": no body point.
         place: "front", "back", "around" or "".
-        number: digits in the label, for the order of several.
-        tip: the far end of a bone.
-        odd: the word was misspelt.
+        number: digits in the label, for ordering.
+        tip: far end of a bone.
+        odd: misspelt.
     """
 
     label: str
@@ -92,11 +92,7 @@ class LabelWord:
 
 
 def read_labels(labels: Sequence[str]) -> list[LabelWord]:
-    """Labels as words; those that most labels have in common, the name of a character, do not count.
-
-    Args:
-        labels: as the clip has them, without subjects ("Anna:").
-    """
+    """Return parsed labels; words common to most labels, such as a character name, are ignored."""
     split = [split_label(label) for label in labels]
     counts = Counter(token for tokens in split for token in set(tokens))
     common = {token for token, n in counts.items() if n > 0.7 * len(labels) and token not in _SIDES and len(labels) > 4}
@@ -104,7 +100,7 @@ def read_labels(labels: Sequence[str]) -> list[LabelWord]:
 
 
 def split_label(label: str) -> list[str]:
-    """Words and numbers of a label in lower case: at changes of case, digits and signs."""
+    """Split a label into lower-case words and numbers at changes of case, digits and signs."""
     return [t.lower() for t in re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+", label)]
 
 
@@ -138,7 +134,7 @@ def _read(label: str, tokens: list[str]) -> LabelWord:
 
 
 def _glued_side(words: list[str], compact: str) -> tuple[str, list[str]]:
-    """Side and other words where the side is a letter or a word without a gap: LSHO, SHO_FL, leftknee, LUArm."""
+    """Return side and other words of LSHO, SHO_FL, leftknee, LUArm."""
     for k, word in enumerate(words):
         if len(words) > 1 and word in ("fl", "fr", "bl", "br", "lf", "rf", "lb", "rb"):
             side = word[0] if word[0] in "lr" else word[1]
@@ -160,6 +156,6 @@ def _glued_side(words: list[str], compact: str) -> tuple[str, list[str]]:
 
 
 def _is_word(text: str, words: list[str]) -> bool:
-    """True where a text is a word of the body, alone or with a place, or no point but known as such."""
+    """Return True for a known word, alone or with a place."""
     bare = text if len(words) == 1 else "".join(t for t in [text[: len(words[0]) - 1], *words[1:]] if t not in _PLACES)
     return text in _WORDS or text in _NO_POINT or bare in _WORDS

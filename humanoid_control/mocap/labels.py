@@ -1,4 +1,4 @@
-"""Wrong labels: swaps of two markers, found and undone, and markers that jump farther than a body can."""
+"""Faulty labels: swaps of two markers, and implausible jumps."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 
 from humanoid_control.mocap.clip import MarkerClip
 
-MAX_ACCELERATION = 300.0  # [m/s^2] 30 g: what a marker on a hand or a foot does not exceed but in a blow
-MAX_SPEED = 20.0  # [m/s] of a marker of which only the last place is known
-NOISE = 0.05  # [m] an error of this size is no jump yet
-_SWAP_STEP = 0.03  # [m] markers closer than this may exchange their labels unseen, and without harm
-_SWAP_GAIN = 0.3  # after the exchange both must be this much nearer to where they were expected, as a share
-_SETTLED = 2  # frames after a jump until the velocity is trusted again
+MAX_ACCELERATION = 300.0  # [m/s^2] 30 g: exceeded by hand and foot markers only in impacts
+MAX_SPEED = 20.0  # [m/s] of a marker with unknown velocity
+NOISE = 0.05  # [m] smaller errors are not jumps
+_SWAP_STEP = 0.03  # [m] closer markers may swap unnoticed, and without harm
+_SWAP_GAIN = 0.3  # largest remaining share of the distance from the expected places after a swap
+_SETTLED = 2  # frames after a jump until the velocity is trusted
 
 
 @dataclass(frozen=True)
 class Swap:
-    """Two markers that exchange their labels from one frame to the next.
+    """Two markers that swap labels from one frame to the next.
 
-    Args:
+    Attributes:
         labels: the two.
-        frame: the first frame in which they are exchanged (or right again).
-        unambiguous: no third marker was involved.
+        frame: first swapped (or restored) frame.
+        unambiguous: no third marker is involved.
     """
 
     labels: tuple[str, str]
@@ -34,12 +34,13 @@ class Swap:
 
 @dataclass(frozen=True)
 class Jump:
-    """A marker that moves as no body does.
+    """Marker with implausible motion.
 
-    Args:
-        label: whose.
-        first, last: frames between which it happens.
-        distance: largest distance from where the marker was expected [m].
+    Attributes:
+        label: of the marker.
+        first: frame.
+        last: frame.
+        distance: largest distance from the expected place [m].
     """
 
     label: str
@@ -51,19 +52,15 @@ class Jump:
 def check_labels(
     clip: MarkerClip, max_acceleration: float = MAX_ACCELERATION, max_speed: float = MAX_SPEED
 ) -> tuple[tuple[Swap, ...], tuple[Jump, ...]]:
-    """Find swaps and jumps.
+    """Return swaps in order of time, and jumps in order of labels.
 
-    Each marker is expected where its last velocity takes it. Two markers that both miss that place by more than 3 cm
-    and would both meet each other's are a swap. A marker that misses it by more than 5 cm + max_acceleration dt^2 is a
-    jump; where the velocity is not known (after a gap), by more than 5 cm + max_speed times the time since.
+    Markers are expected at constant velocity. Two markers that miss by more than 3 cm, and meet each other's expected
+    place, are a swap. A marker that misses by more than 5 cm + max_acceleration dt^2 is a jump; after a gap the limit
+    is 5 cm + max_speed times the gap.
 
     Args:
-        clip: markers, NaN where missing.
         max_acceleration: [m/s^2].
         max_speed: [m/s].
-
-    Returns:
-        Swaps in order of time, jumps in order of labels.
     """
     state = _State(clip)
     limits = max_acceleration / clip.rate**2, max_speed / clip.rate
@@ -86,29 +83,29 @@ def check_labels(
 
 
 class _State:
-    """State of every marker up to a frame; swaps are undone in the own copy of the tracks on the way."""
+    """State of every marker up to a frame; swaps are undone in a copy of the tracks."""
 
     def __init__(self, clip: MarkerClip) -> None:
         self.tracks = np.array(clip.positions)
         n_markers = len(clip.labels)
         self.last = np.full((n_markers, 3), np.nan)
-        self.velocity = np.zeros((n_markers, 3))  # per frame
-        self.age = np.zeros(n_markers, dtype=int)  # frames since it was seen
+        self.velocity = np.zeros((n_markers, 3))  # [m/frame]
+        self.age = np.zeros(n_markers, dtype=int)  # frames since last visible
         self.settled = np.zeros(n_markers, dtype=int)  # consecutive good frames
 
     def settled_throughout(self) -> bool:
-        """True where the velocity of every marker that is there is trusted."""
+        """Return True if the velocity of every visible marker is trusted."""
         return bool((self.settled[self.age == 0] >= _SETTLED).all())
 
     def skip(self, frame: int, following: int) -> None:
-        """Pass over the quiet frames from one to another: nothing is off its course by more than the noise in them."""
+        """Skip quiet frames, whose deviations are below the noise."""
         now, before = self.tracks[following - 1], self.tracks[following - 2]
         seen = self.age == 0
         self.velocity[seen], self.last[seen] = now[seen] - before[seen], now[seen]
         self.age[~seen] += following - frame
 
     def exchanges(self, frame: int) -> list[tuple[tuple[int, int], bool]]:
-        """Pairs that are exchanged from this frame on, and whether no third marker is involved; those are undone."""
+        """Return pairs swapped from this frame on, and True if no third marker is involved; the latter are undone."""
         now, expected = self.tracks[frame], self._expected()
         suspects = np.flatnonzero(np.linalg.norm(now - expected, axis=1) > _SWAP_STEP)
         pairs = _exchanged(now, expected, suspects) if len(suspects) > 1 else []
@@ -119,17 +116,17 @@ class _State:
         return found
 
     def advance(self, frame: int, acceleration: float, speed: float) -> list[tuple[int, float]]:
-        """Take this frame in: the markers that jumped, and how far [m].
+        """Process a frame; return the markers that jumped, and how far [m].
 
         Args:
-            frame: the next one.
-            acceleration, speed: limits [m per frame^2], [m per frame].
+            acceleration: limit [m per frame^2].
+            speed: limit [m per frame].
         """
         now = self.tracks[frame]
         seen = ~np.isnan(now[:, 0])
         missed = np.linalg.norm(now - self._expected(), axis=1)
         limit = NOISE + np.where(self._moving(), acceleration, speed * (self.age + 1))
-        jumped = missed > limit  # false where one of both is not known
+        jumped = missed > limit  # False if either is unknown
         steady = seen & ~np.isnan(self.last[:, 0]) & (self.age == 0) & ~jumped
         self.settled = np.where(steady, self.settled + 1, np.where(seen, 0, self.settled))
         self.velocity[seen] = np.where(steady[seen, None], now[seen] - self.last[seen], 0.0)
@@ -141,15 +138,12 @@ class _State:
         return (self.age == 0) & (self.settled >= _SETTLED)
 
     def _expected(self) -> np.ndarray:
-        """(M, 3) where each marker should be in the next frame [m]."""
+        """Return the expected positions (M, 3) in the next frame [m]."""
         return self.last + np.where(self._moving()[:, None], self.velocity, 0.0)
 
 
 def _quiet(positions: np.ndarray) -> np.ndarray:
-    """(T,) true where each marker either goes on as it did, or is as missing as it was in the two frames before.
-
-    Exchanging labels for good changes nothing about it.
-    """
+    """(T,) True where each marker moves on steadily, or stays missing for three frames; invariant under swaps."""
     quiet = np.zeros(len(positions), dtype=bool)
     off_course = np.linalg.norm(np.diff(positions, 2, axis=0), axis=2)
     missing = np.isnan(positions[..., 0])
@@ -159,8 +153,8 @@ def _quiet(positions: np.ndarray) -> np.ndarray:
 
 
 def _exchanged(now: np.ndarray, expected: np.ndarray, suspects: np.ndarray) -> list[tuple[int, int]]:
-    """Pairs of markers that would both be much nearer to their expected places with exchanged labels."""
-    # (S, S): from where the first was expected to where the second is now
+    """Return pairs that would both be much nearer to their expected places with swapped labels."""
+    # (S, S): from the expected place of the first to the present place of the second
     distance = np.linalg.norm(now[suspects][None] - expected[suspects][:, None], axis=2)
     nearer = distance < _SWAP_GAIN * np.diag(distance)[:, None]
     first, second = np.nonzero(np.triu(nearer & nearer.T, 1))
@@ -168,7 +162,7 @@ def _exchanged(now: np.ndarray, expected: np.ndarray, suspects: np.ndarray) -> l
 
 
 def _grouped(label: str, found: list[tuple[int, float]]) -> list[Jump]:
-    """Jumps at neighbouring frames as one: away and back again."""
+    """Merge jumps at neighbouring frames: away and back."""
     jumps: list[Jump] = []
     for frame, distance in found:
         if jumps and frame - jumps[-1].last <= _SETTLED + 1:
@@ -179,17 +173,9 @@ def _grouped(label: str, found: list[tuple[int, float]]) -> list[Jump]:
 
 
 def repair_swaps(clip: MarkerClip, swaps: Iterable[Swap]) -> tuple[np.ndarray, tuple[Swap, ...]]:
-    """Undo the unambiguous swaps.
+    """Undo the unambiguous swaps; return positions (T, M, 3) and the undone swaps.
 
-    Motion tells when two labels are exchanged, not which of the two is right: the assignment that holds for more frames
-    is taken to be.
-
-    Args:
-        clip: as given to `check_labels`.
-        swaps: what it found.
-
-    Returns:
-        (T, M, 3) positions, and the swaps that were undone.
+    Motion does not show which of two assignments is right: the more frequent one is kept.
     """
     positions = np.array(clip.positions)
     undone = tuple(swap for swap in swaps if swap.unambiguous)
@@ -198,7 +184,7 @@ def repair_swaps(clip: MarkerClip, swaps: Iterable[Swap]) -> tuple[np.ndarray, t
         positions[swap.frame :, [a, b]] = positions[swap.frame :, [b, a]]
     for pair in {swap.labels for swap in undone}:
         if any(set(pair) & set(other.labels) and other.labels != pair for other in undone):
-            continue  # a chain over three markers: the first frame is taken to be right
+            continue  # chain over three markers: the first frame counts as right
         edges = [0, *(swap.frame for swap in undone if swap.labels == pair), clip.n_frames]
         if sum(np.diff(edges)[1::2]) > sum(np.diff(edges)[::2]):
             a, b = (clip.index(label) for label in pair)

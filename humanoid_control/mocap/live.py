@@ -1,7 +1,7 @@
-"""Live markers, frame by frame as they arrive, some hidden, some wrong, made into body points without jumps.
+"""Live markers as body points without gaps and jumps.
 
-`LiveCalibration` finds in the first seconds the marker set, the vertical and the size of the person. After that each
-frame takes three steps, together well under a millisecond: `LabelOrder`, `MarkerTracks`, `LiveBody`.
+`LiveCalibration` finds marker set, vertical and body size. Each frame then passes `LabelOrder`, `MarkerTracks`,
+`LiveBody`.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
 
 # -------- paths without holes and jumps
 
-FARTHEST = 100.0  # [m] no marker is farther from the origin of the laboratory
-_SPEED = 10.0  # [m/s] of a marker that is not seen, at the most
-_SMOOTHING = 0.05  # [s] time constant of the velocities
-_STRAY = 0.4  # [m] so much farther, growing by 1 m/s, while the marker is seen at places that are rejected
-_LEAST_SPREAD = 0.05  # [m] trunk markers nearer than this to one line do not tell how the trunk turned
+FARTHEST = 100.0  # [m] largest distance from the origin of the laboratory
+_SPEED = 10.0  # [m/s] largest speed of a hidden marker
+_SMOOTHING = 0.05  # [s] time constant of velocities
+_STRAY = 0.4  # [m] largest growth of the bound, at 1 m/s, while a marker is rejected
+_LEAST_SPREAD = 0.05  # [m] extent of trunk markers across a line below which their rotation is not observable
 
 
 @dataclass(frozen=True)
 class TrackSettings:
-    """Bridging of hidden and wrong markers.
+    """Bridging of hidden and faulty markers.
 
     Attributes:
-        fade: a marker that vanishes goes on with its velocity, which fades to zero over this time [s].
-        return_speed: a marker that comes back is moved over to with this speed at the most [m/s].
-        jump_hold: a marker that jumped is accepted when it stays at the new place for so long [s].
+        fade: time in which the velocity of a hidden marker fades to zero [s].
+        return_speed: largest speed of the return to a visible marker [m/s].
+        jump_hold: time after which a jumped marker is accepted at its new place [s].
     """
 
     fade: float = 0.3
@@ -47,25 +47,23 @@ class TrackSettings:
 
 
 class MarkerTracks:
-    """Paths of M markers without holes.
+    """Continuous paths of M markers.
 
-    A marker that is not seen is carried along with the trunk, whose seen markers tell how it moves, and goes on with
-    its own velocity against the trunk, which fades. When it is seen again, the path moves over to it along a
-    minimum-jerk profile. A marker farther from where it is expected than a body can move counts as not seen, until it
-    stays at its new place. A marker that was always seen is passed on as it is, without any delay.
+    A hidden marker moves with the trunk, plus its own fading velocity. The path returns to a visible marker along a
+    minimum-jerk profile. A marker with implausible motion counts as hidden until it stays at its new place. An always
+    visible marker passes unchanged, without delay.
 
     Attributes:
-        shown: (M, 3) where the markers are taken to be [m].
-        hidden: (M,) for how long each has not been seen [s].
+        shown: (M, 3) [m].
+        hidden: (M,) time since last visible [s].
     """
 
     def __init__(self, start: np.ndarray, trunk: np.ndarray, settings: TrackSettings | None = None) -> None:
-        """Begin.
+        """Start the paths.
 
         Args:
-            start: (M, 3) where the markers are, all finite [m].
-            trunk: indices of those on pelvis and chest.
-            settings: of the bridging.
+            start: (M, 3) finite positions [m].
+            trunk: indices of markers on pelvis and chest.
         """
         m = len(start)
         self.settings = settings or TrackSettings()
@@ -73,26 +71,23 @@ class MarkerTracks:
         self.hidden = np.zeros(m)
         self._trunk = np.zeros(m, dtype=bool)
         self._trunk[trunk] = True
-        self._held = self.shown.copy()  # the path that a hidden marker is on
-        self._accepted = self.shown.copy()  # the last measurement that was
-        self._velocity, self._own = np.zeros((m, 3)), np.zeros((m, 3))  # in space, and against the trunk [m/s]
-        self._share = np.ones(m)  # of the way back from the held path to the measured one
-        self._seen_for = np.zeros(m)  # since it is back [s]
+        self._held = self.shown.copy()  # path of a hidden marker
+        self._accepted = self.shown.copy()  # last accepted measurement
+        self._velocity, self._own = np.zeros((m, 3)), np.zeros((m, 3))  # in space, and relative to the trunk [m/s]
+        self._share = np.ones(m)  # of the return from the held to the measured path
+        self._seen_for = np.zeros(m)  # since visible again [s]
         self._suspect = np.full((m, 3), np.nan)
-        self._suspected = np.zeros(m)  # for how long the marker has been at the suspect place [s]
-        self._absent, self._rejected = np.zeros(m), np.zeros(m)  # since the last accepted one: not seen, rejected [s]
+        self._suspected = np.zeros(m)  # time at the suspect place [s]
+        self._absent, self._rejected = np.zeros(m), np.zeros(m)  # since accepted: not visible, rejected [s]
 
     def update(self, positions: np.ndarray, dt: float) -> np.ndarray:
-        """Go on by one frame.
+        """Advance by one frame; return `shown`.
 
         Args:
-            positions: (M, 3) as measured [m]; a marker with a NaN is hidden.
-            dt: time since the last frame [s].
-
-        Returns:
-            `shown`.
+            positions: (M, 3) measured [m]; NaN: hidden.
+            dt: [s].
         """
-        dt = float(min(max(1e-4, dt), 1.0))  # the shortest where dt is NaN
+        dt = float(min(max(1e-4, dt), 1.0))  # NaN becomes the shortest step
         seen = self._plausible(positions, dt)
         measured = np.where(seen[:, None], positions, self._accepted)
         R, p = self._carry(measured, seen & (self.hidden == 0))
@@ -112,7 +107,7 @@ class MarkerTracks:
         return shown
 
     def _plausible(self, positions: np.ndarray, dt: float) -> np.ndarray:
-        """(M,) which markers are seen and where a body can have moved them."""
+        """(M,) True for visible markers with plausible motion."""
         with np.errstate(invalid="ignore"):
             measured = (np.abs(positions) < FARTHEST).all(axis=1)
             time = self._absent + dt
@@ -129,12 +124,12 @@ class MarkerTracks:
         return accepted
 
     def _expected(self, dt: float) -> np.ndarray:
-        """(M, 3) where the next measurement should be: straight on from the last one, or the held path."""
+        """Return the expected measurement (M, 3): constant velocity, or the held path."""
         hidden = (self.hidden > 0)[:, None]
         return np.where(hidden, self.shown, self._accepted + self._velocity * dt)
 
     def _carry(self, measured: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rigid motion (R, p) of the trunk since the last frame, by its markers seen in both frames (Kabsch)."""
+        """Return the rigid motion (R, p) of the trunk since the last frame (Kabsch)."""
         use = seen & self._trunk
         if not use.any():
             return np.eye(3), np.zeros(3)
@@ -150,15 +145,15 @@ class MarkerTracks:
         return R, b - R @ a
 
     def _faded(self, dt: float) -> np.ndarray:
-        """(M,) the time for which the full velocity would lead as far as the fading one does in this step [s]."""
+        """(M,) time at full velocity that moves as far as the fading velocity in this step [s]."""
         T = max(self.settings.fade, 1e-6)
         begin, end = np.minimum(self.hidden, T), np.minimum(self.hidden + dt, T)
         return (end - begin) - (end**2 - begin**2) / (2 * T)
 
     def _return(self, measured: np.ndarray, seen: np.ndarray, back: np.ndarray, dt: float) -> None:
-        """Advance the moves over to the measured paths; begin those of the markers that are back.
+        """Advance the returns to the measured paths, and start new ones.
 
-        The held path takes up the measured velocity, so that the distance between the two does not grow for long.
+        The held path adopts the measured velocity, so that the distance does not keep growing.
         """
         self._share[back] = 0.0
         moving = seen & (self._share < 1.0)
@@ -168,7 +163,7 @@ class MarkerTracks:
             self._share[moving] = np.minimum(1.0, self._share[moving] + pace * dt)
 
     def _learn(self, measured: np.ndarray, moved: np.ndarray, seen: np.ndarray, back: np.ndarray, dt: float) -> None:
-        """Velocities in space, of markers seen twice in a row, and of the shown paths against the trunk."""
+        """Update velocities in space of steadily visible markers, and of shown paths relative to the trunk."""
         gain = dt / (dt + _SMOOTHING)
         velocity = (measured - self._accepted) / dt
         velocity *= np.minimum(1.0, _SPEED / np.maximum(np.linalg.norm(velocity, axis=1, keepdims=True), 1e-9))
@@ -179,38 +174,31 @@ class MarkerTracks:
 
 # -------- labels of live frames
 
-MAX_LABELS = 400  # more in one frame are left out
+MAX_LABELS = 400  # labels of a frame beyond this number are ignored
 
 
 def distinct(labels: tuple[str, ...], positions: np.ndarray) -> tuple[list[str], np.ndarray, list[str]]:
-    """A frame without the labels that occur twice in it: nobody knows which of the two is right.
-
-    Args:
-        labels: M names. positions: (M, 3) [m].
-
-    Returns:
-        The labels and positions that are left, and the labels that occur twice.
-    """
+    """Return labels and positions (M, 3) [m] without duplicates, and the duplicate labels."""
     twice = sorted(label for label, n in Counter(labels).items() if n > 1)
     keep = [k for k, label in enumerate(labels) if label not in twice][:MAX_LABELS]
     return [labels[k] for k in keep], positions[keep], twice
 
 
 class LabelOrder:
-    """Puts the markers of each frame into one order.
+    """Fixed order for the markers of each frame.
 
     Attributes:
-        twice: labels of the order that occur twice in the last frame; they count as hidden.
+        twice: duplicate labels in the last frame; they count as hidden.
     """
 
     def __init__(self, labels: tuple[str, ...]) -> None:
-        """Make an order of these M labels."""
+        """Set the order of M labels."""
         self.labels, self.twice = labels, list[str]()
         self._frame: tuple[str, ...] | None = None
         self._columns = np.zeros(len(labels), dtype=int)
 
     def arrange(self, labels: tuple[str, ...], positions: np.ndarray) -> np.ndarray:
-        """(M, 3) positions [m] in this order, NaN for those that are not in the frame."""
+        """Return positions (M, 3) [m] in this order, NaN if absent."""
         if labels != self._frame:
             count = Counter(labels)
             column = {label: k for k, label in enumerate(labels) if count[label] == 1}
@@ -225,29 +213,29 @@ TRUNK = ("l_hip", "r_hip", "sternum", "l_shoulder", "r_shoulder")
 
 
 class LiveBody:
-    """A marker set applied to single frames, with what was found at the calibration.
+    """Marker set applied to single frames.
 
-    Every input of a rule is a mean of markers, so that one matrix gives all of them at once.
+    Every rule input is a mean of markers: one matrix computes all.
 
     Attributes:
-        labels: M labels of the markers that are used, in the order of `locate`.
-        trunk: indices of those on pelvis and chest.
+        labels: M used markers, in the order of `locate`.
+        trunk: indices of markers on pelvis and chest.
         names: P body points, as in BodyPoints.
-        start: (M, 3) where the markers were when the calibration ended [m], axes of the recording.
-        calibration: the body during the calibration.
-        marker_set: name of the set.
+        start: (M, 3) at the end of the calibration [m], recording axes.
+        calibration: body during the calibration.
+        marker_set: name.
     """
 
     def __init__(
         self, locator: BodyLocator, placement: Placement, calibration: BodyPoints, sternum: np.ndarray | None
     ) -> None:
-        """Prepare.
+        """Create the live body.
 
         Args:
-            locator: of the frames of the calibration.
-            placement: how the recording stands in the world.
+            locator: of the calibration frames.
+            placement: recording to world.
             calibration: its body points.
-            sternum: (3,) place in the chest's axes, from the middle of the shoulders, where no marker shows it [m].
+            sternum: (3,) from the middle of the shoulders, chest axes, if no marker shows it [m].
         """
         self.names, self.calibration, self.placement = calibration.names, calibration, placement
         self.marker_set = locator.marker_set.name
@@ -269,11 +257,11 @@ class LiveBody:
         self.start = np.stack([_last_seen(locator.clip.marker(label)) for label in self.labels])
 
     def labels_of(self, point: str) -> tuple[str, ...]:
-        """The markers that a body point is made of; none for an estimated sternum."""
+        """Return the markers of a body point; () for an estimated sternum."""
         return self._locator.labels(point) if point in self._points else ()
 
     def locate(self, markers: np.ndarray) -> np.ndarray:
-        """Body points (P, 3) [m], world, from markers (M, 3) [m], axes of the recording."""
+        """Return body points (P, 3) [m], world, from markers (M, 3) [m], recording axes."""
         inputs = (self._means @ markers)[:, None]
         at = {}
         for point, rows, rule in self._rules:
@@ -286,12 +274,12 @@ class LiveBody:
         return self.placement.apply(np.concatenate([at[name] for name in self.names]))
 
     def _estimate(self, l_hip: np.ndarray, r_hip: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """The sternum (1, 3), fixed in the chest."""
+        """Return the sternum (1, 3), fixed in the chest."""
         hips = (l_hip + r_hip) / 2
         return (left + right) / 2 + chest_axes(left - hips, right - hips) @ self._sternum
 
     def missing(self, hidden: np.ndarray) -> dict[str, tuple[str, ...]]:
-        """By body point that imitation needs: those of its markers for which `hidden` (M,) is true."""
+        """Return body points needed for imitation -> their hidden markers; `hidden` (M,)."""
         gone = {label for label, flag in zip(self.labels, hidden, strict=True) if flag}
         needed = [p for p in self._points if p in TRUNK or p.endswith(("elbow", "wrist"))]
         found = {point: tuple(label for label in self.labels_of(point) if label in gone) for point in needed}
@@ -299,7 +287,7 @@ class LiveBody:
 
 
 def _last_seen(path: np.ndarray) -> np.ndarray:
-    """The last position (3,) of a path (T, 3) that is there."""
+    """Return the last visible position (3,) of a path (T, 3)."""
     return path[~np.isnan(path[:, 0])][-1]
 
 
@@ -308,27 +296,28 @@ def _last_seen(path: np.ndarray) -> np.ndarray:
 UP = {f"{sign}{axis}": float(f"{sign}1") * np.eye(3)[k] for k, axis in enumerate("xyz") for sign in "+-"}
 _LEAST_FRAMES = 10
 _MOST_FRAMES = 2000
-_SEEN = 0.5  # share of the frames in which a marker must be seen
-_TRUNK = (0.15, 1.2)  # [m] from the middle of the hips to that of the shoulders, of any person
+_SEEN = 0.5  # share of frames in which a marker must be visible
+_TRUNK = (0.15, 1.2)  # [m] plausible distance between the middles of hips and shoulders
 
 
 class LiveCalibration:
-    """Collects frames, and makes of the last few seconds what single frames need.
+    """Calibration from the last seconds of live frames.
 
-    The person should stand upright, with every marker in view. Old frames are dropped, so that a calibration that
-    failed can succeed later.
+    The person should stand upright with all markers visible. Old frames are dropped, so a failed calibration can
+    succeed later.
     """
 
     def __init__(self, duration: float = 2.0, marker_set: str | Path | None = None, up: str = "auto") -> None:
-        """Prepare.
+        """Create a calibration.
 
         Args:
-            duration: of the calibration [s].
+            duration: [s].
             marker_set: as for `find_body_points`.
-            up: which axis of the recording points upward: "+x", "-x", ... "-z", or "auto": found from the body.
+            up: up axis of the recording, "+x", "-x", ... "-z", or "auto".
 
         Raises:
-            UnknownNameError: another `up`, or no such marker set. ClipError: the file of a set is wrong.
+            UnknownNameError: if `up` or the marker set is unknown.
+            ClipError: if the file of the set is invalid.
         """
         if up != "auto" and up not in UP:
             raise UnknownNameError("axis", up, ("auto", *UP))
@@ -338,14 +327,14 @@ class LiveCalibration:
         self._frames: deque[tuple[float, tuple[str, ...], np.ndarray]] = deque(maxlen=_MOST_FRAMES)
 
     def add(self, labels: Sequence[str], positions: np.ndarray, time: float) -> None:
-        """Take a frame.
+        """Add a frame.
 
         Args:
             labels: M distinct names.
-            positions: (M, 3) [m], NaN where a marker is hidden.
+            positions: (M, 3) [m], NaN: hidden.
             time: [s].
         """
-        if self._frames and not 0 < time - self._frames[-1][0] < self.duration / 2:  # a pause: begin again
+        if self._frames and not 0 < time - self._frames[-1][0] < self.duration / 2:  # a pause restarts
             self._frames.clear()
         self._frames.append((time, tuple(labels), positions))
         while time - self._frames[0][0] > 1.2 * self.duration and len(self._frames) > _LEAST_FRAMES:
@@ -353,14 +342,14 @@ class LiveCalibration:
 
     @property
     def collected(self) -> float:
-        """Time that has been collected [s]."""
+        """Collected time [s]."""
         return self._frames[-1][0] - self._frames[0][0] if self._frames else 0.0
 
     def body(self) -> LiveBody | None:
-        """`LiveBody` of the collected frames; None while there are too few.
+        """Return the `LiveBody` of the collected frames, or None if there are too few.
 
         Raises:
-            ClipError: the markers do not suffice; the message names those that are missing.
+            ClipError: if markers are missing; the message names them.
         """
         if len(self._frames) < _LEAST_FRAMES or self.collected < 0.999 * self.duration:
             return None
@@ -389,7 +378,7 @@ class LiveCalibration:
         return LiveBody(locator, placement, body, sternum)
 
     def _clip(self) -> MarkerClip:
-        """The collected frames as a clip; labels that came only now and then have gaps."""
+        """Return the collected frames as a clip."""
         labels = list(dict.fromkeys(label for _, names, _ in self._frames for label in names))[:MAX_LABELS]
         column = {label: k for k, label in enumerate(labels)}
         positions = np.full((len(self._frames), len(labels), 3), np.nan)
@@ -402,7 +391,7 @@ class LiveCalibration:
 
 
 def _check_seen(seen: dict[str, float], locator: BodyLocator) -> None:
-    """Raise ClipError for markers of required points that are hidden most of the time; the sternum can be estimated."""
+    """Raise ClipError for mostly hidden markers of required points, except the sternum."""
     needed = [p for p in REQUIRED if p in locator.points and p not in ESTIMATED]
     labels = dict.fromkeys(label for p in needed for label in locator.labels(p))
     hidden = [f"{label} ({100 * seen[label]:.0f} % of the time)" for label in labels if seen[label] < _SEEN]
@@ -411,7 +400,7 @@ def _check_seen(seen: dict[str, float], locator: BodyLocator) -> None:
 
 
 def _check_sizes(points: dict[str, np.ndarray]) -> None:
-    """Raise ClipError when the body is no person's: wrong unit, or two labels on one marker."""
+    """Raise ClipError for implausible sizes: wrong unit, or two labels on one marker."""
     middle = [(points[f"l_{p}"] + points[f"r_{p}"]) / 2 for p in ("hip", "shoulder")]
     trunk = float(np.median(np.linalg.norm(middle[1] - middle[0], axis=1)))
     if not _TRUNK[0] <= trunk <= _TRUNK[1]:

@@ -1,4 +1,4 @@
-"""Loading of a clip by its built-in name or the path of a file, and in one call of its body points."""
+"""Loading of a clip by name or path, and of its body points."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ _READERS: dict[str, Callable[[ClipFile, float | None, Size], MarkerClip]] = {
     ".pkl": partial(_read_at_rate, parse_pickle),
     ".pt": partial(_read_at_rate, parse_tensors),
 }
-_WITHOUT_RATE = (".amc", ".bvh", ".csv", ".tsv", ".npz", ".pkl", ".pt")  # formats that may not state their frame rate
-_OF_PARTS = (".fbx", ".glb", ".gltf")  # formats that hold several motions, of which one may be named after a colon
+_WITHOUT_RATE = (".amc", ".bvh", ".csv", ".tsv", ".npz", ".pkl", ".pt")  # formats that may lack a frame rate
+_OF_PARTS = (".fbx", ".glb", ".gltf")  # formats with several motions, selected after a colon
 FORMATS = tuple(_READERS)
 _NEXT_STEP = {
     ".asf": "is a skeleton without motion: name the .amc file that moves it",
@@ -91,23 +91,21 @@ def load_clip(
     scale: float = 1.0,
     up: str = "",
 ) -> MarkerClip:
-    """Clip of a built-in name or of a file.
+    """Return a built-in clip or the clip of a file.
 
     Args:
-        name_or_path: one of `CLIP_NAMES`, or the path of a file of `FORMATS` (for .amc with its .asf in the same
-            folder), of a folder or a zip archive that holds one, or of a member of an archive: `clips.zip:walk.bvh`. A
-            name wins over a file of the same name in the current folder: write ./dance for that.
-        rate: frames a second [Hz] of a file that states none.
-        unit: of the file's numbers: mm, cm, m or inch; "" takes the one it states, or the one in which a person fits.
-        scale: factor on all positions, for a skeleton of another size than a person's.
-        up: axis of the file that points up: x, y, z, or -x, -y, -z; "" takes the one that the format states, or the
-            one along which the person mostly stands.
+        name_or_path: one of `CLIP_NAMES`; a file of `FORMATS` (.amc with its .asf in the same folder); a folder or zip
+            archive with one clip; or a member `clips.zip:walk.bvh`. Names take priority over files: write ./dance for a
+            file.
+        rate: [Hz], for a file without rate.
+        unit: of the file's numbers: mm, cm, m or inch; "": stated, or plausible for a person.
+        scale: factor of positions, for a skeleton of another size.
+        up: up axis of the file: x, y, z, -x, -y, -z; "": stated, or guessed from the posture.
 
     Raises:
-        ClipError: no such name or file, a format that is not read, or a file that is empty, cut off or damaged; a rate
-            for a format that states its own; a unit or a scale for a built-in clip.
-        UnknownNameError: no such unit.
-        ConfigError: a scale or a rate that is not a positive number, an axis that is none.
+        ClipError: if there is no such clip, it is invalid, or rate, unit or scale do not apply to it.
+        UnknownNameError: if the unit is unknown.
+        ConfigError: if scale or rate is not positive, or the axis is invalid.
     """
     size = Size(unit, scale)
     axis = _axis(up)
@@ -139,11 +137,7 @@ def load_clip(
 
 
 def _axis(text: str) -> str:
-    """An axis as `MarkerClip` has it, "+z"; "" stays.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """Return an axis as "+z", "" as "", or raise ConfigError."""
     if not text:
         return ""
     sign, axis = ("+", text) if len(text) == 1 else (text[0], text[1:])
@@ -161,19 +155,14 @@ def load_body_points(
     scale: float = 1.0,
     up: str = "",
 ) -> BodyPoints:
-    """`load_clip`, `clean` and `locate_body` one after the other.
+    """Run `load_clip`, `clean` and `locate_body`.
 
     Args:
-        name_or_path: built-in clip or file, as for `load_clip`.
         marker_set: as for `find_body_points`.
-        cleaning: what is cleaned; by default labels are checked, gaps up to 0.5 s filled, noise above 10 Hz taken out.
-        rate, unit, scale, up: as for `load_clip`.
+        cleaning: default: labels checked, gaps up to 0.5 s filled, 10 Hz low-pass.
 
     Returns:
-        The points; their warnings say what was found and done on the way.
-
-    Raises:
-        ClipError, UnknownNameError: as those three do.
+        Body points with the warnings of all steps; the other arguments and errors are those of these functions.
     """
     settings = cleaning or CleaningSettings()
     clip, _ = clean(load_clip(name_or_path, rate, unit, scale, up), settings)
@@ -181,22 +170,19 @@ def load_body_points(
 
 
 def locate_body(clip: MarkerClip, marker_set: str | Path | None = None, max_gap: float = MAX_GAP) -> BodyPoints:
-    """`find_body_points`, and where no built-in set fits, by a set drafted from the words in the labels.
+    """Return `find_body_points`, with a marker set drafted from the label words if no built-in set fits.
 
-    A draft is used where it gives every required point and none of those is a guess; optional points that are guesses
-    are left out. A warning says which label was taken for what.
-
-    Args:
-        clip, marker_set, max_gap: as for `find_body_points`.
+    A draft is used only if it gives every required point without guesses. A warning lists the interpretation of the
+    labels.
 
     Raises:
-        ClipError: as that does; of the built-in sets where no draft is sure.
+        ClipError: as `find_body_points`.
     """
     if marker_set is not None or match_sets(clip)[0].fits:
         return find_body_points(clip, marker_set, max_gap)
     drafted = sure_marker_set(clip)
     if drafted is None:
-        return find_body_points(clip, None, max_gap)  # which says what the nearest set misses
+        return find_body_points(clip, None, max_gap)  # raises ClipError with the nearest set's missing labels
     body = find_body_points(clip, drafted, max_gap)
     sure = {name: rule.inputs[name] for name, rule in drafted.points.items()}
     read = first_few([f"{'+'.join(sure[p][0])} as {p}" for p in REQUIRED if p in sure], 9)

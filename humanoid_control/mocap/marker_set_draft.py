@@ -1,7 +1,7 @@
-"""A draft of a marker set for a clip whose labels no set knows: from the words in the labels, and from geometry.
+"""Draft of a marker set for a clip with unknown labels, from their words and from geometry.
 
-Where several labels may be one joint ("LeftArm" and "LeftShoulder"), the bones decide: they have a length. What no
-word gives is looked for among the other labels by constant distances. What is sure and what is a guess is said.
+Ambiguous labels ("LeftArm", "LeftShoulder") are decided by constant bone lengths, which also find joints without a
+name. Guesses are marked.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from humanoid_control.mocap.marker_sets import (
 
 @dataclass(frozen=True)
 class DraftEntry:
-    """One line of the draft.
+    """Entry of a draft.
 
-    Args:
-        labels: alternatives, as in a marker set; empty where a rule makes the point.
+    Attributes:
+        labels: alternatives, as in a marker set; empty for a rule.
         how: how it was found.
         weak: a guess.
-        rule: name of the rule, "" where the point is where its markers are.
+        rule: name of the rule; "": at its markers.
     """
 
     labels: Alternatives
@@ -62,13 +62,14 @@ class DraftEntry:
 
 @dataclass(frozen=True)
 class Draft:
-    """A marker set as far as it can be told from a clip.
+    """Drafted marker set of a clip.
 
-    Args:
+    Attributes:
         clip: the clip.
-        skeleton: its points are joints of a skeleton; else markers on the skin.
-        landmarks, points: entries by name, in the order of a marker set.
-        unused: labels that no entry needs.
+        skeleton: True: joints of a skeleton; False: markers on the skin.
+        landmarks: entries by name.
+        points: entries by name.
+        unused: labels without an entry.
     """
 
     clip: MarkerClip
@@ -85,15 +86,15 @@ class Draft:
 
 # -------- geometry
 
-_LOOSE = 0.12  # relative deviation of a bone's length from which it is none
-_TRUNK_LOOSE = 0.15  # relative deviation of the distance of a shoulder from the hips: the spine bends
-_FOLDED = 0.6  # of the outer bone: as near to its end the joint at the trunk seldom comes
-_TOGETHER = 0.2  # [m] labels of one word farther apart are no one point ...
-_HEAD = 0.35  # [m] ... but on a head
+_LOOSE = 0.12  # relative deviation of the length above which it is not a bone
+_TRUNK_LOOSE = 0.15  # relative deviation of the distance from shoulder to hips: the spine bends
+_FOLDED = 0.6  # of the outer bone: the joint at the trunk seldom comes as near to its end
+_TOGETHER = 0.2  # [m] labels of one word farther apart are not one point ...
+_HEAD = 0.35  # [m] ... except on a head
 _BONES = {"arm": ("shoulder", "elbow", "wrist"), "leg": ("hip", "knee", "ankle")}
-_ALIKE = 1.35  # left to right
-_MIRRORED = 1.2  # the same, for a joint without a name
-_UNNAMED = 40  # labels that are tried for it
+_ALIKE = 1.35  # ratio of left and right bones
+_MIRRORED = 1.2  # the same for an unnamed joint
+_UNNAMED = 40  # labels tried for an unnamed joint
 _ACROMION = next(level for level, line in enumerate(PARTS["shoulder"]) if "acromion" in line.split())
 _UPPER_ARM = {"arm", *PARTS["shoulder"][1].split()}
 
@@ -103,7 +104,7 @@ _UPPER_ARM = {"arm", *PARTS["shoulder"][1].split()}
 
 @dataclass
 class _Drafter:
-    """The draft while it is made."""
+    """Draft under construction."""
 
     words: list[LabelWord]
     geometry: LabelGeometry
@@ -112,7 +113,7 @@ class _Drafter:
     points: dict[str, DraftEntry] = field(default_factory=dict)
 
     def candidates(self, part: str, side: str) -> list[Candidate]:
-        """Groups of labels that may be a part of the body, the clearest word first."""
+        """Return groups of labels that may be a part of the body, the clearest word first."""
         groups: dict[tuple[int, str], list[LabelWord]] = {}
         spoken = {word.word for word in self.words if word.side == side}
         for word in self.words:
@@ -120,14 +121,14 @@ class _Drafter:
             if level is None or word.tip or (word.side != side and part not in SIDELESS):
                 continue
             if self.skeleton and part == "shoulder" and level == _ACROMION and spoken & _UPPER_ARM:
-                continue  # the clavicle's joint is called shoulder where the shoulder's is called arm
+                continue  # the clavicle joint is called shoulder if the shoulder joint is called arm
             if not self.skeleton and word.word in SEGMENTS and part != "toe" and not self.only_segments():
                 continue
             groups.setdefault((level, word.word if self.skeleton else ""), []).append(word)
         return [self._group(level, words) for (level, _), words in sorted(groups.items())]
 
     def tips(self, part: str, side: str) -> list[str]:
-        """Labels of the far end of a part's bone."""
+        """Return labels of the far end of a part's bone."""
         return [
             word.label
             for word in self.words
@@ -135,12 +136,12 @@ class _Drafter:
         ][:1]
 
     def only_segments(self) -> bool:
-        """True where no label names an elbow or a knee: then words of segments must stand for joints."""
+        """Return True if no label names an elbow or knee: segment words then stand for joints."""
         clear = {w for part in ("elbow", "knee") for w in " ".join(PARTS[part][:3]).split()} - set(SEGMENTS)
         return not any(word.word in clear for word in self.words)
 
     def _group(self, level: int, words: list[LabelWord]) -> Candidate:
-        """One candidate: of a skeleton the first joint of the name, of markers all that lie together."""
+        """Return one candidate: the first joint of a skeleton, or all adjacent markers."""
         words = sorted(words, key=lambda w: w.number)
         if self.skeleton:
             words = words[:1]
@@ -153,17 +154,17 @@ class _Drafter:
         return Candidate(tuple(words), level, any(w.odd for w in words))
 
     def add(self, point: str, found: Candidate, sure: bool, note: str = "") -> None:
-        """An entry for a point."""
+        """Add an entry for a point."""
         how = note or ("misspelt?" if found.odd else "by name" if sure else "by name, the bones do not confirm it")
         self.points[point] = DraftEntry((found.labels,), how, not sure or found.odd)
 
     def used(self) -> set[str]:
-        """Labels of the entries so far."""
+        """Return the labels of all entries."""
         entries = [*self.points.values(), *self.landmarks.values()]
         return {label for entry in entries for labels in entry.labels for label in labels}
 
     def pelvis(self) -> None:
-        """Landmarks of the pelvis, of which the rules make hips; without them hips by name."""
+        """Add pelvis landmarks for the hip rules; without them hips by name."""
         asis = [self.candidates("asis", side)[:1] for side in "lr"]
         psis = [self.candidates("psis", side)[:1] for side in "lr"]
         sacrum = self.candidates("sacrum", "")[:1]
@@ -184,7 +185,7 @@ class _Drafter:
         self.landmarks["mid_psis"] = DraftEntry(tuple(back), "by name")
 
     def limbs(self) -> None:
-        """Arms and legs: every joint by name, checked by its bones; then what is still missing by its bones alone."""
+        """Add arms and legs by name, checked by bone lengths."""
         for limb, parts in _BONES.items():
             for side in "lr":
                 names = [f"{side}_{part}" for part in parts]
@@ -200,7 +201,7 @@ class _Drafter:
                         self.add(name, one, confirmed and clear)
 
     def shoulders(self) -> None:
-        """Markers on the acromion become shoulder centres by the rule where the pelvis is known."""
+        """Turn acromion markers into shoulder centres by rule if the pelvis is known."""
         if self.skeleton or not {"l_shoulder", "r_shoulder"} <= set(self.points):
             return
         shoulders = [self.points[f"{side}_shoulder"].labels[0][0] for side in "lr"]
@@ -221,7 +222,7 @@ class _Drafter:
                 )
 
     def feet_head_and_sternum(self) -> None:
-        """The points that are optional, or can be estimated."""
+        """Add the optional points and the sternum."""
         for side in "lr":
             for part in ("toe", "heel"):
                 options = [c for c in self.candidates(part, side) if not set(c.labels) & self.used()]
@@ -246,19 +247,19 @@ class _Drafter:
                 return
         sternum = [c for c in self.candidates("sternum", "") if not set(c.labels) & self.used()]
         if self.skeleton:
-            sternum = [c for c in sternum if c.level < 2]  # the joint called chest lies in the spine
+            sternum = [c for c in sternum if c.level < 2]  # the joint called chest is in the spine
         if sternum:
             self.points["sternum"] = DraftEntry(tuple(c.labels for c in sternum[:2]), "by name", sternum[0].level > 1)
 
     def _inner(self, left: Candidate, right: Candidate) -> bool:
-        """True where two points lie much closer together than the shoulders."""
+        """Return True if two points are much closer together than the shoulders."""
         if not {"l_shoulder", "r_shoulder"} <= set(self.points):
             return False
         ends = [self.points[f"{side}_shoulder"].labels[0] for side in "lr"]
         return self.geometry.bone(left.labels, right.labels)[0] < 0.6 * self.geometry.bone(*ends)[0]
 
     def lost_joints(self) -> None:
-        """Joints of the limbs that no name gives, among the labels that name nothing: by the lengths of the bones."""
+        """Add unnamed limb joints by constant bone lengths."""
         for parts in _BONES.values():
             for side, other in ("lr", "rl"):
                 lost = [part for part in parts if f"{side}_{part}" not in self.points]
@@ -276,11 +277,12 @@ class _Drafter:
                     )
 
     def _by_bones(self, parts: Sequence[str], side: str, expected: Sequence[float | None]) -> dict[str, str]:
-        """Labels without a name for the joints of a limb that are lost; none where no bones fit.
+        """Return unnamed labels for missing joints of a limb, or {}.
 
         Args:
-            parts: of the limb. side: "l" or "r".
-            expected: lengths of its bones on the other side [m]; None where that is not known.
+            parts: of the limb.
+            side: "l" or "r".
+            expected: bone lengths on the other side [m], or None.
         """
         used = self.used()
         free = [
@@ -306,7 +308,7 @@ class _Drafter:
                 and middle
                 and outer
                 and not (self.geometry.bone(inner, outer)[0] > _FOLDED * self.geometry.bone(middle, outer)[0])
-            ):  # no shoulder: a marker of the hand keeps its distance from the elbow, too
+            ):  # not a shoulder: a hand marker also keeps its distance from the elbow
                 continue
             worst = 0.0
             for (a, b), other in zip(pairwise(chosen), expected, strict=True):
@@ -320,7 +322,7 @@ class _Drafter:
         return {p: c[0] for p, c, e in zip(parts, best[1], entries, strict=True) if e is None} if best[1] else {}
 
     def _on_trunk(self, label: str) -> bool:
-        """Test whether a label keeps its distance from the known hips and shoulders, as parts of the trunk do."""
+        """Return True if a label keeps its distance from known hips and shoulders."""
         known = ("l_hip", "r_hip", "l_shoulder", "r_shoulder")
         entries = [self.points[n] for n in known if n in self.points] + list(self.landmarks.values())
         references = [e.labels[0] for e in entries if e.labels and label not in e.labels[0]]
@@ -328,7 +330,7 @@ class _Drafter:
         return not loose or float(np.median(loose)) < _TRUNK_LOOSE
 
     def compare_sides(self) -> None:
-        """Bones that differ from left to right are no more sure."""
+        """Mark joints as guesses if left and right bones differ."""
         for parts in _BONES.values():
             for a, b in pairwise(parts):
                 ends = [[self.points.get(f"{side}_{part}") for part in (a, b)] for side in "lr"]
@@ -343,14 +345,7 @@ class _Drafter:
 
 
 def draft_marker_set(clip: MarkerClip) -> Draft:
-    """A marker set for a clip, from its labels and its geometry; nothing is written.
-
-    Args:
-        clip: any clip of one person, in metres.
-
-    Returns:
-        The draft; `missing` names the required points that it lacks.
-    """
+    """Return a draft for a clip of one person in metres, without writing it."""
     seen = {_written(clip, same[0], plain): same[0] for plain, same in plain_labels(clip).items()}
     geometry = LabelGeometry(clip, seen)
     words = read_labels(list(seen))
@@ -374,7 +369,7 @@ def draft_marker_set(clip: MarkerClip) -> Draft:
 
 
 def _written(clip: MarkerClip, label: str, plain: str) -> str:
-    """A label as a marker set writes it: the clip's spelling without the character's name, which may change."""
+    """Return a label as in marker sets: the clip's spelling without the character name."""
     short = label.rpartition(":")[2].strip()
     return short[len(short) - len(plain) :] if short.casefold().endswith(plain) else plain
 
@@ -383,7 +378,7 @@ def _written(clip: MarkerClip, label: str, plain: str) -> str:
 
 
 def draft_text(draft: Draft) -> str:
-    """The draft as the text of a YAML file, with remarks: what is sure, what is a guess, what is missing."""
+    """Return the draft as YAML with remarks on guesses and missing points."""
     kind = "joints of a skeleton" if draft.skeleton else "markers"
     lines = [
         f"# Drafted from labels and geometry of {draft.clip.name}: check every line, above all those marked GUESS.",
@@ -410,18 +405,17 @@ def _line(name: str, entry: DraftEntry) -> str:
 
 
 def write_draft(clip: MarkerClip, path: Path) -> tuple[Draft, str]:
-    """Draft a marker set and write it as a file that `find_body_points` takes.
+    """Write a draft as a file for `find_body_points`.
 
     Args:
-        clip: any clip of one person.
-        path: .yaml file to write.
+        path: new .yaml file.
 
     Returns:
-        The draft, and why the file does not give the clip's body points yet; "" where it does.
+        The draft, and why the file does not yield body points yet, or "".
 
     Raises:
-        ClipError: the path is no .yaml file, the file is there already, or not a single point was found.
-        ConfigError: it cannot be written.
+        ClipError: if the path is not .yaml, the file exists, or no point was found.
+        ConfigError: if it cannot be written.
     """
     if path.suffix.lower() not in (".yaml", ".yml"):
         raise ClipError(f"{path}: a marker set is a .yaml file")
@@ -444,7 +438,7 @@ def write_draft(clip: MarkerClip, path: Path) -> tuple[Draft, str]:
 
 
 def sure_marker_set(clip: MarkerClip) -> MarkerSet | None:
-    """A marker set of those points of a draft that are no guesses; None where a required one is missing."""
+    """Return a marker set of the certain points of a draft, or None if a required one is missing."""
     draft = draft_marker_set(clip)
     labels = {name: e.labels for name, e in draft.points.items() if not (e.weak or e.rule)}
     if any(point not in labels for point in REQUIRED if point not in ESTIMATED):

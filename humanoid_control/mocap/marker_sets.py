@@ -1,6 +1,6 @@
-"""Marker sets: naming conventions of markers, and the rules that make body points of them.
+"""Marker sets: naming conventions of markers, and rules from markers to body points.
 
-A set comes with the package or from a YAML file, which is checked word by word; `BodyLocator` applies it to a clip.
+Sets are built in or read from YAML. `BodyLocator` applies a set to a clip.
 """
 
 from __future__ import annotations
@@ -23,21 +23,19 @@ from humanoid_control.mocap.clip import MarkerClip
 
 
 def hip_centre(side: int, *, l_asis: np.ndarray, r_asis: np.ndarray, mid_psis: np.ndarray) -> np.ndarray:
-    """Hip joint centre by regression on the depth and the width of the pelvis.
+    """Return the hip joint centre (T, 3) [m] by regression on pelvis depth and width.
 
     In the pelvis frame (origin midway between the ASIS markers, x forward from the PSIS midpoint, y left, z up,
-    perpendicular to the plane of the ASIS and the PSIS midpoint), with PD the distance between the two midpoints and
-    PW the distance between the ASIS markers:
+    perpendicular to the plane of ASIS and PSIS midpoint), with PD the distance between the two midpoints and PW the
+    distance between the ASIS markers:
 
         x = -0.24 PD - 9.9 mm,   y = side (0.33 PW + 7.3 mm),   z = -0.30 PW - 10.9 mm
 
     Args:
         side: +1 left, -1 right.
-        l_asis, r_asis: (T, 3) front pelvis markers [m], any axes.
-        mid_psis: (T, 3) midpoint of the back pelvis markers, or the sacrum marker [m].
-
-    Returns:
-        (T, 3) joint centre [m], NaN where a marker is missing.
+        l_asis: (T, 3) [m], any axes.
+        r_asis: (T, 3) [m].
+        mid_psis: (T, 3) midpoint of the back pelvis markers, or sacrum marker [m].
 
     Source: Harrington et al. 2007, J. Biomech. 40, 595-602 (regression for adults and children together).
     """
@@ -60,17 +58,17 @@ def shoulder_centre(
     r_asis: np.ndarray,
     mid_psis: np.ndarray,
 ) -> np.ndarray:
-    """Glenohumeral centre: below the marker on the acromion by 17 % of the distance between the acromia.
+    """Return the glenohumeral centre (T, 3) [m]: below the acromion marker by 17 % of the distance of the acromia.
 
-    Below means along the trunk, from the middle of the acromia to the middle of the pelvis.
+    Below is along the trunk, from the middle of the acromia to the middle of the pelvis.
 
     Args:
         side: +1 left, -1 right.
-        l_acromion, r_acromion: (T, 3) markers on top of the shoulders [m], any axes.
-        l_asis, r_asis, mid_psis: (T, 3) pelvis markers as in `hip_centre` [m].
-
-    Returns:
-        (T, 3) joint centre [m], NaN where a marker is missing.
+        l_acromion: (T, 3) [m], any axes.
+        r_acromion: (T, 3) [m].
+        l_asis: as in `hip_centre`.
+        r_asis: as in `hip_centre`.
+        mid_psis: as in `hip_centre`.
 
     Source: Rab, Petuskey and Bagley 2002, Gait and Posture 15, 113-119.
     """
@@ -81,24 +79,24 @@ def shoulder_centre(
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors (T, 3) scaled to length 1; zero stays zero, NaN stays NaN."""
+    """Normalise vectors (T, 3); zero stays zero."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(length > 0, length, 1.0)
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Cross products of vectors (T, 3); for a single frame several times quicker than numpy's own."""
+    """Return cross products of vectors (T, 3), faster than numpy for single frames."""
     return a[:, [1, 2, 0]] * b[:, [2, 0, 1]] - a[:, [2, 0, 1]] * b[:, [1, 2, 0]]
 
 
 # -------- sets and their files
 
 REQUIRED = ("l_hip", "r_hip", "sternum", "l_shoulder", "r_shoulder", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
-ESTIMATED = ("sternum",)  # required too, but found from the others where no marker shows it
-WRIST_SIDES = ("l_radius", "l_ulna", "r_radius", "r_ulna")  # where the thumb is, and opposite
+ESTIMATED = ("sternum",)  # required, but estimated from the others without a marker
+WRIST_SIDES = ("l_radius", "l_ulna", "r_radius", "r_ulna")  # thumb side, opposite side
 OPTIONAL = (
     "head", "l_knee", "r_knee", "l_ankle", "r_ankle", "l_toe", "r_toe", "l_heel", "r_heel", *WRIST_SIDES,
-    "head_front", "l_hand", "r_hand",  # a point of the head before `head`; knuckles
+    "head_front", "l_hand", "r_hand",  # front of the head; knuckles
 )  # fmt: skip
 
 _PELVIS = ("l_asis", "r_asis", "mid_psis")
@@ -114,11 +112,11 @@ Alternatives = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class MarkerSetRule:
-    """Rule that makes one body point of markers.
+    """Rule from markers to one body point.
 
-    Args:
-        inputs: label alternatives by landmark; without a function one entry, the point itself.
-        function: calculates the point from its inputs, each (T, 3); None takes the only input as it is.
+    Attributes:
+        inputs: landmark -> label alternatives; without a function only the point itself.
+        function: of the inputs, each (T, 3); None: the input itself.
         side: +1 left, -1 right: first argument of the function.
     """
 
@@ -129,13 +127,12 @@ class MarkerSetRule:
 
 @dataclass(frozen=True)
 class MarkerSet:
-    """Naming convention of markers: one rule for each body point it knows.
+    """Naming convention of markers, with a rule for each body point.
 
-    Args:
-        name: built-in name, or the path of the file.
-        points: body point to rule, in the order of `REQUIRED` and `OPTIONAL`.
-        unused: labels of the convention that no body point needs. A set that lists them knows all its labels, so that
-            others in a clip are worth a warning; skeletons do, marker sets do not.
+    Attributes:
+        name: built-in name, or path of the file.
+        points: body point -> rule, in the order of `REQUIRED` and `OPTIONAL`.
+        unused: other labels of the convention; if given (skeletons), unknown labels of a clip cause a warning.
     """
 
     name: str
@@ -144,14 +141,10 @@ class MarkerSet:
 
 
 def read_marker_set(path: Path, name: str) -> MarkerSet:
-    """Read a marker set from YAML.
-
-    Args:
-        path: the file.
-        name: what messages call the set.
+    """Read a marker set from YAML; `name` is for messages.
 
     Raises:
-        ClipError: unreadable, no YAML, an unknown body point, rule or landmark, a required point without rule.
+        ClipError: if the file is invalid, or lacks the rule of a required point.
     """
     try:
         content = read_yaml(path)
@@ -185,7 +178,7 @@ def read_marker_set(path: Path, name: str) -> MarkerSet:
 
 
 def _rule(point: str, value: Any, landmarks: Mapping[str, Alternatives], where: str) -> MarkerSetRule:
-    """A point's entry: a list of labels, a list of such lists, or {rule: name}."""
+    """Return the rule of a list of labels, a list of such lists, or {rule: name}."""
     if not isinstance(value, dict):
         return MarkerSetRule({point: _alternatives(value, where)})
     name = value.get("rule")
@@ -201,20 +194,20 @@ def _rule(point: str, value: Any, landmarks: Mapping[str, Alternatives], where: 
 
 
 def _alternatives_by_name(entries: Any, known: tuple[str, ...], where: str) -> dict[str, Alternatives]:
-    """The landmarks section."""
+    """Return the landmarks section."""
     _check_names(entries, known, where)
     return {name: _alternatives(value, f"{where} {name}") for name, value in entries.items()}
 
 
 def _check_names(entries: Any, known: tuple[str, ...], where: str) -> None:
-    """Raise ClipError for a key that is not among the known ones."""
+    """Raise ClipError for an unknown key."""
     for name in entries if isinstance(entries, dict) else [entries]:
         if name not in known:
             raise ClipError(f"{where} '{name}' is unknown: {offer_names(str(name), known)}")
 
 
 def _alternatives(value: Any, where: str) -> Alternatives:
-    """[A, B] or [[A, B], [C]] as alternatives."""
+    """Return [A, B] or [[A, B], [C]] as alternatives."""
     lists = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
     for labels in lists:
         if not (isinstance(labels, list) and labels and all(isinstance(label, str) and label for label in labels)):
@@ -224,25 +217,25 @@ def _alternatives(value: Any, where: str) -> Alternatives:
 
 # -------- labels for comparison
 
-_SKELETON = 8  # labels; with fewer a common beginning may be part of the names
+_SKELETON = 8  # labels; with fewer a common prefix may belong to the names
 
 Labels = Mapping[str, tuple[str, ...]]
 """A clip's labels, as written, by their plain form; several where only the subject or the case differs."""
 
 
 def plain_label(label: str) -> str:
-    """A label for comparison: without the "Subject:" before it, and without regard to case."""
+    """Return a label for comparison, without "Subject:" and case."""
     return label.rpartition(":")[2].strip().casefold()
 
 
 def _prefix(labels: tuple[str, ...]) -> str:
-    """Common beginning of all joint names of a skeleton, like "Model_"; "" where there is none."""
+    """Return the common prefix of a skeleton's joint names, such as "Model_", or ""."""
     prefix = labels[0][: labels[0].find("_") + 1]
     return prefix if len(labels) >= _SKELETON and all(label.startswith(prefix) for label in labels) else ""
 
 
 def plain_labels(clip: MarkerClip) -> dict[str, tuple[str, ...]]:
-    """The labels of all markers that are seen at least once."""
+    """Return the labels of all visible markers by their plain form."""
     labels: dict[str, tuple[str, ...]] = {}
     prefix = _prefix(clip.labels)
     for label, seen in zip(clip.labels, ~np.isnan(clip.positions[..., 0]).all(axis=0), strict=True):
@@ -253,7 +246,7 @@ def plain_labels(clip: MarkerClip) -> dict[str, tuple[str, ...]]:
 
 
 def pick_labels(alternatives: Alternatives, labels: Labels) -> list[tuple[str, ...]] | None:
-    """The first alternative of which the clip has all labels, as the clip writes them."""
+    """Return the first alternative with all labels in the clip, as the clip writes them."""
     for group in alternatives:
         if all(plain_label(label) in labels for label in group):
             return [labels[plain_label(label)] for label in group]
@@ -268,18 +261,17 @@ MARKER_SETS = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
 
 
 class BodyLocator:
-    """A marker set applied to one clip: knows which of the clip's labels make which body point.
+    """Marker set applied to a clip.
 
-    `marker_set` is the set, `warnings` name the joints of a skeleton that its set does not know. The sternum may be
-    missing: it can be estimated.
+    `marker_set` is the set; `warnings` name skeleton joints that it does not know. The sternum may be missing.
 
     Args:
         clip: the markers.
-        marker_set: name of a built-in set, path of a YAML file, a set, or None for the built-in one that fits best.
+        marker_set: built-in name, path of a YAML file, a set, or None: best built-in one.
 
     Raises:
-        ClipError: the clip lacks labels of the set, or of every set; the message names them.
-        UnknownNameError: no such set and no such file.
+        ClipError: if the clip lacks labels; the message names them.
+        UnknownNameError: if there is no such set.
     """
 
     def __init__(self, clip: MarkerClip, marker_set: str | Path | MarkerSet | None = None) -> None:
@@ -297,25 +289,22 @@ class BodyLocator:
 
     @property
     def points(self) -> tuple[str, ...]:
-        """Names of the body points that the clip has markers for."""
+        """Names of the body points with markers in the clip."""
         return tuple(self._chosen)
 
     def labels(self, point: str) -> tuple[str, ...]:
-        """The clip's labels that a body point is made of."""
+        """Return the clip's labels of a body point."""
         return tuple(dict.fromkeys(label for labels in self._chosen[point].values() for label in labels))
 
     def inputs(self, point: str) -> dict[str, tuple[str, ...]]:
-        """The clip's labels that are averaged for each input of a body point's rule."""
+        """Return the clip's labels averaged for each rule input of a body point."""
         return {name: tuple(labels) for name, labels in self._chosen[point].items()}
 
     def locate(self, clip: MarkerClip | None = None) -> dict[str, np.ndarray]:
-        """Paths of the body points.
+        """Return body point -> path (T, 3) [m], clip axes; NaN if a marker is missing.
 
         Args:
-            clip: other positions under the same labels (for instance with gaps filled); by default the own clip.
-
-        Returns:
-            (T, 3) by body point [m], in the axes of the clip; NaN where one of its markers is missing.
+            clip: other positions of the same labels, such as with filled gaps; default: own clip.
         """
         clip = clip or self.clip
         located = {}
@@ -328,14 +317,14 @@ class BodyLocator:
 
 @cache
 def builtin_marker_set(name: str) -> MarkerSet:
-    """A set that comes with the package. Raises UnknownNameError for another name than those of `MARKER_SETS`."""
+    """Return a built-in set, or raise UnknownNameError."""
     if name not in MARKER_SETS:
         raise UnknownNameError("marker set", name, MARKER_SETS, "(a set of your own: give the path of its .yaml file)")
     return read_marker_set(_FOLDER / f"{name}.yaml", name)
 
 
 def find_marker_set(marker_set: str | Path | MarkerSet) -> MarkerSet:
-    """A built-in set by name, a file, or the set itself. Raises UnknownNameError or ClipError."""
+    """Return a built-in set by name, a file, or the set itself; raises UnknownNameError or ClipError."""
     if isinstance(marker_set, MarkerSet):
         return marker_set
     path = Path(marker_set)
@@ -345,7 +334,7 @@ def find_marker_set(marker_set: str | Path | MarkerSet) -> MarkerSet:
 
 
 def _choose(clip: MarkerClip, labels: Labels) -> MarkerSet:
-    """The built-in set that fits and gives the most body points."""
+    """Return the fitting built-in set with the most body points."""
     sets = [builtin_marker_set(name) for name in MARKER_SETS]
     fitting = [s for s in sets if not _missing(s, labels)]
     if fitting:
@@ -363,13 +352,13 @@ def _choose(clip: MarkerClip, labels: Labels) -> MarkerSet:
 
 @dataclass(frozen=True)
 class SetMatch:
-    """A built-in marker set beside the labels of a clip.
+    """Built-in marker set compared with the labels of a clip.
 
-    Args:
+    Attributes:
         name: of the set.
-        points: body points that the clip has markers for.
-        missing: labels the clip lacks, each with the required body points that need it; empty where the set fits.
-        unknown: labels of the clip that the set does not know.
+        points: body points with markers in the clip.
+        missing: absent label -> required body points that need it; empty: the set fits.
+        unknown: labels unknown to the set.
     """
 
     name: str
@@ -379,12 +368,12 @@ class SetMatch:
 
     @property
     def fits(self) -> bool:
-        """True where the set gives every required point."""
+        """True if the set gives every required point."""
         return not self.missing
 
 
 def match_sets(clip: MarkerClip) -> list[SetMatch]:
-    """The built-in sets beside a clip: those that fit first, then those that come nearest."""
+    """Return all built-in sets compared with a clip, best first."""
     labels = plain_labels(clip)
     matches = []
     for marker_set in (builtin_marker_set(name) for name in MARKER_SETS):
@@ -396,7 +385,7 @@ def match_sets(clip: MarkerClip) -> list[SetMatch]:
 
 
 def _single(clip: MarkerClip, found: list[tuple[str, ...]]) -> list[str]:
-    """Each label of an alternative, which must be there only once."""
+    """Return each label of an alternative, or raise ClipError if several subjects have it."""
     for same in found:
         if len(same) > 1:
             raise ClipError(
@@ -407,12 +396,12 @@ def _single(clip: MarkerClip, found: list[tuple[str, ...]]) -> list[str]:
 
 
 def _has(rule: MarkerSetRule, labels: Labels) -> bool:
-    """True where the clip has the markers that a body point needs."""
+    """Return True if the clip has the markers of a rule."""
     return all(pick_labels(alternatives, labels) for alternatives in rule.inputs.values())
 
 
 def _missing(marker_set: MarkerSet, labels: Labels) -> dict[str, list[str]]:
-    """Labels the clip lacks, each with the required body points it is needed for; the first alternative counts."""
+    """Return absent label of the first alternative -> required body points that need it."""
     missing: dict[str, list[str]] = {}
     for point in _NEEDED:
         for alternatives in marker_set.points[point].inputs.values():
@@ -424,7 +413,7 @@ def _missing(marker_set: MarkerSet, labels: Labels) -> dict[str, list[str]]:
 
 
 def _vocabulary(marker_set: MarkerSet) -> dict[str, str]:
-    """Every label a set knows, by its plain form."""
+    """Return all labels of a set by their plain form."""
     used = (
         label
         for rule in marker_set.points.values()
@@ -436,7 +425,7 @@ def _vocabulary(marker_set: MarkerSet) -> dict[str, str]:
 
 
 def _strangers(labels: Labels, marker_set: MarkerSet) -> tuple[str, ...]:
-    """A warning that names the joints a skeleton's set does not know, and the nearest it knows."""
+    """Warn of skeleton joints unknown to the set, with the nearest known ones."""
     known = _vocabulary(marker_set)
     if not marker_set.unused:
         return ()
@@ -451,7 +440,7 @@ def _strangers(labels: Labels, marker_set: MarkerSet) -> tuple[str, ...]:
 
 
 def _misfit(clip: MarkerClip, labels: Labels, marker_set: MarkerSet, opening: str) -> str:
-    """The message for a clip that lacks labels of a set."""
+    """Return the message for a clip that lacks labels of a set."""
     known = _vocabulary(marker_set)
     strange = [same[0].rpartition(":")[2] for plain, same in labels.items() if plain not in known]
     described = []

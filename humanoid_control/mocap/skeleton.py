@@ -1,7 +1,4 @@
-"""Forward kinematics of a skeleton for a whole recording at once: rotations about axes, and poses down a tree.
-
-Also where its head looks, which joints alone do not show.
-"""
+"""Forward kinematics of a skeleton over a whole recording, and the front of its head."""
 
 from __future__ import annotations
 
@@ -14,20 +11,12 @@ from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip
 
 X, Y, Z = 0, 1, 2
-BEFORE = 0.3  # of the front of the head before its joint, in distances between the shoulders
-_ALIKE = 0.5  # length of the mean of unit vectors below which they have no common direction
+BEFORE = 0.3  # distance of the head's front from its joint, in shoulder distances
+_ALIKE = 0.5  # length of a mean unit vector below which there is no common direction
 
 
 def rotation(axis: int, angle: np.ndarray) -> np.ndarray:
-    """Right-handed rotations about one coordinate axis.
-
-    Args:
-        axis: X, Y or Z.
-        angle: (T,) [rad].
-
-    Returns:
-        (T, 3, 3) matrices that turn column vectors.
-    """
+    """Return right-handed rotations (T, 3, 3) about a coordinate axis (X, Y or Z) by angle (T,) [rad]."""
     R = np.zeros((len(angle), 3, 3))
     i, j = (axis + 1) % 3, (axis + 2) % 3
     R[:, axis, axis] = 1.0
@@ -38,7 +27,7 @@ def rotation(axis: int, angle: np.ndarray) -> np.ndarray:
 
 
 def moving_axes(turns: Sequence[tuple[int, np.ndarray]], n_frames: int) -> np.ndarray:
-    """(T, 3, 3) rotations about one axis after the other, each (axis, angle (T,) [rad]) turned by those before it."""
+    """Return rotations (T, 3, 3) of successive turns (axis, angle (T,) [rad]) about moving axes."""
     R = np.broadcast_to(np.eye(3), (n_frames, 3, 3))
     for axis, angle in turns:
         R = R @ rotation(axis, angle)
@@ -46,19 +35,19 @@ def moving_axes(turns: Sequence[tuple[int, np.ndarray]], n_frames: int) -> np.nd
 
 
 def fixed_axes(turns: Sequence[tuple[int, np.ndarray]], n_frames: int) -> np.ndarray:
-    """(T, 3, 3) rotations about one axis after the other, all of them axes that stay: `moving_axes` in reverse."""
+    """Return rotations (T, 3, 3) of successive turns about fixed axes: `moving_axes` in reverse."""
     return moving_axes(turns[::-1], n_frames)
 
 
 def forward_kinematics(
     parents: Sequence[int], p_PB: Sequence[np.ndarray], R_PB: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Poses of all bodies of a tree in the world W, in every frame: p_WB = p_WP + R_WP p_PB, R_WB = R_WP R_PB.
+    """Return the world poses of all bodies of a tree: p_WB = p_WP + R_WP p_PB, R_WB = R_WP R_PB.
 
     Args:
-        parents: index of the parent P of each body B, which comes before it; negative for a body in the world.
-        p_PB: position of each body in its parent, (3,) or (T, 3).
-        R_PB: rotation of each body in its parent (T, 3, 3).
+        parents: index of the parent P, before its child B; negative: world.
+        p_PB: (3,) or (T, 3) position of each body in its parent.
+        R_PB: (T, 3, 3) rotation of each body in its parent.
 
     Returns:
         Positions (B, T, 3) and rotations (B, T, 3, 3).
@@ -75,7 +64,7 @@ def forward_kinematics(
 
 
 def turned(R: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """(T, 3) vectors (3,) or (T, 3) after the rotations R (T, 3, 3)."""
+    """Return vectors (3,) or (T, 3) rotated by R (T, 3, 3)."""
     return (R @ vectors[..., None])[..., 0]
 
 
@@ -83,19 +72,20 @@ def turned(R: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 def head_joint(names: Sequence[str]) -> int:
-    """Index of the joint that turns the head; -1 where no name says so."""
+    """Return the index of the head joint, or -1."""
     return next((k for k, name in enumerate(names) if name.rpartition(":")[2].lower().endswith("head")), -1)
 
 
 def with_head_front(clip: MarkerClip, head: int, R: np.ndarray) -> MarkerClip:
-    """The clip with one more point, "<head>_front", some 10 cm before the head's joint.
+    """Return the clip with the point "<head>_front", about 10 cm in front of the head joint.
 
-    A file does not say which way the axes of its joints look. Over a whole clip people look ahead on the average: that
-    direction of the head which is, in the mean, where the chest faces is the front.
+    Files do not state joint axes. People look ahead on average, so the head's front is its mean direction along the
+    chest's. Clips without a fitting marker set are returned unchanged.
 
     Args:
-        clip: of joints, that a marker set fits; else it is returned as it is.
-        head: index of its joint. R: (T, 3, 3) rotation of that joint in the axes of the clip.
+        clip: of joints.
+        head: index of the head joint.
+        R: (T, 3, 3) rotation of this joint, clip axes.
     """
     from humanoid_control.mocap.marker_set_draft import sure_marker_set
     from humanoid_control.mocap.marker_sets import BodyLocator, match_sets

@@ -1,6 +1,6 @@
-"""Sternum of a recording without a marker on it, estimated from hips and shoulders.
+"""Sternum of a recording without its marker, estimated from hips and shoulders.
 
-Two methods: a chest that is rigid with the shoulders, and the three spheres of Dube 2012, section 5.3.
+Methods: a chest rigid with the shoulders, and the three spheres of Dube 2012, section 5.3.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ import numpy as np
 from humanoid_control.errors import ClipError, UnknownNameError
 
 METHODS = ("rigid_chest", "three_spheres")
-FITTED_TO = ("dance1", "walk1")  # the clips behind the default constants
-_PARALLEL = 1e-6  # sine of the angle between the shoulders, seen from the hips, below which there is no plane
-_LEARN = 1.0  # [s] for which the sternum must be seen to learn the person's own constants
+FITTED_TO = ("dance1", "walk1")  # clips behind the default constants
+_PARALLEL = 1e-6  # sine of the angle between the shoulders, seen from the hips, below which the plane is undefined
+_LEARN = 1.0  # [s] shortest visibility to learn a person's constants
 
 
 @dataclass(frozen=True)
 class SternumSettings:
     """Method and constants of the estimate.
 
-    The defaults are least squares fits to two recordings of two persons that have a marker on the middle of the sternum
-    (the walk and the dance of the MoCap Toolbox). With the constants of the one the other's sternum is 1.8 to 1.9 cm
-    off. Four more persons have a marker where the clavicles meet (CLAV): the defaults are 4.9 to 7.9 cm from it, and
-    constants of three of them 3.3 to 7.5 cm from that of the fourth. The length of the trunk, the width of the hips, no
-    scale at all, or a ridge regression on the three do not do better: people and placements differ by more than
-    proportions tell. `fit_sternum` finds the numbers of one person, which are 0.1 to 1.1 cm off.
+    The defaults are least-squares fits to two persons with a marker on the middle of the sternum (walk and dance of the
+    MoCap Toolbox). The error is about 2 cm across these two, and 5 to 8 cm from markers where the clavicles meet
+    (CLAV). `fit_sternum` fits one person.
 
-    Args:
+    Attributes:
         method: "rigid_chest", or "three_spheres" (Dube 2012).
-        forward, left, up: "rigid_chest": place of the sternum from the middle of the shoulders, as shares of the mean
-            distance of the shoulders, along the chest's axes.
-        k_c, k_s: "three_spheres": scale factors of eq. (5.18) and (5.19). Dube gives no values.
-        A_g, A_gs: "three_spheres": average shoulder breadth and height of women above the hips [m].
+        forward: "rigid_chest": sternum from the middle of the shoulders, chest axes, relative to the shoulder distance.
+        left: see `forward`.
+        up: see `forward`.
+        k_c: "three_spheres": factor of eq. (5.18); Dube gives no value.
+        k_s: "three_spheres": factor of eq. (5.19); Dube gives no value.
+        A_g: "three_spheres": average shoulder breadth of women [m].
+        A_gs: "three_spheres": average shoulder height of women above the hips [m].
     """
 
     method: str = "rigid_chest"
@@ -58,15 +58,13 @@ def estimate_sternum(
     r_gh: np.ndarray,
     settings: SternumSettings | None = None,
 ) -> np.ndarray:
-    """Path of the sternum.
+    """Return the path of the sternum (T, 3) [m]; NaN if a point is missing or shoulders and hips are collinear.
 
     Args:
-        l_hip, r_hip, l_gh, r_gh: (T, 3) centres of the hip and shoulder joints [m], any right-handed axes.
-        settings: method and constants; by default a rigid chest with the constants of two persons.
-
-    Returns:
-        (T, 3) [m], in the same axes; NaN where a point is missing or both shoulders and the middle of the hips lie on
-        one line.
+        l_hip: (T, 3) joint centre [m], any right-handed axes.
+        r_hip: (T, 3) joint centre [m].
+        l_gh: (T, 3) joint centre [m].
+        r_gh: (T, 3) joint centre [m].
     """
     settings = settings or SternumSettings()
     hips = (l_hip + r_hip) / 2
@@ -79,13 +77,11 @@ def estimate_sternum(
 
 
 def chest_axes(p_L: np.ndarray, p_R: np.ndarray) -> np.ndarray:
-    """Axes of the chest: x forward, y from the right shoulder to the left, z in the plane of hips and shoulders.
+    """Return chest axes (T, 3, 3) as columns: x forward, y to the left shoulder, z in the plane of hips and shoulders.
 
     Args:
-        p_L, p_R: (T, 3) shoulders from the middle of the hips [m].
-
-    Returns:
-        (T, 3, 3) the axes as columns; NaN where shoulders and hips lie on one line.
+        p_L: (T, 3) left shoulder from the middle of the hips [m].
+        p_R: (T, 3) right shoulder [m].
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         y = _unit(p_L - p_R)
@@ -95,22 +91,18 @@ def chest_axes(p_L: np.ndarray, p_R: np.ndarray) -> np.ndarray:
 
 
 def link_lengths(p_L: np.ndarray, p_R: np.ndarray, settings: SternumSettings) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths of the clavicles L_c and the spine L_s in every frame (Dube 2012, eq. (5.18)-(5.21)).
+    """Return the lengths of clavicles L_c and spine L_s (T,) [m] (Dube 2012, eq. (5.18)-(5.21)).
 
         L_c = (L_g + k_c (A_g - M_g)) / 2,   L_s = L_gs - k_s (A_gs - M_gs)
 
-    with L_g the distance of the shoulders, L_gs that from the middle of the hips to the middle of the shoulders, M
-    their means over the clip. Both are kept where the spheres meet: L_c >= L_g / 2 (not in Dube 2012), and
-    L_s between the nearest and the farthest point of the circle on which the clavicles meet. With
-    h = sqrt(L_c^2 - L_g^2/4) that is L_gs -+ h, eq. (5.21), when the hips are as far from the left as from the right
-    shoulder, and a little less wide when the trunk leans.
+    with L_g the shoulder distance, L_gs the distance of the middles of hips and shoulders, M their means over the clip.
+    Both are clipped so that the spheres meet: L_c >= L_g / 2 (not in Dube 2012), and L_s within the distances of the
+    circle on which the clavicles meet. With h = sqrt(L_c^2 - L_g^2/4) these are L_gs -+ h, eq. (5.21), if the hips are
+    equally far from both shoulders, and a little less if the trunk leans.
 
     Args:
-        p_L, p_R: (T, 3) shoulders from the middle of the hips [m].
-        settings: k_c, k_s, A_g, A_gs.
-
-    Returns:
-        L_c (T,) and L_s (T,) [m].
+        p_L: (T, 3) left shoulder from the middle of the hips [m].
+        p_R: (T, 3) right shoulder [m].
     """
     across, middle = p_L - p_R, (p_L + p_R) / 2
     L_g, L_gs = np.linalg.norm(across, axis=1), np.linalg.norm(middle, axis=1)
@@ -118,7 +110,7 @@ def link_lengths(p_L: np.ndarray, p_R: np.ndarray, settings: SternumSettings) ->
     L_s = L_gs - settings.k_s * (settings.A_gs - _mean(L_gs))
     h = np.sqrt(np.maximum(L_c**2 - L_g**2 / 4, 0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
-        aside = np.einsum("ti,ti->t", middle, across) / L_g  # of the hips from the plane between the shoulders
+        aside = np.einsum("ti,ti->t", middle, across) / L_g  # of the hips from the median plane of the shoulders
     ahead = np.sqrt(np.maximum(L_gs**2 - aside**2, 0.0))
     return L_c, np.clip(L_s, np.hypot(ahead - h, aside), np.hypot(ahead + h, aside))
 
@@ -131,17 +123,21 @@ def fit_sternum(
     sternum: np.ndarray,
     settings: SternumSettings | None = None,
 ) -> SternumSettings:
-    """Constants of one person, from frames in which the sternum is known.
+    """Fit the constants to one person.
 
-    "rigid_chest": the mean place of the sternum in the chest. "three_spheres": k_c and k_s that give the mean lengths
-    of clavicles and spine, which (5.18) and (5.19) contain linearly.
+    "rigid_chest": mean place of the sternum in the chest. "three_spheres": k_c and k_s for the mean lengths of
+    clavicles and spine, linear in (5.18) and (5.19).
 
     Args:
-        l_hip, r_hip, l_gh, r_gh, sternum: (T, 3) [m]; frames with a NaN do not count.
-        settings: method, and A_g and A_gs.
+        l_hip: (T, 3) [m]; frames with NaN are ignored.
+        r_hip: (T, 3) [m].
+        l_gh: (T, 3) [m].
+        r_gh: (T, 3) [m].
+        sternum: (T, 3) [m].
+        settings: method, A_g and A_gs.
 
     Raises:
-        ClipError: no frame shows all five points.
+        ClipError: if no frame shows all five points.
     """
     settings = settings or SternumSettings()
     hips = (l_hip + r_hip) / 2
@@ -162,17 +158,14 @@ def fit_sternum(
 
 
 def complete_sternum(points: Mapping[str, np.ndarray], rate: float) -> tuple[np.ndarray, str]:
-    """The sternum in every frame, estimated where it is not seen.
+    """Return the sternum (T, 3) [m], estimated where not visible, and a note.
 
-    A sternum that is seen for 1 s or more gives the person's own constants, and the estimate is shifted so that it
-    joins the seen path without a step. One that is hardly ever seen is estimated throughout.
+    A sternum visible for 1 s or more gives the person's constants, and the estimate joins its path without a step.
+    Otherwise all frames are estimated.
 
     Args:
-        points: hips and shoulders (T, 3) without gaps, the sternum with or without gaps or not at all [m].
-        rate: frames a second [Hz].
-
-    Returns:
-        (T, 3) path [m], and a sentence that says what was done.
+        points: hips and shoulders (T, 3) without gaps, sternum optional [m].
+        rate: [Hz].
     """
     l_hip, r_hip, l_gh, r_gh = (points[name] for name in ("l_hip", "r_hip", "l_shoulder", "r_shoulder"))
     sternum = points.get("sternum", np.full_like(l_hip, np.nan))
@@ -186,7 +179,7 @@ def complete_sternum(points: Mapping[str, np.ndarray], rate: float) -> tuple[np.
     learnt = fit_sternum(l_hip, r_hip, l_gh, r_gh, sternum)
     estimate = estimate_sternum(l_hip, r_hip, l_gh, r_gh, learnt)
     frames = np.flatnonzero(seen)
-    from scipy.interpolate import PchipInterpolator  # slow to import, and seldom needed
+    from scipy.interpolate import PchipInterpolator  # slow import, seldom needed
 
     shift = PchipInterpolator(frames, (sternum - estimate)[seen])(np.clip(np.arange(len(seen)), frames[0], frames[-1]))
     note = (
@@ -199,27 +192,26 @@ def complete_sternum(points: Mapping[str, np.ndarray], rate: float) -> tuple[np.
 def three_sphere_intersection(
     p_L: np.ndarray, p_R: np.ndarray, R_w: np.ndarray, R_L: np.ndarray, R_R: np.ndarray
 ) -> np.ndarray:
-    """The intersection of a sphere round the origin with two others, the one of the two points that lies in front.
+    """Return the front intersection (T, 3) [m] of a sphere around the origin with two others.
 
-    The sphere round the origin meets the one round p in a circle in the plane n . x = d with n = p / |p| and
-    d = (|p|^2 + R_w^2 - R^2) / (2 |p|) (eq. 5.4, 5.6). The two planes share the line through
+    The sphere around the origin meets the one around p in a circle in the plane n . x = d with n = p / |p| and d =
+    (|p|^2 + R_w^2 - R^2) / (2 |p|) (eq. 5.4, 5.6). The two planes share the line through
 
         P = ((d_L - d_R c) n_L + (d_R - d_L c) n_R) / (1 - c^2),   c = n_L . n_R,
 
-    the point of it nearest to the origin, along n_L x n_R; the desired points are P +- sqrt(R_w^2 - |P|^2) along it.
-    This is eq. (5.9)-(5.17) without their traps: the printed direction is not normalised, its sign depends on the
-    side, and the printed point of the line is 0/0 in the upright posture.
+    its point nearest to the origin, along n_L x n_R; the solutions are P +- sqrt(R_w^2 - |P|^2) along it. This replaces
+    eq. (5.9)-(5.17), whose direction is not normalised, has a sign that depends on the side, and whose point of the
+    line is 0/0 in the upright posture. The + solution is toward left shoulder x right shoulder: in front of the plane
+    of hips and shoulders. (Dube takes the larger y.)
 
-    Of the two points, + is the one toward left shoulder cross right shoulder: in front of the plane through the hips
-    and the shoulders, wherever the person faces and however far the trunk bends. (Dube takes the larger y.)
+    If the spheres miss each other, it is P; NaN if the centres are collinear.
 
     Args:
-        p_L, p_R: (T, 3) centres of the second and third sphere [m]: left and right shoulder from the hips' middle.
-        R_w, R_L, R_R: (T,) radii of the spheres round the origin, p_L and p_R [m].
-
-    Returns:
-        (T, 3) [m]; where the spheres miss each other, the point of the line nearest to the origin; NaN where the
-        centres and the origin lie on one line.
+        p_L: (T, 3) left shoulder from the middle of the hips [m].
+        p_R: (T, 3) right shoulder [m].
+        R_w: (T,) radius around the origin [m].
+        R_L: (T,) radius around p_L [m].
+        R_R: (T,) radius around p_R [m].
     """
     length_L, length_R = np.linalg.norm(p_L, axis=1), np.linalg.norm(p_R, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -236,17 +228,17 @@ def three_sphere_intersection(
 
 
 def _mean_breadth(p_L: np.ndarray, p_R: np.ndarray) -> float:
-    """Mean distance of the shoulders [m]."""
+    """Return the mean shoulder distance [m]."""
     return _mean(np.linalg.norm(p_L - p_R, axis=1))
 
 
 def _mean(values: np.ndarray) -> float:
-    """Mean of the values that are there; NaN without any."""
+    """Return the mean of finite values, or NaN."""
     values = values[~np.isnan(values)]
     return float(values.mean()) if values.size else float("nan")
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors (T, 3) scaled to length 1; NaN for those of no length."""
+    """Normalise vectors (T, 3); NaN for zero length."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(length > 1e-9, length, np.nan)

@@ -1,4 +1,4 @@
-"""A person as a stick figure, out of any clip: lines between neighbours that keep their distance."""
+"""Stick figure of any clip: lines between neighbours at constant distance."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from humanoid_control.mocap.clip import MarkerClip
 from humanoid_control.mocap.marker_set_draft import draft_marker_set
 from humanoid_control.mocap.marker_sets import BodyLocator
 
-_FRAMES = 200  # that are looked at
-_LENGTH = 0.1  # [1/m] weight of a distance against its relative deviation
-_NEAR = 0.02  # [m] distances count as that at least
+_FRAMES = 200  # sampled frames
+_LENGTH = 0.1  # [1/m] weight of a distance relative to its relative deviation
+_NEAR = 0.02  # [m] lower limit of distances
 _ASPECT = 2.0  # height to width of a character
 
 
@@ -24,12 +24,12 @@ _ASPECT = 2.0  # height to width of a character
 class StickFigure:
     """One frame of a clip, upright and facing +x.
 
-    Args:
-        labels: of the K points that are seen in the frame.
-        positions: (K, 3) [m], z up; x forward where hips are known.
-        bones: pairs of points that are joined.
-        frame: which it is.
-        placed: whether up and forward are known from hips and shoulders, not only guessed.
+    Attributes:
+        labels: of the K visible points.
+        positions: (K, 3) [m], z up; x forward if hips are known.
+        bones: connected pairs of points.
+        frame: index.
+        placed: up and forward are known from hips and shoulders, not guessed.
     """
 
     labels: tuple[str, ...]
@@ -39,21 +39,20 @@ class StickFigure:
     placed: bool
 
     def views(self) -> Mapping[str, np.ndarray]:
-        """(K, 2) positions across and up [m], seen from the front and from the person's left side."""
+        """Return positions (K, 2) across and up [m], from the front and from the left."""
         x, y, z = self.positions.T
         return {"front": np.stack([y, z], axis=1), "left side": np.stack([-x, z], axis=1)}
 
 
 def build_stick_figure(clip: MarkerClip, frame: int | None = None, marker_set: str | Path | None = None) -> StickFigure:
-    """The stick figure of a clip; it needs no marker set, but stands better with one.
+    """Return the stick figure of a clip.
 
     Args:
-        clip: any clip of one person.
-        frame: by default the first of those that show the most points.
-        marker_set: as for `find_body_points`; where none fits, that of `draft_marker_set`.
+        frame: default: first frame with the most points.
+        marker_set: as for `find_body_points`; without a fitting one: a draft.
 
     Raises:
-        ClipError: no such frame, or one that shows fewer than two points.
+        ClipError: if there is no such frame, or it shows fewer than two points.
     """
     seen = ~np.isnan(clip.positions[..., 0])
     frame = int(np.argmax(seen.sum(axis=1))) if frame is None else frame
@@ -71,8 +70,8 @@ def build_stick_figure(clip: MarkerClip, frame: int | None = None, marker_set: s
 
 
 def _bones(positions: np.ndarray) -> tuple[tuple[int, int], ...]:
-    """The tree that joins all points (T, K, 3) by the shortest and stiffest distances."""
-    from scipy.sparse.csgraph import minimum_spanning_tree  # slow to import, and seldom needed
+    """Return the tree that joins all points (T, K, 3) by the shortest and stiffest distances."""
+    from scipy.sparse.csgraph import minimum_spanning_tree  # slow import, seldom needed
 
     n = positions.shape[1]
     cost = np.zeros((n, n))
@@ -81,12 +80,12 @@ def _bones(positions: np.ndarray) -> tuple[tuple[int, int], ...]:
         there = ~np.isnan(distance).all(axis=0)
         mean, std = np.nanmean(distance[:, there], axis=0), np.nanstd(distance[:, there], axis=0)
         cost[k, there] = std / np.maximum(mean, _NEAR) + _LENGTH * mean
-    tree = minimum_spanning_tree(np.maximum(cost, 1e-6) - 1e-6 * np.eye(n)).tocoo()  # joints in one place are joined
+    tree = minimum_spanning_tree(np.maximum(cost, 1e-6) - 1e-6 * np.eye(n)).tocoo()  # joins coincident joints, too
     return tuple((int(a), int(b)) for a, b in zip(tree.row, tree.col, strict=True))
 
 
 def _placement(clip: MarkerClip, marker_set: str | Path | None) -> tuple[Placement, bool]:
-    """Upright by a marker set or a draft; else by the longest side of the body, and then False."""
+    """Return the placement by a marker set or draft and True, else by the longest extent and False."""
     try:
         points = BodyLocator(clip, marker_set).locate()
     except ClipError:
@@ -105,20 +104,15 @@ def _placement(clip: MarkerClip, marker_set: str | Path | None) -> tuple[Placeme
 
 
 def _found(clip: MarkerClip, labels: tuple[str, ...]) -> list[str]:
-    """The clip's labels that end with those of a draft."""
+    """Return the clip's labels that end with those of a draft."""
     return [own for label in labels for own in clip.labels if own.casefold().endswith(label.casefold())][: len(labels)]
 
 
 def text_figure(figure: StickFigure, rows: int = 24) -> str:
-    """The figure from the front and from the left, side by side, in characters: o is a point, dots are lines.
-
-    Args:
-        figure: what to draw.
-        rows: height in lines.
-    """
+    """Return front and left view as text of `rows` lines: o is a point, dots are lines."""
     views = []
     low, high = figure.positions[:, 2].min(), figure.positions[:, 2].max()
-    step = max(float(high - low), 1e-6) / max(rows - 1, 1)  # [m] a line
+    step = max(float(high - low), 1e-6) / max(rows - 1, 1)  # [m] per line
     for name, points in figure.views().items():
         columns = np.rint((points[:, 0] - points[:, 0].min()) / step * _ASPECT).astype(int)
         lines = np.rint((high - points[:, 1]) / step).astype(int)

@@ -1,7 +1,6 @@
-"""Places and frames of a clip that no camera recorded: stand-ins for hidden markers, held markers, repeated frames.
+"""Detection of unrecorded samples: stand-ins for hidden markers, held markers, repeated frames.
 
-Programs write a hidden marker as -9999 in all axes, hold its last place, or repeat whole frames to reach another rate.
-The numbers are finite and the clip looks whole, so each kind is looked for, and reported.
+Programs write hidden markers as -9999, hold their last place, or repeat frames to reach another rate.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ import numpy as np
 from humanoid_control.errors import first_few
 from humanoid_control.mocap.clip import MarkerClip
 
-_BEYOND = 3.0  # times the size of the clip that a stand-in is away from its middle
-_TWICE = 2  # times that a stand-in occurs at least
-_HELD = 8  # frames for which a marker has not moved by the last digit
-_OTHERS = 0.02  # [m] that half of the other markers move meanwhile, at least
-_MORE = 1.15  # frames for each that was recorded, from which on frames are repeated
-_FEWEST = 5  # frames that changed
+_BEYOND = 3.0  # distance of a stand-in from the clip's middle, in sizes of the clip
+_TWICE = 2  # smallest number of occurrences of a stand-in
+_HELD = 8  # frames in which a marker is exactly constant
+_OTHERS = 0.02  # [m] motion of half of the other markers meanwhile
+_MORE = 1.15  # frames per recorded frame from which frames count as repeated
+_FEWEST = 5  # changed frames
 
 
 def report_unrecorded(clip: MarkerClip) -> MarkerClip:
-    """The clip with stand-ins hidden, and a warning for each kind of place or frame that was not recorded."""
+    """Return the clip with stand-ins hidden, and a warning for each kind of unrecorded sample."""
     clip, said = _hide_stand_ins(clip)
     moved = _changed(clip.positions)
     repeated = _repeated_frames(np.flatnonzero(moved.any(axis=1)), clip)
@@ -32,7 +31,7 @@ def report_unrecorded(clip: MarkerClip) -> MarkerClip:
 
 
 def _hide_stand_ins(clip: MarkerClip) -> tuple[MarkerClip, tuple[str, ...]]:
-    """The clip without places that have the same number in all axes, occur again, and lie far from all others."""
+    """Hide places with equal coordinates that recur far from all others."""
     P = clip.positions
     same = (P[..., 0] == P[..., 1]) & (P[..., 1] == P[..., 2]) & (P[..., 0] != 0.0)
     if np.count_nonzero(same) < _TWICE:
@@ -57,13 +56,13 @@ def _hide_stand_ins(clip: MarkerClip) -> tuple[MarkerClip, tuple[str, ...]]:
 
 
 def _changed(P: np.ndarray) -> np.ndarray:
-    """(T - 1, M) whether a place (T, M, 3) differs from that of the frame before; hidden in both: it does not."""
+    """(T - 1, M) True where a place (T, M, 3) differs from the previous frame."""
     same = (P[1:] == P[:-1]) | (np.isnan(P[1:]) & np.isnan(P[:-1]))
     return np.asarray(~same.all(axis=2))
 
 
 def _repeated_frames(at: np.ndarray, clip: MarkerClip) -> tuple[str, ...]:
-    """A warning where frames are repeated all along, at tells which changed; rests are no such thing."""
+    """Warn of regularly repeated frames, given the indices of changed ones; rests do not count."""
     if len(at) < _FEWEST:
         return ()
     span = int(at[-1] - at[0])
@@ -76,7 +75,7 @@ def _repeated_frames(at: np.ndarray, clip: MarkerClip) -> tuple[str, ...]:
 
 
 def _held_markers(changed: np.ndarray, clip: MarkerClip) -> tuple[str, ...]:
-    """A warning about markers that stand still to the last digit while others move; one that always does is fixed."""
+    """Warn of exactly constant markers while others move; always constant ones are fixed."""
     P, found = clip.positions, []
     for m in np.flatnonzero(changed.any(axis=0)):
         still = np.concatenate([[0], ~changed[:, m] & np.isfinite(P[1:, m, 0]), [0]])

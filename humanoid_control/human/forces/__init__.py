@@ -1,1 +1,1 @@
-"""Measured forces on a person: force plates and tables of loads as wrenches, and the feet that they belong to."""
+"""Measured forces on a person as wrenches, and their assignment to feet."""

@@ -1,7 +1,6 @@
-"""Clocks of a clip and of forces: a time in common, and the shift that would bring feet and forces together.
+"""Clocks of a clip and of forces: overlap, and the time offset that matches feet and forces.
 
-Both are matched by their times, never by the number of a row. A shift is only proposed, never applied: strides repeat
-themselves, and a wrong one gives moments that look right.
+An offset is proposed, never applied: strides repeat, and a wrong offset gives plausible moments.
 """
 
 from __future__ import annotations
@@ -14,18 +13,14 @@ from humanoid_control.errors import ClipError
 from humanoid_control.human.forces.sole_contact import AssignmentSettings, outline_distance, sole_velocity, surface_axes
 from humanoid_control.human.forces.wrenches import MeasuredWrench
 
-_EXPLAINED = 0.6  # of the load that a proposed offset must put under feet
-_NEGLIGIBLE = 0.05  # [s] of an offset: below it the clocks agree
-_AS_GOOD = 0.01  # of the load: offsets within it of the best fit as well
-_MOST_FRAMES = 300  # that are looked at for a proposal
+_EXPLAINED = 0.6  # share of the load that an offset must put under feet
+_NEGLIGIBLE = 0.05  # [s] smaller offsets are ignored
+_AS_GOOD = 0.01  # of the load: offsets within it count as equally good
+_MOST_FRAMES = 300  # frames used for a proposal
 
 
 def check_overlap(wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Mapping[str, np.ndarray]) -> None:
-    """Make sure that a clip and forces have a time in common; arguments are those of `propose_offset`.
-
-    Raises:
-        ClipError: they have none; the message names both ranges, and the offset that `propose_offset` finds.
-    """
+    """Raise ClipError, with a proposed offset, if clip and forces have no common time."""
     samples = wrenches[0].times
     if times[0] <= samples[-1] and samples[0] <= times[-1]:
         return
@@ -36,7 +31,7 @@ def check_overlap(wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: M
 
 
 def offset_offer(wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Mapping[str, np.ndarray]) -> str:
-    """End of a sentence that proposes an offset; "" where there is none to propose."""
+    """Return the end of a sentence that proposes an offset, or ""."""
     lag = propose_offset(wrenches, times, feet)
     if lag is None or abs(lag) < _NEGLIGIBLE:
         return ""
@@ -46,25 +41,25 @@ def offset_offer(wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Ma
 def propose_offset(
     wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Mapping[str, np.ndarray]
 ) -> float | None:
-    """Seconds by which the forces would have to come later for feet to come down where and when they act.
+    """Return the offset [s] to add to the force times so that feet land where and when forces act.
 
-    The offset that puts most of the load under soles that do not move up or down; the middle of those about it that fit
-    as well. On a treadmill the feet move along, so their speed along the floor says nothing.
+    It puts most of the load under soles without vertical motion; among equally good neighbours it is their middle. On a
+    treadmill the horizontal speed of feet is not informative.
 
     Args:
         wrenches: of all plates at the same times, zeroed.
         times: (m,) of the frames [s].
-        feet: by foot, (m, k, 3) points of its sole [m]; NaN = not seen.
+        feet: foot -> (m, k, 3) points of its sole [m]; NaN: not visible.
 
     Returns:
-        None where no offset puts 60 % of the load under a foot.
+        None if no offset puts 60 % of the load under a foot.
     """
     every = max(1, -(-len(times) // _MOST_FRAMES))
     frames = times[::every]
     if len(frames) < 2:
         return None
     step = float(np.median(np.diff(frames)))
-    # Forces on the same grid as the frames: an offset is then a number of frames.
+    # On the grid of the frames an offset is an integer number of frames.
     samples = np.arange(wrenches[0].times[0], wrenches[0].times[-1], step)
     count, whole = np.zeros(len(samples) + len(frames) - 1), 0.0
     for wrench in wrenches:
@@ -89,13 +84,13 @@ def propose_offset(
 
 
 def _resting(points: np.ndarray, times: np.ndarray, normal: np.ndarray, flat: np.ndarray) -> np.ndarray:
-    """(m, k, 2) points of a sole along the surface; NaN while all of them move up or down."""
+    """Return sole points (m, k, 2) along the surface; NaN while all of them move vertically."""
     rise = np.abs(sole_velocity(points, times) @ normal)
     rests = np.where(np.isnan(rise), np.inf, rise).min(axis=1) < AssignmentSettings().speed
     return np.where(rests[:, None, None], points @ flat, np.nan)
 
 
 def _carried(pressure: np.ndarray, load: np.ndarray, soles: Sequence[np.ndarray]) -> float:
-    """Sum of the load [N] whose centre of pressure is under a sole."""
+    """Return the load [N] with its centre of pressure under a sole."""
     near = [np.nan_to_num(outline_distance(pressure, s), nan=np.inf) <= AssignmentSettings().distance for s in soles]
     return float(load[np.any(near, axis=0)].sum())

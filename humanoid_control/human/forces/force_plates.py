@@ -1,7 +1,7 @@
-"""Force plates of a C3D file: force and moment on the person in world axes, from plates of types 1 to 4.
+"""Force plates of types 1 to 4 in a C3D file: force and moment on the person in world axes.
 
-Corners 1 to 4 lie at (+, +), (-, +), (-, -), (+, -) of the plate's axes, whose z normally points down, into the floor;
-the origin of the surface is their mean. Force and moment about that origin, in plate axes, after the C3D user guide:
+Corners 1 to 4 lie at (+, +), (-, +), (-, -), (+, -) of the plate axes; z normally points down. The origin of the
+surface is their mean. Force and moment about it, in plate axes (C3D user guide):
 
     type 1: Fx Fy Fz Px Py Tz       M = (Px, Py, 0) x F + (0, 0, Tz)
     type 2: Fx Fy Fz Mx My Mz       M += F x o, where o = ORIGIN goes from the sensor to the surface
@@ -25,23 +25,23 @@ from humanoid_control.human.forces.wrenches import MeasuredWrench, saturated_int
 from humanoid_control.mocap.formats.c3d import AnalogChannels, C3dContent, decode_c3d
 from humanoid_control.mocap.formats.common import UNITS, known_unit
 
-TYPES = {1: 6, 2: 6, 3: 8, 4: 6}  # number of channels, by type
-_LARGEST = 1e9  # N, N mm or volts: greater numbers are damage
-_SIDES = (0.1, 10.0)  # [m] of a plate
+TYPES = {1: 6, 2: 6, 3: 8, 4: 6}  # type -> number of channels
+_LARGEST = 1e9  # N, N mm or volts: larger numbers are corrupt
+_SIDES = (0.1, 10.0)  # [m] sides of a plate
 _FORCE_UNITS = {"n": 1.0, "newton": 1.0, "newtons": 1.0, "kn": 1e3, "lbf": 4.4482216152605, "lb": 4.4482216152605}
 
 
 class Plate(NamedTuple):
-    """A plate in the laboratory.
+    """Force plate in the laboratory.
 
     Attributes:
-        number: from 1, as the file counts.
-        kind: its type.
+        number: from 1, as in the file.
+        kind: type.
         corners: (4, 3) [m], world.
         centre: (3,) of the surface [m].
-        R: (3, 3) its columns are the plate's axes in the world.
-        origin: (3,) ORIGIN of the file [m].
-        calibration: (6, 6), unit matrix but for type 4.
+        R: (3, 3) plate axes as columns, world.
+        origin: (3,) ORIGIN [m].
+        calibration: (6, 6), identity except for type 4.
         channels: indices of its analog channels.
     """
 
@@ -56,11 +56,7 @@ class Plate(NamedTuple):
 
 
 def read_force_plates(path: str | Path) -> tuple[MeasuredWrench, ...]:
-    """`force_plates` of a file.
-
-    Raises:
-        ClipError: it cannot be read, is not a C3D file, or holds no plate that can be used.
-    """
+    """Return the wrenches of `force_plates` of a file; ClipError if it is not a readable C3D file."""
     try:
         data = Path(path).expanduser().read_bytes()
     except OSError as error:
@@ -69,18 +65,16 @@ def read_force_plates(path: str | Path) -> tuple[MeasuredWrench, ...]:
 
 
 def force_plates(content: C3dContent, source: str) -> tuple[MeasuredWrench, ...]:
-    """Wrenches of the plates as they were recorded: neither zeroed nor filtered.
+    """Return the wrenches of the plates as recorded, neither zeroed nor filtered.
 
-    The side of a plate on which the person is, is that of the markers; without markers, that of the positive axis. A
-    force that points away from it is turned round, with a warning. A plate of another type, or whose corners are no
-    plate's, is left out with a warning, which all others carry.
+    The person is on the side of the markers, or of the positive axis without markers. A force away from that side is
+    reversed, with a warning. Unsupported plates are omitted, with a warning.
 
     Args:
-        content: of the file.
-        source: its path, for messages.
+        source: path for messages.
 
     Raises:
-        ClipError: no plates, none that can be used, or parameters that contradict each other.
+        ClipError: if there are no usable plates, or parameters are inconsistent.
     """
     plates, skipped = _plates(content, source)
     analog = content.analog()
@@ -109,7 +103,7 @@ def force_plates(content: C3dContent, source: str) -> tuple[MeasuredWrench, ...]
 
 
 def has_force_plates(content: C3dContent) -> bool:
-    """Whether a C3D file speaks of force plates at all."""
+    """Return True if a C3D file declares force plates."""
     used = content.numbers("FORCE_PLATFORM:USED")
     return bool(used.size and used[0] > 0)
 
@@ -118,7 +112,7 @@ def has_force_plates(content: C3dContent) -> bool:
 
 
 def _zero_interval(content: C3dContent) -> tuple[float, float] | None:
-    """Times [s] between which nobody stood on the plates: frames of FORCE_PLATFORM:ZERO, from 1; None without any."""
+    """Return the times [s] of FORCE_PLATFORM:ZERO (frames from 1) with unloaded plates, or None."""
     frames = content.numbers("FORCE_PLATFORM:ZERO")
     if frames.size < 2 or not np.isfinite(frames[:2]).all():
         return None
@@ -129,7 +123,7 @@ def _zero_interval(content: C3dContent) -> tuple[float, float] | None:
 
 
 def _plates(content: C3dContent, source: str) -> tuple[list[Plate], tuple[str, ...]]:
-    """The plates that can be used, and why others cannot."""
+    """Return the usable plates, and why others are not."""
     if not has_force_plates(content):
         raise ClipError(f"{source}: holds no force plates (FORCE_PLATFORM:USED): give forces as another file")
     n, n_channels = int(content.numbers("FORCE_PLATFORM:USED")[0]), content.samples.shape[1]
@@ -161,7 +155,7 @@ def _plates(content: C3dContent, source: str) -> tuple[list[Plate], tuple[str, .
 
 
 def _rows(content: C3dContent, name: str, n: int, source: str) -> np.ndarray:
-    """(n, ...) numbers of each plate."""
+    """Return the numbers (n, ...) of each plate."""
     least = {"TYPE": 1, "CORNERS": 12, "ORIGIN": 3, "CHANNEL": 6}[name]
     flat = content.numbers(f"FORCE_PLATFORM:{name}").astype(float)
     width = flat.size // n
@@ -171,7 +165,7 @@ def _rows(content: C3dContent, name: str, n: int, source: str) -> np.ndarray:
 
 
 def _calibration(content: C3dContent, k: int, n: int, source: str) -> np.ndarray:
-    """Calibration matrix of a plate: rows are Fx to Mz."""
+    """Return the calibration matrix of a plate; rows are Fx to Mz."""
     flat = content.numbers("FORCE_PLATFORM:CAL_MATRIX").astype(float)
     if flat.size < 36 * n or not np.isfinite(flat[36 * k : 36 * k + 36]).all() or not flat[36 * k : 36 * k + 36].any():
         raise ClipError(f"{source}: force plate {k + 1} is of type 4 without a CAL_MATRIX: export it again")
@@ -181,12 +175,12 @@ def _calibration(content: C3dContent, k: int, n: int, source: str) -> np.ndarray
 
 
 def _axes(corners: np.ndarray) -> np.ndarray | None:
-    """(3, 3) axes of a plate as columns; None where the corners are no plate's."""
+    """Return plate axes (3, 3) as columns, or None for implausible corners."""
     x, y = corners[0] - corners[1], corners[0] - corners[3]
     with np.errstate(over="ignore", invalid="ignore"):
         sides, z = np.linalg.norm([x, y], axis=1), np.cross(x, y)
         height = np.linalg.norm(z)
-        # Corners far from a parallelogram, or sides nearly along each other, are numbers that nobody wrote.
+        # Corners far from a parallelogram, or almost parallel sides, are corrupt.
         skew = np.linalg.norm(corners[0] - corners[1] + corners[2] - corners[3])
         if not (_SIDES[0] <= sides.min() <= sides.max() <= _SIDES[1] and height > 0.5 * sides.prod()):
             return None
@@ -197,7 +191,7 @@ def _axes(corners: np.ndarray) -> np.ndarray | None:
 
 
 def _side(plate: Plate, content: C3dContent) -> float:
-    """+1 where the person is on the side that the plate's z points to, -1 on the other."""
+    """Return +1 if the person is on the side of the plate's z axis, else -1."""
     z = plate.R[:, 2]
     seen = content.points[~content.missing]
     seen = seen[(seen != 0).any(axis=1) & np.isfinite(seen).all(axis=1)]
@@ -212,14 +206,13 @@ def _side(plate: Plate, content: C3dContent) -> float:
 
 
 def _length_unit(content: C3dContent) -> float:
-    """The file's unit of length [m]; millimetres where it states none."""
+    """Return the file's unit of length [m]; default: millimetres."""
     stated = content.texts("POINT:UNITS")
     return UNITS[known_unit(stated[0]) or "mm"] if stated else UNITS["mm"]
 
 
 def _scales(plate: Plate, analog: AnalogChannels, unit: float) -> np.ndarray:
-    """(C,) factors of the calibrated channels to N, N m and m; stated units that are none leave N and the file's unit
-    of length."""
+    """Return factors (C,) of the channels to N, N m and m; unknown units count as N and the file's length unit."""
     force = [_FORCE_UNITS.get(text.strip().lower(), 1.0) for text in np.array(analog.units)[plate.channels]]
     if plate.kind == 3:
         return np.array(force)
@@ -232,13 +225,13 @@ def _scales(plate: Plate, analog: AnalogChannels, unit: float) -> np.ndarray:
 
 
 def _moment_unit(text: str, unit: float) -> float:
-    """Factor of a unit of moment, as Nmm, N*mm or N.m, to N m."""
+    """Return the factor of a moment unit (Nmm, N*mm, N.m) to N m."""
     parts = re.fullmatch(r"(k?n|lbf?)[ .*·-]?(m|cm|mm|in)", text.strip().lower())
     return _FORCE_UNITS[parts[1]] * UNITS[known_unit(parts[2])] if parts else unit
 
 
 def _in_plate(plate: Plate, raw: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Force (n, 3) [N] and moment about the centre of the surface (n, 3) [N m], plate axes: equations of this file."""
+    """Return force (n, 3) [N] and moment (n, 3) [N m] about the surface centre, plate axes."""
     v = raw @ plate.calibration.T * scales if plate.kind == 4 else raw * scales
     if plate.kind == 1:
         F, arm = v[:, :3], np.column_stack([v[:, 3:5], np.zeros(len(v))])
@@ -250,6 +243,6 @@ def _in_plate(plate: Plate, raw: np.ndarray, scales: np.ndarray) -> tuple[np.nda
         Mx = b * (z1 + z2 - z3 - z4) + F[:, 1] * az
         My = a * (-z1 + z2 + z3 - z4) - F[:, 0] * az
         return F, np.stack([Mx, My, b * (x34 - x12) + a * (y14 - y23)], axis=1)
-    # The surface is above the sensor, z points down: an origin below it was written the other way round.
+    # The surface is above the sensor and z points down, so a positive origin has the opposite sign convention.
     o = -plate.origin if plate.origin[2] > 0 else plate.origin
     return v[:, :3], v[:, 3:] + np.cross(v[:, :3], o)

@@ -1,9 +1,7 @@
-"""Forces as OpenSim stores them: a table (.mot, .sto), and the ExternalLoads file that says which column is what.
+"""Forces in OpenSim files: tables (.mot, .sto), and ExternalLoads files that assign their columns.
 
-Headers of these tables lie about rows and columns, or are those of SIMM: only the line `endheader` and the line of
-labels after it are believed. A force comes with a point of application that is rubbish while nobody stands on the
-plate, so each sample is turned into force and moment about the world origin, p x F + M, before anything is
-interpolated.
+Headers are unreliable: only the line `endheader` and the line of labels are used. Points of application are meaningless
+without load, so each sample becomes force and moment about the world origin, p x F + M, before interpolation.
 """
 
 from __future__ import annotations
@@ -32,9 +30,9 @@ _AXIS = re.compile(r"^(?P<base>.+?)_?(?P<axis>[xyz123])$", re.IGNORECASE)
 _FARTHEST = 50.0  # [m] of a loaded point from the origin
 _MOST_COLUMNS = 10_000
 _MOST_HEADER = 200  # lines
-WEAK = 20.0  # [N] that a foot exceeds where it carries anything
-_RATES = (10.0, 4000.0)  # [Hz] of force plates; faster ones are known in seconds alone
-_FEW = 20  # rows of a table that somebody wrote: a constant force has any times
+WEAK = 20.0  # [N] smallest peak force of a loaded foot
+_RATES = (10.0, 4000.0)  # [Hz] rates of force plates; higher rates only with times in seconds
+_FEW = 20  # rows of a hand-written table, such as a constant force at arbitrary times
 
 
 class StorageTable(NamedTuple):
@@ -42,10 +40,10 @@ class StorageTable(NamedTuple):
 
     Attributes:
         labels: of the C columns after the time.
-        times: (n,) growing [s].
+        times: (n,) increasing [s].
         values: (n, C).
-        in_degrees: whether the header says so, in its field or in prose; None where it says nothing.
-        warnings: where the header contradicts the rows.
+        in_degrees: from the header; None: not stated.
+        warnings: contradictions between header and rows.
     """
 
     labels: tuple[str, ...]
@@ -56,7 +54,7 @@ class StorageTable(NamedTuple):
 
 
 class _Load(NamedTuple):
-    """One ExternalForce: its name, the body it acts on, and the columns (3 each) of force, point and torque."""
+    """One ExternalForce: name, body, and three columns each of force, point and torque."""
 
     name: str
     body: str
@@ -66,11 +64,11 @@ class _Load(NamedTuple):
 
 
 def read_storage(path: str | Path) -> StorageTable:
-    """Table of a .mot or .sto file, of OpenSim's versions or SIMM's.
+    """Return the table of a .mot or .sto file (OpenSim or SIMM).
 
     Raises:
-        ClipError: not readable, not such a file, a row of another width, something that is no number, or times that do
-            not grow; with the line.
+        ClipError: with the line, if the file is not readable or not such a table, rows differ in width, a value is not
+            numeric, or times do not increase.
     """
     try:
         lines = decoded(Path(path).expanduser().read_bytes()).splitlines()
@@ -79,7 +77,7 @@ def read_storage(path: str | Path) -> StorageTable:
     head = next((k for k, line in enumerate(lines[:_MOST_HEADER]) if line.strip().lower() == "endheader"), None)
     if head is None or len(lines) < head + 2:
         raise ClipError(f"{path}: not a .mot or .sto file: no line 'endheader' with labels after it")
-    head = next((k for k in range(head + 1, len(lines)) if lines[k].strip()), head + 1) - 1  # blank lines are none
+    head = next((k for k in range(head + 1, len(lines)) if lines[k].strip()), head + 1) - 1  # skip blank lines
     labels = lines[head + 1].split(None, _MOST_COLUMNS)
     if len(labels) > _MOST_COLUMNS:
         raise ClipError(f"{path}: line {head + 2} names more than {_MOST_COLUMNS:,} columns: export the forces alone")
@@ -119,7 +117,7 @@ def _in_degrees(header: str) -> bool | None:
 
 
 def _numbers(rows: list[tuple[int, list[str]]], source: str) -> np.ndarray:
-    """Numbers of rows, each with its line in the file: words for what was not measured are NaN, decimal commas read."""
+    """Return the numbers of (line, cells) rows: words for missing values are NaN, decimal commas are accepted."""
     try:
         return np.array([row for _, row in rows], dtype=float)
     except ValueError:
@@ -135,22 +133,17 @@ def _numbers(rows: list[tuple[int, list[str]]], source: str) -> np.ndarray:
 
 
 def read_loads(path: str | Path, table: str | Path | None = None, unit: str = "m") -> tuple[MeasuredWrench, ...]:
-    """Wrenches of an ExternalLoads file, or of a table of forces alone.
+    """Return the wrenches of an ExternalLoads file, or of a table of forces, in file order.
 
     Args:
-        path: an ExternalLoads .xml, or a .mot or .sto whose columns are named as OpenSim's.
-        table: .mot or .sto that holds the numbers; by default the one that the .xml names, sought where it says and
-            next to it.
-        unit: of points, and of moments with N: m, or mm as OpenSim's own C3D export has it.
-
-    Returns:
-        One for each force, in the order of the file, with the body that the file hangs it on.
+        path: ExternalLoads .xml, or a .mot or .sto with OpenSim's column names.
+        table: .mot or .sto with the numbers; default: named by the .xml, at that path or next to it.
+        unit: of points, and of moments with N: m, or mm (OpenSim's C3D export).
 
     Raises:
-        ClipError: a file cannot be read, names columns that are not there, expresses a force in another body than
-            ground, its loaded points are far from any laboratory, or its times make no rate of a force plate in any
-            unit or leave out more than a minute.
-        UnknownNameError: no such unit.
+        ClipError: if a file is not readable, lacks columns, uses another frame than ground, or has implausible points
+            or times.
+        UnknownNameError: if the unit is unknown.
     """
     path = Path(path).expanduser()
     if not known_unit(unit):
@@ -170,10 +163,10 @@ def read_loads(path: str | Path, table: str | Path | None = None, unit: str = "m
 
 
 def _in_seconds(table: StorageTable, source: str) -> StorageTable:
-    """The table with times in seconds, and a note where they are in another unit, by the rates of force plates.
+    """Return the table with times in seconds, with a note on another unit, detected by the rates of force plates.
 
     Raises:
-        ClipError: the rate is usual in no unit, or a minute has no rows.
+        ClipError: if no unit gives a plausible rate, or a minute has no rows.
     """
     if len(table.times) < _FEW:
         return table
@@ -188,12 +181,12 @@ def _in_seconds(table: StorageTable, source: str) -> StorageTable:
 
 
 def _wrench(load: _Load, table: StorageTable, unit: float, source: str, said: tuple[str, ...]) -> MeasuredWrench:
-    """Force and moment about the world origin of one load."""
+    """Return force and moment of one load about the world origin."""
     zeros = np.zeros((len(table.times), 3))
     force = table.values[:, load.force] if load.force else zeros
     point = table.values[:, load.point] * unit if load.point else zeros
     torque = table.values[:, load.torque] * unit if load.torque else zeros
-    # A point next to no force means nothing; it may be NaN.
+    # Without force the point is meaningless and may be NaN.
     point = np.where((force == 0).all(axis=1)[:, None], 0.0, point)
     size = np.linalg.norm(np.nan_to_num(force), axis=1)
     loaded = (size > LOADED) & np.isfinite(point).all(axis=1)
@@ -224,7 +217,7 @@ def _wrench(load: _Load, table: StorageTable, unit: float, source: str, said: tu
 
 
 def _external_loads(path: Path) -> ET.Element:
-    """The ExternalLoads element of a file."""
+    """Return the ExternalLoads element of a file."""
     try:
         document = parse_xml(read_xml_text(path).strip(), str(path), "ExternalLoads")
     except (OSError, ValueError) as error:
@@ -238,7 +231,7 @@ def _external_loads(path: Path) -> ET.Element:
 
 
 def _data_file(path: Path, loads: ET.Element) -> Path:
-    """The table that an ExternalLoads file names: where it says, or of that name next to it."""
+    """Return the table named by an ExternalLoads file, at its path or next to the file."""
     named = (loads.findtext("datafile") or "").strip()
     if not named or named.lower() == "unassigned":
         raise ClipError(f"{path}: names no datafile: give the .mot beside it")
@@ -250,7 +243,7 @@ def _data_file(path: Path, loads: ET.Element) -> Path:
 
 
 def _declared(loads: ET.Element, labels: tuple[str, ...], where: str) -> tuple[list[_Load], tuple[str, ...]]:
-    """Loads of an ExternalLoads element, and what is left out."""
+    """Return the loads of an ExternalLoads element, and sentences about omitted ones."""
     found, skipped = [], []
     objects = loads.find("objects")
     for k, force in enumerate(objects.iter("ExternalForce") if objects is not None else (), start=1):
@@ -277,10 +270,7 @@ def _declared(loads: ET.Element, labels: tuple[str, ...], where: str) -> tuple[l
 
 
 def _columns(identifier: str, labels: tuple[str, ...], where: str) -> list[int]:
-    """The three columns that begin with an identifier and end with an axis; an underscore between belongs to neither.
-
-    An identifier is a prefix: `ground_force_v` + `x`, `ground_torque` + `_x`.
-    """
+    """Return the three columns of an identifier: a prefix such as `ground_force_v` + `x`, `ground_torque` + `_x`."""
     if not identifier:
         return []
     columns: dict[str, int] = {}
@@ -298,10 +288,9 @@ def _columns(identifier: str, labels: tuple[str, ...], where: str) -> list[int]:
 
 
 def _named(labels: tuple[str, ...]) -> tuple[list[_Load], tuple[str, ...]]:
-    """Loads by the names of the columns alone: ground_force_r_v, _p and ground_torque_r_; or f1, p1, m1.
+    """Return loads by column names alone, and a sentence about unused columns.
 
-    Returns:
-        The loads, and a sentence that names the columns that no load takes.
+    Names are ground_force_r_v, _p and ground_torque_r_; or f1, p1, m1.
     """
     triples: dict[str, dict[str, int]] = {}
     for k, label in enumerate(labels):
@@ -335,5 +324,5 @@ def _named(labels: tuple[str, ...]) -> tuple[list[_Load], tuple[str, ...]]:
 
 
 def _first_of(names: list[str], whole: dict[str, list[int]]) -> list[int]:
-    """Columns of the first name that is there, with or without the underscore at its end."""
+    """Return the columns of the first existing name, with or without a final underscore."""
     return next((whole[n] for name in names for n in (name, name.rstrip("_")) if n in whole), [])

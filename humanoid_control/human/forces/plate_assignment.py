@@ -1,9 +1,9 @@
-"""Plates and feet: which foot each plate carried, when, and the share of each where two stood on one.
+"""Assignment of plate loads to feet, with shares where two feet stand on one plate.
 
-A foot stands on a loaded plate where the centre of pressure lies within 60 mm of its sole and the sole rests: one of
-its points is slower than 0.4 m/s against the floor, which moves on a treadmill. Two feet on one plate are told apart by
-the shares of least variance whose normal forces push: an estimate, and marked as one. A plate with nobody near is
-ignored and said, and so is a file that hangs a plate on another foot.
+A foot stands on a loaded plate if the centre of pressure is within 60 mm of its sole and one sole point moves slower
+than 0.4 m/s relative to the floor or belt. Two feet on one plate get the shares of least variance with pushing normal
+forces, marked as estimates. Loads without a foot are ignored, and contradicting assignments of the file overruled, with
+a warning.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from humanoid_control.human.forces.force_clock import check_overlap, offset_offe
 from humanoid_control.human.forces.sole_contact import AssignmentSettings, SoleScene
 from humanoid_control.human.forces.wrenches import MeasuredWrench
 
-_SHORT = 0.1  # [s] of load: too short for a foot to come to rest, so the nearest is taken; long enough to count as one
+_SHORT = 0.1  # [s] a shorter load takes the nearest foot, which cannot come to rest; a foot present that long counts
 _LEVER = 0.02  # [m] standard deviation of a foot's moment over that of its force: small, so that the lever rule holds
 
 
 @dataclass(frozen=True)
 class PlateContact:
-    """One interval in which a plate was loaded.
+    """Interval in which a plate was loaded.
 
-    Args:
+    Attributes:
         plate: its name.
-        start, end: first and last time [s].
-        feet: who stood on it; empty where nobody was near, two where they shared it.
-        peak: greatest normal force [N].
-        distance: of the centre of pressure from the nearest sole, median [m]; NaN where no sole was seen.
+        start: first time [s].
+        end: last time [s].
+        feet: feet on it; empty: none near, two: shared.
+        peak: largest normal force [N].
+        distance: median distance of the centre of pressure from the nearest sole [m]; NaN: not visible.
     """
 
     plate: str
@@ -44,20 +45,20 @@ class PlateContact:
 
     @property
     def estimated(self) -> bool:
-        """Whether the shares of two feet are estimates."""
+        """True if two feet share the plate."""
         return len(self.feet) > 1
 
 
 @dataclass(frozen=True, eq=False)
 class FootLoads:
-    """What the plates measured, foot by foot.
+    """Plate loads by foot.
 
-    Args:
-        wrenches: by foot, at the times of the plates; its `body` is the foot. Zero where it stands on no plate.
-        estimated: (n,) samples in which two feet shared a plate.
-        contacts: every loaded interval of every plate, in the order of plates and times.
-        floor_velocity: (3,) of the treadmill [m/s]; zero on solid ground.
-        warnings: one sentence each: ignored plates, shared plates, contradictions of the file.
+    Attributes:
+        wrenches: foot -> wrench at the times of the plates; zero without contact.
+        estimated: (n,) samples in which two feet share a plate.
+        contacts: loaded intervals, by plate and time.
+        floor_velocity: (3,) of a treadmill [m/s]; else zero.
+        warnings: one sentence each.
     """
 
     wrenches: dict[str, MeasuredWrench]
@@ -74,18 +75,17 @@ def assign_plates(
     bodies: Mapping[str, str] | None = None,
     settings: AssignmentSettings | None = None,
 ) -> FootLoads:
-    """Give every loaded interval of every plate to the foot, or the feet, that stood there.
+    """Assign every loaded interval of every plate to one or more feet.
 
     Args:
-        wrenches: of all plates at the same times, zeroed, not filtered; in the axes of the points.
-        times: (m,) of the frames [s], on the clock of the plates.
-        feet: by foot, (m, k, 3) points of its sole [m]; NaN = not seen.
-        bodies: foot of each body that a file may name; by it what the file says is checked.
-        settings: by default those of `AssignmentSettings`.
+        wrenches: of all plates at the same times, zeroed, not filtered, in the axes of the points.
+        times: (m,) of the frames on the clock of the plates [s].
+        feet: foot -> (m, k, 3) points of its sole [m]; NaN: not visible.
+        bodies: body in the file -> foot, to check the file's assignment.
 
     Raises:
-        ClipError: frames and forces have no time in common; the message names both ranges.
-        SizeError: shapes that disagree, or plates with different times.
+        ClipError: if frames and forces have no common time.
+        SizeError: if shapes do not match, or plates have different times.
     """
     settings = settings or AssignmentSettings()
     _check_shapes(wrenches, times, feet)
@@ -93,7 +93,7 @@ def assign_plates(
     cut = [w.cut() for w in wrenches]
     scenes = [SoleScene(w, times, feet) for w in cut]
     floor = _floor_velocity(cut, scenes, settings)
-    # By plate and foot: whether the foot rests under the centre of pressure.
+    # plate -> foot -> frames in which it rests under the centre of pressure
     at = [{name: s.at(name, floor, settings) for name in feet} for s in scenes]
     total = {name: np.zeros((len(wrenches[0].times), 6)) for name in feet}
     estimated = np.zeros(len(wrenches[0].times), dtype=bool)
@@ -143,7 +143,7 @@ def _of_foot(name: str, like: MeasuredWrench, total: np.ndarray) -> MeasuredWren
 
 
 def _remarks(contact: PlateContact, body: str, bodies: Mapping[str, str]) -> list[str]:
-    """What has to be said of a contact."""
+    """Return the warnings about a contact."""
     where = f"{contact.plate} from {contact.start:.2f} to {contact.end:.2f} s"
     if not contact.feet:
         near = (
@@ -163,8 +163,7 @@ def _remarks(contact: PlateContact, body: str, bodies: Mapping[str, str]) -> lis
 
 
 def _floor_velocity(wrenches: Sequence[MeasuredWrench], scenes: list, settings: AssignmentSettings) -> np.ndarray:
-    """(3,) velocity of the floor [m/s]: that of the soles under the centres of pressure while they carry most; zero
-    where it is none."""
+    """Return the floor velocity (3,) [m/s]: the median of loaded soles, zero below the speed threshold."""
     seen = []
     for wrench, scene in zip(wrenches, scenes, strict=True):
         carrying = scene.load > 0.5 * max(wrench.normal_force.max(), 1.0)
@@ -177,13 +176,13 @@ def _floor_velocity(wrenches: Sequence[MeasuredWrench], scenes: list, settings: 
     if len(moving) < 3:
         return np.zeros(3)
     floor = np.median(moving, axis=0)
-    # A belt moves evenly; what swings or slides to and fro is no floor.
+    # A belt moves evenly; a varying velocity comes from swinging or sliding feet.
     even = np.mean(np.linalg.norm(moving - floor, axis=1) < settings.speed) > 0.5
     return floor if even and np.linalg.norm(floor) > settings.speed else np.zeros(3)
 
 
 def _clock_doubt(contacts: list, wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Mapping) -> list[str]:
-    """A sentence where feet and forces fit better at other times, or most intervals have no foot."""
+    """Warn if feet and forces match better with a time offset, or most loads have no foot."""
     if 2 * sum(not c.feet for c in contacts) <= len(contacts):
         offer = offset_offer(wrenches, times, feet)
         return [f"forces may not be in time with the markers{offer}"] if offer else []
@@ -196,14 +195,14 @@ def _clock_doubt(contacts: list, wrenches: Sequence[MeasuredWrench], times: np.n
 def _standing(
     at: Mapping[str, np.ndarray], rests: Mapping[str, np.ndarray], between: np.ndarray, enough: float, distance: float
 ) -> dict[str, np.ndarray]:
-    """Feet on a plate during an interval, and the frames in which each of them carries.
+    """Return the feet on a plate during an interval, and the frames in which each carries load.
 
     Args:
-        at: by foot, frames in which it rests under the centre of pressure.
-        rests: by foot, frames in which it rests and stands on no other plate.
+        at: foot -> frames in which it rests under the centre of pressure.
+        rests: foot -> frames in which it rests and is on no other plate.
         between: (frames,) distance of the centre of pressure from the outline of two resting feet [m].
-        enough: share of the frames in which a foot must be there.
-        distance: from an outline [m].
+        enough: share of the frames in which a foot must be present.
+        distance: threshold from an outline [m].
     """
     n = len(between)
     single = [name for name, frames in at.items() if frames.mean() >= enough]
@@ -213,7 +212,7 @@ def _standing(
         return {single[0]: np.ones(n, dtype=bool)}
     if not single and shared.mean() < enough:
         return {}
-    # Several feet: where one rests alone it carries alone; where none is clear, the one that last did continues.
+    # Several feet: each carries where it rests; ambiguous frames take the nearest clear one.
     names = [name for name in at if name in single or (shared & rests[name]).mean() >= enough]
     carries = {name: rests[name] & (between <= distance) | at[name] for name in names}
     nobody = ~np.any(list(carries.values()), axis=0)
@@ -228,7 +227,7 @@ def _share_out(
     wrench: MeasuredWrench, scene: SoleScene, span: tuple[int, int], who: dict[str, np.ndarray],
     total: dict[str, np.ndarray], estimated: np.ndarray,
 ) -> None:  # fmt: skip
-    """Add the samples a to b of a plate to the feet that carried them."""
+    """Add the samples [a, b) of a plate to the feet that carried them."""
     a, b = span
     rows = scene.frames(a, b)
     if rows is None or not who:
@@ -253,7 +252,7 @@ def _share_out(
 
 
 def _middle(scene: SoleScene, foot: str, times: np.ndarray, wrench: MeasuredWrench) -> np.ndarray:
-    """(m, 3) middle of a sole on the surface at times (m,) [m]."""
+    """Return the middle (m, 3) of a sole on the surface at times (m,) [m]."""
     points = scene.feet[foot]
     seen = np.isfinite(points).all(axis=2)
     centre = np.nansum(points, axis=1) / np.maximum(seen.sum(axis=1), 1)[:, None]
@@ -263,26 +262,24 @@ def _middle(scene: SoleScene, foot: str, times: np.ndarray, wrench: MeasuredWren
 
 
 def split(both: np.ndarray, p1: np.ndarray, p2: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Share of the first of two feet in a wrench: of least variance, with normal forces that push.
+    """Return the share (m, 6) of the first of two feet: of least variance, with pushing normal forces.
 
-    Forces f and moments m about the middles p of the soles minimise sum(|f|^2 + |m|^2 / lever^2) with the given sum. A
-    foot whose normal force would pull carries nothing.
+    Forces f and moments m about the sole middles p minimise sum(|f|^2 + |m|^2 / lever^2) with the given sum. A foot
+    that would pull carries nothing.
 
     Args:
         both: (m, 6) force [N] and moment about the world origin [N m].
-        p1, p2: (m, 3) [m].
+        p1: (m, 3) [m].
+        p2: (m, 3) [m].
         normal: (3,) of the surface.
-
-    Returns:
-        (m, 6) of the first foot, moment about the world origin.
     """
     F, M = both[:, :3], both[:, 3:]
-    # Axes with the normal last, so that the bound is on one variable.
+    # Axes with the normal last: the bound then concerns one variable.
     axes = np.linalg.svd(normal[None])[2][[1, 2, 0]]
     axes[2] *= np.sign(axes[2] @ normal)
     axes[0] *= np.sign(np.linalg.det(axes))
     f, m, a, b = (x @ axes.T for x in (F, M, p1, p2))
-    rest = m - np.cross(b, f)  # moment of both about the second foot
+    rest = m - np.cross(b, f)  # moment about the second foot
     D = np.zeros((len(f), 3, 3))
     d = a - b
     D[:, 0, 1], D[:, 0, 2], D[:, 1, 2] = -d[:, 2], d[:, 1], -d[:, 0]
@@ -295,8 +292,8 @@ def split(both: np.ndarray, p1: np.ndarray, p2: np.ndarray, normal: np.ndarray) 
     H[:, 3:, 3:] = 2 * w * np.eye(3)
     g = np.hstack([-f - w * np.einsum("nji,nj->ni", D, rest), -w * rest])
     x = np.linalg.solve(H, -g[..., None])[..., 0]
-    # With one bound at each end, the optimum lies on the bound wherever the free one lies beyond it; and a foot without
-    # normal force has no other force or moment either.
+    # With one bound at each end, the optimum is on the bound whenever the free optimum is beyond it. A foot without
+    # normal force carries no other force or moment.
     share = np.hstack([x[:, :3], x[:, 3:] + np.cross(a, x[:, :3])])
     none, whole = x[:, 2] <= 0, x[:, 2] >= f[:, 2]
     share[none] = 0.0

@@ -1,4 +1,4 @@
-"""Soles and centres of pressure: how far a force acts from the outline of each sole, and whether that sole rests."""
+"""Distance of the centre of pressure from the outline of each sole, and rest of soles."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from humanoid_control.jit import kernel
 
 @dataclass(frozen=True)
 class AssignmentSettings:
-    """When a foot counts as standing on a plate.
+    """Criteria of a foot on a plate.
 
-    Args:
-        distance: of the centre of pressure from the outline of the sole [m].
-        speed: of the slowest point of the sole against the floor [m/s].
-        share: of the frames of a loaded interval in which a foot must be there, or a tenth of a second.
+    Attributes:
+        distance: of the centre of pressure from the sole outline [m].
+        speed: of the slowest sole point relative to the floor [m/s].
+        share: of the frames of a loaded interval in which a foot must be present; 0.1 s suffices.
 
     Raises:
-        ConfigError: one is not positive.
+        ConfigError: if a value is not positive.
     """
 
     distance: float = 0.06
@@ -37,12 +37,12 @@ class AssignmentSettings:
 
 
 class SoleScene:
-    """Soles about the centre of pressure of one plate, at the frames of a clip.
+    """Soles around the centre of pressure of one plate, at the frames of a clip.
 
     Args:
-        wrench: of the plate, cut to where it is loaded.
-        times: (m,) of the frames [s].
-        feet: by foot, (m, k, 3) points of its sole [m]; NaN = not seen.
+        wrench: of the plate, cut to its loaded intervals.
+        times: (m,) [s].
+        feet: foot -> (m, k, 3) points of its sole [m]; NaN: not visible.
     """
 
     def __init__(self, wrench: MeasuredWrench, times: np.ndarray, feet: Mapping[str, np.ndarray]) -> None:
@@ -56,7 +56,7 @@ class SoleScene:
         self.distance = {name: outline_distance(self.pressure, sole) for name, sole in self.soles.items()}
 
     def frames(self, a: int, b: int) -> np.ndarray | None:
-        """Frames within the samples a to b, at least the nearest; None where the clip does not cover them."""
+        """Return the frames within samples [a, b), at least the nearest; None outside the clip."""
         start, end = self.wrench.times[a], self.wrench.times[b - 1]
         rows = np.flatnonzero((self.times >= start) & (self.times <= end))
         if len(rows):
@@ -65,17 +65,17 @@ class SoleScene:
         return np.array([np.argmin(np.abs(self.times - (start + end) / 2))]) if inside else None
 
     def rests(self, foot: str, floor: np.ndarray, settings: AssignmentSettings) -> np.ndarray:
-        """(m,) whether a point of a sole is slow."""
+        """(m,) True if a sole point is slow."""
         speed = np.linalg.norm(self.velocity[foot] - floor, axis=2)
         return np.where(np.isnan(speed), np.inf, speed).min(axis=1) < settings.speed
 
     def at(self, foot: str, floor: np.ndarray, settings: AssignmentSettings) -> np.ndarray:
-        """(m,) whether a foot rests under the centre of pressure."""
+        """(m,) True if a foot rests under the centre of pressure."""
         near = np.nan_to_num(self.distance[foot], nan=np.inf) <= settings.distance
         return near & (self.load > 0) & self.rests(foot, floor, settings)
 
     def between(self, rows: np.ndarray, rests: Mapping[str, np.ndarray]) -> np.ndarray:
-        """(rows,) distance of the centre of pressure from the outline round two resting feet; infinity elsewhere."""
+        """Return the distance (rows,) of the centre of pressure from the outline of two resting feet; else infinity."""
         out = np.full(len(rows), np.inf)
         for one, other in combinations(self.soles, 2):
             both = np.concatenate([self.soles[one][rows], self.soles[other][rows]], axis=1)
@@ -84,40 +84,39 @@ class SoleScene:
         return out
 
     def nearest_foot(self, rows: np.ndarray, settings: AssignmentSettings) -> dict[str, np.ndarray]:
-        """The foot nearest to the centre of pressure, at whatever speed; none where all are too far."""
+        """Return the foot nearest to the centre of pressure at any speed, or {} if all are too far."""
         best = {name: np.nan_to_num(d[rows], nan=np.inf).min() for name, d in self.distance.items()}
         name = min(best, key=lambda name: best[name])
         return {name: np.ones(len(rows), dtype=bool)} if best[name] <= settings.distance else {}
 
     def nearest(self, rows: np.ndarray) -> float:
-        """Median distance of the nearest sole [m]."""
+        """Return the median distance of the nearest sole [m]."""
         best = np.min([np.nan_to_num(d[rows], nan=np.inf) for d in self.distance.values()], axis=0)
         return float(np.median(best[np.isfinite(best)])) if np.isfinite(best).any() else float("nan")
 
 
 def surface_axes(normal: np.ndarray) -> np.ndarray:
-    """(3, 2) two directions along a surface, as columns."""
+    """Return two directions (3, 2) along a surface, as columns."""
     e1 = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
     e1 = e1 / np.linalg.norm(e1)
     return np.stack([e1, np.cross(normal, e1)], axis=1)
 
 
 def sole_velocity(points: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """(m, k, 3) velocities by central differences [m/s]."""
+    """Return velocities (m, k, 3) by central differences [m/s]."""
     return np.gradient(points, times, axis=0) if len(times) > 1 else np.zeros_like(points)
 
 
 @kernel
 def outline_distance(p: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Distance (m,) of points p (m, 2) from the hulls of points (m, k, 2): 0 inside; NaN where nothing is known.
-
-    A hull is the union of all triangles of its points, and its edge is among all their connections; points that are NaN
-    do not count.
-    """
+    """Return the distance (m,) of p (m, 2) from the convex hulls of points (m, k, 2): 0 inside; NaN: no points."""
     m, k = points.shape[0], points.shape[1]
     out = np.full(m, np.nan)
+    # The hull is the union of all triangles of its points, and its edges are among all connections. NaN points are
+    # skipped. With few points this is cheaper than a hull algorithm.
     for t in range(m):
         best, inside = np.inf, False
+        # Vectors from p: the nearest point of a connection is at the share s of it.
         for i in range(k):
             ax, ay = points[t, i, 0] - p[t, 0], points[t, i, 1] - p[t, 1]
             if not np.isfinite(ax + ay):
@@ -131,6 +130,7 @@ def outline_distance(p: np.ndarray, points: np.ndarray) -> np.ndarray:
                 s = -(ax * ux + ay * uy) / max(ux * ux + uy * uy, 1e-12)
                 if 0.0 < s < 1.0:
                     best = min(best, (ax + s * ux) ** 2 + (ay + s * uy) ** 2)
+                # p is inside a triangle if all three cross products have the same sign.
                 ab = ax * by - ay * bx
                 for n in range(j + 1, k):
                     cx, cy = points[t, n, 0] - p[t, 0], points[t, n, 1] - p[t, 1]

@@ -1,8 +1,7 @@
-"""Measured forces on a person: force and moment over time, zeroed, filtered and brought to the frames of a clip.
+"""Measured force and moment on a person: zeroed, filtered and resampled to the frames of a clip.
 
-The moment is about the world origin throughout. The centre of pressure is a quotient of measurements and rubbish where
-the force is small (hundreds of metres in real files), so it is computed where it is asked for and never filtered,
-interpolated or added up; forces and moments can be.
+Moments are about the world origin. The centre of pressure is meaningless at small forces. It is computed on request and
+never filtered, interpolated or summed; forces and moments may be.
 """
 
 from __future__ import annotations
@@ -15,33 +14,33 @@ import numpy as np
 from humanoid_control.errors import ClipError, SizeError
 from humanoid_control.human.derivatives import low_pass, rate_of
 
-LOADED = 20.0  # [N] normal force from which somebody stands on a plate ...
-UNLOADED = 10.0  # ... and below which nobody does any more
-_LARGEST_ZERO = 50.0  # [N] error of an unloaded plate
+LOADED = 20.0  # [N] normal force above which a plate is loaded ...
+UNLOADED = 10.0  # ... until it falls below this
+_LARGEST_ZERO = 50.0  # [N] largest offset of an unloaded plate
 _QUIET = 10.0  # [N] half width of the noise of an unloaded plate
-_QUIET_TIME = 0.05  # [s] of an unloaded plate at least, to zero it
-_MOST_TILT = 10.0  # [deg] between gravity of the markers and of the forces
+_QUIET_TIME = 0.05  # [s] shortest unloaded time for zeroing
+_MOST_TILT = 10.0  # [deg] between the verticals of markers and forces
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredWrench:
-    """Force and moment that one plate, or another sensor, exerts on a person.
+    """Force and moment of a plate, or another sensor, on a person.
 
-    Args:
+    Attributes:
         name: of the plate.
         times: (n,) on the recording's clock [s].
-        force: (n, 3) [N], world axes: on the person, so upwards where somebody stands.
+        force: (n, 3) on the person, world axes [N]: upward in stance.
         moment: (n, 3) about the world origin [N m].
-        normal: (3,) unit normal of the surface, to the side of the person.
-        surface: (3,) point of the surface [m]: the centre of a plate.
-        body: body or foot that it acts on; "" where it is not known.
-        corners: (4, 3) of the plate [m]; None where it is not known.
-        saturated: first and last time [s] of each interval in which a channel was at its limit.
-        warnings: what was found and done, one sentence each.
-        unloaded: first and last time [s] of an interval in which the file says that nobody stood on it; None: not said.
+        normal: (3,) unit normal of the surface, toward the person.
+        surface: (3,) point of the surface [m].
+        body: body or foot under load; "": unknown.
+        corners: (4, 3) of the plate [m], or None.
+        saturated: first and last time [s] of intervals with a channel at its limit.
+        warnings: findings, one sentence each.
+        unloaded: first and last time [s] of an interval that the file declares unloaded, or None.
 
     Raises:
-        SizeError: shapes that disagree.
+        SizeError: if shapes do not match.
     """
 
     name: str
@@ -66,37 +65,36 @@ class MeasuredWrench:
 
     @property
     def normal_force(self) -> np.ndarray:
-        """(n,) force along the normal [N]: how much the person weighs on the surface."""
+        """(n,) force along the normal [N]."""
         return self.force @ self.normal
 
     def moment_about(self, point: np.ndarray) -> np.ndarray:
-        """(n, 3) moment about a point (3,) or points (n, 3) [m], world axes [N m]."""
+        """Return the moment (n, 3) [N m] about a point (3,) or points (n, 3) [m]."""
         return self.moment - np.cross(point, self.force)
 
     def center_of_pressure(self) -> np.ndarray:
-        """(n, 3) point of the surface about which the moment is along the normal [m]; NaN where nothing presses."""
+        """Return the surface point (n, 3) [m] about which the moment is along the normal; NaN without load."""
         pressing = self.normal_force != 0
         with np.errstate(divide="ignore", invalid="ignore"):
             arm = np.cross(self.normal, self.moment_about(self.surface)) / self.normal_force[:, None]
         return np.where(pressing[:, None], self.surface + arm, np.nan)
 
     def free_moment(self) -> np.ndarray:
-        """(n,) moment about the normal through the centre of pressure [N m]; NaN where nothing presses."""
+        """Return the moment (n,) [N m] about the normal through the centre of pressure; NaN without load."""
         return self.moment_about(self.center_of_pressure()) @ self.normal
 
     def rotated(self, R: np.ndarray) -> MeasuredWrench:
-        """The same in other world axes: every vector x becomes R x; the origin stays."""
+        """Return the wrench in other world axes: every vector x becomes R x."""
         turned = {k: getattr(self, k) @ R.T for k in ("force", "moment", "normal", "surface")}
         return replace(self, **turned, corners=None if self.corners is None else self.corners @ R.T)
 
     # -------- zero and load
 
     def zeroed(self) -> MeasuredWrench:
-        """The wrench less its median while nobody stands on the plate.
+        """Return the wrench minus its median while the plate is unloaded.
 
-        Unloaded are the samples that the file names. Without them they are those of the most frequent normal force
-        between -50 and 50 N; a plate that never comes to rest there keeps its zero, with a warning. Samples that the
-        file names but that carry a load are not used: the plate would pull at the person at other times.
+        Unloaded samples are those declared by the file, unless they carry a load. Otherwise they are the samples of the
+        most frequent normal force between -50 and 50 N. A plate that never rests there keeps its zero, with a warning.
         """
         quiet = self._stated_unloaded()
         if quiet is not None and self._pulls(quiet):
@@ -111,7 +109,7 @@ class MeasuredWrench:
         return out._saying(f"{self.name} reads {size:.1f} N unloaded: taken out") if size > 5 else out
 
     def _stated_unloaded(self) -> np.ndarray | None:
-        """Samples in which the file says that nobody stood on the plate; None where it does not say."""
+        """Return the samples that the file declares unloaded, or None."""
         if self.unloaded is None:
             return None
         first, last = self.unloaded
@@ -119,17 +117,18 @@ class MeasuredWrench:
         return within if len(within) and np.isfinite(self.normal_force[within]).any() else None
 
     def _pulls(self, quiet: np.ndarray) -> bool:
-        """Whether the plate would pull by more than 50 N at some time, were it unloaded in these samples."""
+        """Return True if zeroing by these samples makes the plate pull by more than 50 N."""
         v = self.normal_force - np.nanmedian(self.normal_force[quiet])
         return bool(np.nanpercentile(v, 1.0) < -_LARGEST_ZERO)
 
     def _unloaded(self) -> np.ndarray | None:
-        """Samples in which nobody stands on the plate; None where there are too few."""
+        """Return the samples of an unloaded plate, or None if there are too few."""
         v = self.normal_force
         small = np.sort(v[np.abs(v) < _LARGEST_ZERO])
         least = max(10, _QUIET_TIME * rate_of(self.times)) if len(v) > 1 else np.inf
         if len(small) < least:
             return None
+        # Fullest window of width 2 _QUIET among the sorted small forces.
         count = np.searchsorted(small, small + 2 * _QUIET, side="right") - np.arange(len(small))
         fullest = int(np.argmax(count))
         middle = float(np.median(small[fullest : fullest + count[fullest]]))
@@ -137,11 +136,10 @@ class MeasuredWrench:
         return quiet if len(quiet) >= least else None
 
     def loaded(self, on: float = LOADED, off: float = UNLOADED) -> list[tuple[int, int]]:
-        """First sample and the one after the last of each interval with somebody on the plate: the normal force rises
-        to `on` and has not yet fallen below `off` [N]."""
+        """Return loaded intervals [first, end): from rising to `on` until falling below `off` [N]."""
         v = np.nan_to_num(self.normal_force)
         above, below = v >= on, v < off
-        # The last decision before each sample holds: 1 where it rose above, 0 where it fell below.
+        # Hysteresis: each sample takes the last decision, 1 above `on`, 0 below `off`.
         decided = np.where(above | below, np.arange(len(v)), 0)
         last = np.maximum.accumulate(decided)
         state = above[last]
@@ -149,7 +147,7 @@ class MeasuredWrench:
         return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
     def cut(self, on: float = LOADED, off: float = UNLOADED) -> MeasuredWrench:
-        """The wrench, exactly zero where nobody stands on the plate by `loaded`."""
+        """Return the wrench, exactly zero outside `loaded`."""
         keep = np.zeros((len(self.times), 1), dtype=bool)
         for a, b in self.loaded(on, off):
             keep[a:b] = True
@@ -158,18 +156,18 @@ class MeasuredWrench:
     # -------- filter and frames
 
     def low_passed(self, cutoff: float) -> MeasuredWrench:
-        """Force and moment about the world origin through the filter of `derivatives`: with the cut-off of the
-        kinematics [Hz], for unequal ones make moments at impact that no joint had.
+        """Return the wrench filtered as in `derivatives`; cutoff [Hz].
+
+        Use the cut-off of the kinematics: different ones create false moments at impact.
 
         Raises:
-            ConfigError: the cut-off is not between 0 and half the rate.
+            ConfigError: if the cut-off is not between 0 and half the rate.
         """
         smooth = low_pass(self.times, np.hstack([self.force, self.moment]), cutoff)
         return replace(self, force=smooth[:, :3], moment=smooth[:, 3:])
 
     def resampled(self, times: np.ndarray) -> MeasuredWrench:
-        """The wrench at other times (m,), linear between the samples; NaN before the first and after the last, where
-        nobody measured (one step is borne with)."""
+        """Return the wrench at times (m,), linearly interpolated; NaN more than one step outside the record."""
         slack = 1 / rate_of(self.times) if len(self.times) > 1 else 0.0
         outside = (times < self.times[0] - slack) | (times > self.times[-1] + slack)
         both = np.hstack([self.force, self.moment])
@@ -182,8 +180,7 @@ class MeasuredWrench:
 
 
 def upright_force(wrench: MeasuredWrench) -> MeasuredWrench:
-    """The wrench, turned round with a warning where the loaded plate seems to pull the person down: then it is that of
-    the person on the plate."""
+    """Return the wrench, reversed with a warning if the loaded plate pulls the person down."""
     v = wrench.normal_force
     pressing = np.abs(v) > LOADED
     if not pressing.any() or v[pressing].mean() >= 0:
@@ -193,10 +190,10 @@ def upright_force(wrench: MeasuredWrench) -> MeasuredWrench:
 
 
 def saturated_intervals(times: np.ndarray, channels: np.ndarray) -> tuple[tuple[float, float], ...]:
-    """First and last time [s] of each interval in which a channel was at its limit.
+    """Return first and last time [s] of each interval with a channel at its limit.
 
-    At its limit a channel repeats its greatest or least number, and came there in a jump: a peak that is only rounded
-    is reached in small steps.
+    At its limit a channel repeats its largest or smallest number after a jump; a rounded peak is reached in small
+    steps.
 
     Args:
         times: (n,) [s].
@@ -225,15 +222,13 @@ def saturated_intervals(times: np.ndarray, channels: np.ndarray) -> tuple[tuple[
 
 
 def check_same_gravity(up: np.ndarray, wrenches: Sequence[MeasuredWrench], clip: str, forces: str) -> None:
-    """Make sure that markers and forces are in the same axes.
+    """Raise ClipError if markers and forces have different verticals.
 
     Args:
-        up: (3,) vertical direction by the markers, as of a standing person.
-        wrenches: of all plates, zeroed.
-        clip, forces: names of the two files, for the message.
-
-    Raises:
-        ClipError: the mean force is tilted by more than 10 deg against that vertical. Forces of nobody say nothing.
+        up: (3,) vertical of the markers.
+        wrenches: of all plates, zeroed; unloaded ones are ignored.
+        clip: file name for the message.
+        forces: file name for the message.
     """
     total = np.sum([np.nan_to_num(w.cut().force).mean(axis=0) for w in wrenches], axis=0)
     size, length = float(np.linalg.norm(total)), float(np.linalg.norm(up))
@@ -248,7 +243,7 @@ def check_same_gravity(up: np.ndarray, wrenches: Sequence[MeasuredWrench], clip:
 
 
 def _axis(vector: np.ndarray) -> str:
-    """Axis nearest to a vector, as +z, or the direction where it is near none."""
+    """Return the nearest axis, such as +z, or the direction if none is near."""
     unit = vector / np.linalg.norm(vector)
     k = int(np.argmax(np.abs(unit)))
     if abs(unit[k]) > np.cos(np.radians(_MOST_TILT / 2)):

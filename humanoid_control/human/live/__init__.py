@@ -1,1 +1,1 @@
-"""A person live: fitted to markers as they come, with the forces of plates as they come."""
+"""Live fit and dynamics of a person from streamed markers and plates."""

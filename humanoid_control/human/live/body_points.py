@@ -1,8 +1,7 @@
-"""Points of the body on a fitted person: the joint centres that robots imitate, and a figure of bones to draw.
+"""Points of a fitted person: joint centres for imitation by robots, and bones to draw.
 
-A joint centre is the origin of its joint in the body that it moves, so that limbs keep their lengths whatever the
-markers do. Bodies are known by the words of anatomy in their names, those of OpenSim's models among them. No joint is
-at the sternum: imitation places it by hips and shoulders.
+A joint centre is the joint origin in its moved body, so limb lengths are constant. Bodies are recognised by anatomical
+words in their names. The sternum has no joint: imitation places it between hips and shoulders.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ class PersonPoints:
     """Points and bones of a person.
 
     Attributes:
-        names: of the K points that the person has, such as l_hip.
-        missing: of those that imitation needs, the ones it lacks.
-        bones: (B, 2) bodies whose joints a bone connects, as indices of `person.bodies`.
+        names: of the K points, such as l_hip.
+        missing: absent points that imitation needs.
+        bones: (B, 2) indices of `person.bodies` with connected joints.
     """
 
     def __init__(self, person: Person) -> None:
@@ -57,13 +56,13 @@ class PersonPoints:
         self.bones = np.array(rows, dtype=int).reshape(-1, 2)
 
     def joints(self, R: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """(nb, 3) joint centres [m] for poses (nb, 3, 3), (nb, 3) of the bodies."""
+        """Return joint centres (nb, 3) [m] for body poses (nb, 3, 3), (nb, 3)."""
         return np.asarray(p + np.einsum("bij,bj->bi", R, self._child))
 
     def points(self, joints: np.ndarray) -> np.ndarray:
-        """(K, 3) points of `names` among the joint centres (nb, 3)."""
+        """Return the points (K, 3) of `names` among joint centres (nb, 3)."""
         return joints[self._bodies]
 
     def segments(self, joints: np.ndarray) -> np.ndarray:
-        """(2 B, 3) ends of the bones, one after the other."""
+        """Return the ends (2 B, 3) of the bones, pair by pair."""
         return joints[self.bones].reshape(-1, 3)

@@ -1,8 +1,4 @@
-"""One frame of live markers from the past alone, compiled: put in order, weighed, fitted, and what is told of it.
-
-A marker that lies far beyond where it usually does counts less in its frame, in a few passes: its weight is that of
-Huber, and what is usual follows slowly.
-"""
+"""Compiled fit of one live frame, with Huber weights against slowly updated usual residuals."""
 
 from __future__ import annotations
 
@@ -23,21 +19,25 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, F2
 from humanoid_control.numerics.packed import Table, unpack
 
-PASSES = 3  # in which markers are weighed again, in a frame where one lies
-DRIFT = 1.02  # factor by which the usual residual follows in a frame
-MOST_USUAL = 1.0  # [m] of a usual residual
+PASSES = 3  # rounds of reweighting in a frame with outliers
+DRIFT = 1.02  # change of the usual residual a frame
+MOST_USUAL = 1.0  # [m] largest usual residual
 
 
 class LiveRecord(NamedTuple):
-    """The fit of one frame after the other as they come: arrays for a single frame, and what it leaves.
+    """Arrays of a single live frame, and state carried to the next.
 
     Attributes:
         fit: of the frame.
-        memory: what the frames before left.
-        given (M,): weights of the markers that are seen. usual (M,): residuals that they usually have [m].
-        outlier: in usual residuals, and least [m]: from where on a marker counts less.
-        fitted (M, 3): markers on the fitted person. std (n,): standard deviations. covariance (6, 6): of the root.
-        far (M,): markers that count less.
+        memory: state of the fit.
+        given: (M,) weights of visible markers.
+        usual: (M,) usual residuals [m].
+        outlier: threshold in usual residuals.
+        least: smallest threshold [m].
+        fitted: (M, 3) markers of the fitted person.
+        std: (n,) standard deviations.
+        covariance: (6, 6) of the root.
+        far: (M,) True: reduced weight.
     """
 
     fit: FitRecord
@@ -54,12 +54,13 @@ class LiveRecord(NamedTuple):
 
 @kernel
 def arrange(at: np.ndarray, rows: np.ndarray, columns: np.ndarray, farthest: float, out: np.ndarray) -> None:
-    """Put positions at (K, 3) of markers into their places.
+    """Copy marker positions (K, 3) to the person's order.
 
     Args:
-        rows, columns: of `at` and of `out` that belong together.
-        farthest: beyond which a marker is not seen [m].
-        out: (M, 3), filled: NaN what is not seen, which exactly (0, 0, 0) means, too.
+        rows: indices in `at`.
+        columns: indices in `out`.
+        farthest: larger coordinates are invalid [m].
+        out: (M, 3), filled; NaN: not visible, also for exactly (0, 0, 0).
     """
     out[:] = np.nan
     for k in range(len(rows)):
@@ -71,11 +72,11 @@ def arrange(at: np.ndarray, rows: np.ndarray, columns: np.ndarray, farthest: flo
 
 @kernel
 def fit_live(table: Table[LiveRecord], markers: np.ndarray, turn: np.ndarray) -> float:
-    """Fit the only frame of a `LiveRecord` from where the ones before led; returns the root mean square residual [m].
+    """Fit a frame from the state of the previous ones; return the RMS residual [m].
 
     Args:
-        markers: (M, 3) in their own axes, NaN where not seen; turned into those of the person.
-        turn: (3, 3) between both.
+        markers: (M, 3), NaN: not visible; turned in place into person axes.
+        turn: (3, 3) rotation to person axes.
     """
     live = unpack(table, LiveRecord)
     fit, rest = live.fit, live.fit.problem.rest
@@ -89,8 +90,9 @@ def fit_live(table: Table[LiveRecord], markers: np.ndarray, turn: np.ndarray) ->
         for i in range(3):
             markers[m, i] = turn[i, 0] * x + turn[i, 1] * y + turn[i, 2] * z
             target[m, i] = markers[m, i] if seen else 0.0
-    first, anew = np.int64(0), np.bool_(True)  # no constants, of which the compiler makes a version of their own
+    first, anew = np.int64(0), np.bool_(True)  # variables: literals would compile another version
     fit_frame(fit, live.memory, first, anew, work)
+    # Iteratively reweighted least squares: each round updates the Huber weights from the last residuals.
     for _ in range(PASSES):
         if not weigh(live, weight, residual):
             break
@@ -106,11 +108,12 @@ def fit_live(table: Table[LiveRecord], markers: np.ndarray, turn: np.ndarray) ->
 
 @kernel
 def weigh(live: LiveRecord, weight: np.ndarray, residual: np.ndarray) -> bool:
-    """Weights (M,) by the residuals (M,) [m]; false where all count as they are."""
+    """Update Huber weights (M,) by residuals (M,) [m]; return False if all are unreduced."""
     changed = False
     for m in range(len(weight)):
         if weight[m] == 0.0:
             continue
+        # Huber: weight limit / r beyond the limit, 1 within.
         limit = max(live.outlier * live.usual[m], live.least)
         new = live.given[m] * (limit / residual[m] if residual[m] > limit else 1.0)
         changed = changed or residual[m] > limit or weight[m] != live.given[m]
@@ -120,18 +123,19 @@ def weigh(live: LiveRecord, weight: np.ndarray, residual: np.ndarray) -> bool:
 
 @kernel
 def follow_usual(live: LiveRecord, weight: np.ndarray, residual: np.ndarray) -> None:
-    """Mark the markers that lie far off, and let what is usual follow."""
+    """Mark outliers and update the usual residuals."""
     for m in range(len(weight)):
         r = residual[m] if residual[m] >= 0.0 else 0.0
         live.far[m] = r > max(live.outlier * live.usual[m], live.least)
         if weight[m] > 0.0:
+            # Running median: a fixed factor up or down a frame.
             grown = live.usual[m] * DRIFT if r > live.usual[m] else live.usual[m] / DRIFT
             live.usual[m] = min(max(grown, live.least / live.outlier), MOST_USUAL)
 
 
 @kernel
 def tell_frame(live: LiveRecord) -> None:
-    """Fitted markers, by the last pose, and what is certain of the coordinates."""
+    """Fill fitted markers from the last pose, standard deviations and root covariance."""
     fit = live.fit
     layout, pose = fit.problem.layout, fit.pose
     for m in range(len(layout.body)):
@@ -142,6 +146,7 @@ def tell_frame(live: LiveRecord) -> None:
     for r in range(len(layout.entry)):
         live.std[layout.entry[r]] = np.sqrt(fit.results.variance[0, r])
     live.covariance[:] = np.nan
+    # After a failed search the factor belongs to another posture: rebuild the Hessian.
     if fit.results.info[0, 1] in (TOO_MANY_STEPS, NOTHING_SEEN):
         root_covariance(fit, np.int64(0), live.covariance)
     elif not np.isinf(fit.results.variance[0]).all():

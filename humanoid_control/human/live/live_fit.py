@@ -1,9 +1,7 @@
-"""Live fit of a person: frame by frame as markers come, from where the frame before led, none waited for.
+"""Live fit of a person, each frame from the previous one.
 
-What a clip gives in passes over all frames is here from the past alone: a marker far beyond where it usually lies
-counts less in its frame, and the first frames give the up axis. Angles continue without jumps of a full turn,
-for each frame begins where the one before led.
-`LiveRecorder` keeps a few seconds of motion, by which the person is calibrated.
+Outliers are down-weighted from the past alone, and the first frames give the up axis. Angles have no jumps of full
+turns.
 """
 
 from __future__ import annotations
@@ -26,27 +24,29 @@ from humanoid_control.mocap import plain_label
 from humanoid_control.mocap.live import FARTHEST
 from humanoid_control.numerics.packed import Packed
 
-TOLERANCE = 1e-4  # [rad, m] of a step: the root mean square is the same as with less
+TOLERANCE = 1e-4  # [rad, m] of a step: a smaller one does not lower the residual
 OUTLIER = 5.0  # in usual residuals of a marker
-USUAL = 0.01  # [m] residual that is taken for usual at first
+USUAL = 0.01  # [m] initial usual residual
 LEAST_SEEN = 3  # markers
-TRIED = 10  # frames that tell which way is up
+TRIED = 10  # frames used to find the up axis
 
 
 @dataclass(frozen=True, eq=False)
 class LiveFrame:
-    """One frame.
+    """Result of one frame.
 
-    Args:
-        q: (n,) coordinates [rad, m], angles without jumps.
-        std: (n,) their standard deviation by the residuals; infinite where no marker tells.
-        root_covariance: (6, 6) of the root's coordinates; NaN where markers do not tell.
-        measured, fitted: (M, 3) markers in the axes of the person [m]; measured is NaN where one is not seen.
-        residuals: (M,) [m]; NaN where one is not seen.
-        rms: of these.
-        steps, reason: taken, and why they ended.
+    Attributes:
+        q: (n,) coordinates [rad, m].
+        std: (n,) standard deviation; inf: undetermined.
+        root_covariance: (6, 6); NaN: undetermined.
+        measured: (M, 3) markers, person axes [m]; NaN: not visible.
+        fitted: (M, 3) markers, person axes [m].
+        residuals: (M,) [m]; NaN: not visible.
+        rms: of the residuals [m].
+        steps: number.
+        reason: why the search ended.
         restarted: several starts were tried.
-        outliers: labels of markers that count less in this frame.
+        outliers: labels with reduced weight.
     """
 
     q: np.ndarray
@@ -63,26 +63,26 @@ class LiveFrame:
 
     @property
     def unknown(self) -> np.ndarray:
-        """(n,) true for coordinates of which no marker tells: they stay where they were."""
+        """(n,) True for undetermined coordinates, which keep their value."""
         return self.std > UNSEEN
 
 
 class LiveFit:
-    """Fits a person to frames of markers.
+    """Live fit of a person to frames of markers.
 
     Attributes:
-        person: whose root has no bounds.
+        person: with an unbounded root.
         labels: of its M markers.
-        turn: (3, 3) from the axes of the markers to those of the person; None until it is known.
+        turn: (3, 3) rotation from marker to person axes; None until known.
     """
 
     def __init__(self, person: Person, tasks: FitTasks | None = None, up: np.ndarray | None = None) -> None:
-        """Create the live fit.
+        """Create a live fit.
 
         Args:
-            person: of the size of who moves, or to be calibrated.
+            person: of the subject's size, or to be calibrated.
             tasks: weights of the markers.
-            up: (3,) direction upwards in the axes of the markers; None: found by the first frames.
+            up: (3,) up direction in marker axes; None: from the first frames.
         """
         self.person, self._tasks = with_free_root(person), tasks or FitTasks()
         self._tasks.check(self.person)
@@ -97,16 +97,16 @@ class LiveFit:
         self.restart()
 
     def restart(self) -> None:
-        """Forget where the person was; the next frame is tried from many starts."""
+        """Discard the posture; the next frame tries many starts."""
         self._clip: ClipFit | None = None
         self._first: list[np.ndarray] = []
 
     def arranged(self, labels: tuple[str, ...], positions: np.ndarray) -> np.ndarray:
-        """(M, 3) the markers of a frame in the person's order, NaN for those that are not seen.
+        """Return the markers (M, 3) of a frame in the person's order; NaN: not visible.
 
         Args:
-            labels: as they came, of any number; others than the person's, and those that come twice, are left out.
-            positions: one for each label [m]; NaN, infinite or exactly (0, 0, 0): not seen.
+            labels: as received; unknown and duplicate ones are ignored.
+            positions: one a label [m]; NaN, infinite or exactly (0, 0, 0): not visible.
         """
         if labels != self._given:
             found = [self._exact.get(label, self._plain.get(plain_label(label), -1)) for label in labels]
@@ -118,16 +118,13 @@ class LiveFit:
         return out
 
     def fit(self, markers: np.ndarray) -> LiveFrame | None:
-        """Fit a frame.
-
-        Args:
-            markers: (M, 3) as `arranged` gives them, in axes of the markers [m].
+        """Fit a frame of markers (M, 3) [m] from `arranged`.
 
         Returns:
-            None while it is not known which way is up, and where fewer than three markers are seen.
+            None until the up axis is known, and with fewer than three markers.
 
         Raises:
-            ClipError: the first frames are of another size than the person, or not upright at all.
+            ClipError: if the first frames are of another size than the person.
         """
         if np.count_nonzero(np.isfinite(markers[:, 0])) < LEAST_SEEN:
             return None
@@ -142,7 +139,7 @@ class LiveFit:
         return self._solve(np.array(markers, dtype=float), np.ascontiguousarray(self.turn))
 
     def _begin(self, markers: np.ndarray) -> None:
-        """Arrays of a single frame."""
+        """Create the arrays of a single frame."""
         settings = FitSettings(tolerance=TOLERANCE, swaps=False, outliers=0.0)
         own = list(range(len(self.labels)))
         clip = ClipFit(self.person, markers[None], own, self._tasks, settings)
@@ -156,7 +153,7 @@ class LiveFit:
         )  # fmt: skip
 
     def _solve(self, markers: np.ndarray, turn: np.ndarray) -> LiveFrame:
-        """Fit markers (M, 3), which are turned in place."""
+        """Fit markers (M, 3), turned in place."""
         live = self._record.record
         rms = fit_live(self._record.table, markers, turn)
         results, far = live.fit.results, live.far
@@ -169,7 +166,7 @@ class LiveFit:
 
 
 def find_up(person: Person, markers: np.ndarray, labels: Sequence[str]) -> np.ndarray:
-    """(3,) axis of the markers (T, M, 3) that points upwards, by the trunk of the fitted person.
+    """Return the up axis (3,) of markers (T, M, 3), from the trunk of the fitted person.
 
     Raises:
         ClipError: as `fit`.
@@ -180,10 +177,10 @@ def find_up(person: Person, markers: np.ndarray, labels: Sequence[str]) -> np.nd
 
 
 class LiveRecorder:
-    """Keeps frames of a few seconds of motion, and calibrates a person by them.
+    """Recorder of a few seconds of motion, to calibrate a person.
 
     Attributes:
-        duration: to be recorded [s].
+        duration: to record [s].
     """
 
     def __init__(self, duration: float) -> None:
@@ -193,7 +190,7 @@ class LiveRecorder:
         self.collected = 0.0
 
     def add(self, markers: np.ndarray, now: float) -> bool:
-        """Take a frame (M, 3) at a time [s]; true once there is enough."""
+        """Add a frame (M, 3) at a time [s]; return True once there is enough."""
         if not self._frames:
             self._begun = now
         self._frames.append(markers)
@@ -201,12 +198,12 @@ class LiveRecorder:
         return self.collected >= self.duration
 
     def calibrate(self, person: Person, turn: np.ndarray, labels: Sequence[str]) -> Calibration:
-        """Find the person's sizes and places of markers.
+        """Calibrate the person to the recorded frames.
 
         Args:
-            person: to begin with.
-            turn: (3, 3) from the axes of the markers to those of the person.
-            labels: of M.
+            person: start model.
+            turn: (3, 3) rotation from marker to person axes.
+            labels: of the M markers.
 
         Raises:
             ClipError: as `humanoid_control.human.calibrate`.

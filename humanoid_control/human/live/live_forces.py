@@ -1,12 +1,12 @@
-"""Live moments of a person: filtered with their derivatives as they come, plates given to feet as they are loaded.
+"""Live moments of a person, with plate loads assigned to feet.
 
-A filter that only knows the past is late. Coordinates, their first and second derivatives, and the forces on the feet
-go through the same two filters in a row, each with the transfer function w^2 / (s + w)^2, so that all of them are late
-by the same 4 / w and belong together. Such a filter is twice y += (1 - r) (x - y), r = exp(-w T), where T is the time
-since the last sample; the rate is the difference of its output over T, late by 2 r T / (1 - r).
+Causal filters delay. Coordinates, their derivatives and the foot loads pass the same two filters, each with the
+transfer function w^2 / (s + w)^2, so all have the same delay 4 / w. A filter is twice y += (1 - r) (x - y), r = exp(-w
+T), with the time T since the last sample. Its rate is the difference of its output over T; the delay is 2 r T / (1 -
+r).
 
-What plates and weight do not explain is no moment of a muscle: where the root's vertical force would be more than a
-fifth of the weight, a contact was not measured, and all moments are NaN. In the air, nothing needs to be measured.
+Moments are NaN while the root's vertical force exceeds a fifth of the weight: a contact is then not measured. In the
+air no plate is needed.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, I1
 from humanoid_control.numerics.packed import Packed, Table, unpack
 
-SOLE_BANDWIDTH = 10.0  # [Hz] of the velocities of soles
-SETTLED = 1.5  # in delays of the filters: from then on they know nothing of their start any more
-BRIEF = 0.1  # [s] in which a foot that comes down, or leaves, may be too fast to rest
-LONGEST_STEP = 0.2  # [s] a longer pause begins again
+SOLE_BANDWIDTH = 10.0  # [Hz] of sole velocities
+SETTLED = 1.5  # in filter delays: time until the initial state has decayed
+BRIEF = 0.1  # [s] in which a landing or leaving foot may be too fast to rest
+LONGEST_STEP = 0.2  # [s] a longer pause restarts the filters
 
 
 @dataclass(frozen=True, eq=False)
 class PlateWrench:
-    """What one plate measures now, in the axes of the person.
+    """Present measurement of a plate, person axes.
 
-    Args:
-        wrench: (6,) force on the person and moment about the ground's origin [N, N m].
-        normal: (3,) of the surface, to the side of the person.
-        surface: (3,) a point of it [m].
+    Attributes:
+        wrench: (6,) force on the person and moment about the ground origin [N, N m].
+        normal: (3,) of the surface, toward the person.
+        surface: (3,) point of the surface [m].
     """
 
     wrench: np.ndarray
@@ -59,40 +59,45 @@ class PlateWrench:
         return float(self.wrench[:3] @ self.normal)
 
     def center_of_pressure(self) -> np.ndarray:
-        """(3,) point of the surface about which the moment is along the normal [m]."""
+        """Return the surface point (3,) about which the moment is along the normal [m]."""
         moment = self.wrench[3:] - cross(self.surface, self.wrench[:3])
         return np.asarray(self.surface + cross(self.normal, moment) / self.load)
 
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Cross product of two vectors (3,); that of numpy takes ten times as long."""
+    """Return the cross product of vectors (3,), faster than numpy's."""
     (x, y, z), (u, v, w) = a.tolist(), b.tolist()
     return np.array([y * w - z * v, z * u - x * w, x * v - y * u])
 
 
 def share_of(radians: float) -> float:
-    """1 - r of the file's head, for w T."""
+    """Return 1 - exp(-w T)."""
     return -math.expm1(-radians)
 
 
 @kernel
 def two_poles(share: Any, x: Any, half: Any, value: Any) -> Any:
-    """The filter of the file's head, a step on: state between both poles, and output; numbers or arrays."""
+    """Advance the filter by one step; return the state between the poles, and the output."""
     half = half + share * (x - half)
     return half, value + share * (half - value)
 
 
 class SoleRecord(NamedTuple):
-    """Points of the soles, for kernels.
+    """Sole points for kernels.
 
     Attributes:
         chain: of the person.
-        pose: memory of a frame.
-        body (k,), place (k, 3): of each point. first (F + 1,): first point of each foot.
-        at (k, 3): where they are [m]. half, value (k, 3): of the filter behind their velocities. speed (F,): of the
-            slowest point of each foot [m/s].
-        pressure (3,), flat (3, 2): of a plate. distance (F + 1,): from it to the outline of each sole, and to that of
-            all that rest [m].
+        pose: work memory.
+        body: (k,) of each point.
+        place: (k, 3) body frame [m].
+        first: (F + 1,) first point of each foot.
+        at: (k, 3) ground [m].
+        half: (k, 3) state of the velocity filter.
+        value: (k, 3) output of the velocity filter.
+        speed: (F,) of the slowest point of each foot [m/s].
+        pressure: (3,) centre of pressure [m].
+        flat: (3, 2) directions along the plate.
+        distance: (F + 1,) of the pressure from each sole outline, and from the outline of all resting soles [m].
     """
 
     chain: Chain
@@ -111,7 +116,7 @@ class SoleRecord(NamedTuple):
 
 @kernel
 def move_soles(table: Table[SoleRecord], q: np.ndarray, share: float, dt: float) -> None:
-    """Places and speeds of the soles at q (n,), dt after the last frame [s]; share: as in `DelayedFilter`; 1: again."""
+    """Update places and speeds of the soles at q (n,), dt [s] after the last frame; share 1 restarts the filter."""
     s = unpack(table, SoleRecord)
     place(s.chain, q, s.pose)
     for f in range(len(s.speed)):
@@ -121,6 +126,7 @@ def move_soles(table: Table[SoleRecord], q: np.ndarray, share: float, dt: float)
             for i in range(3):
                 x = p[i] + R[i, 0] * r[0] + R[i, 1] * r[1] + R[i, 2] * r[2]
                 s.at[k, i] = x
+                # Velocity = difference of the filtered position over dt; the foot takes that of its slowest point.
                 before = s.value[k, i]
                 s.half[k, i], s.value[k, i] = two_poles(share, x, s.half[k, i], before) if share < 1.0 else (x, x)
                 square += ((s.value[k, i] - before) / dt) ** 2 if share < 1.0 else 0.0
@@ -130,7 +136,7 @@ def move_soles(table: Table[SoleRecord], q: np.ndarray, share: float, dt: float)
 
 @kernel
 def measure_soles(table: Table[SoleRecord], slow: float) -> None:
-    """Distances of a centre of pressure to the outlines; slow: below which a foot rests [m/s]."""
+    """Fill the distances of the centre of pressure from the sole outlines; feet slower than `slow` [m/s] rest."""
     s = unpack(table, SoleRecord)
     n, count = len(s.speed), 0
     at, points, resting = np.zeros((1, 2)), np.zeros((1, len(s.at), 2)), np.zeros((1, len(s.at), 2))
@@ -138,6 +144,7 @@ def measure_soles(table: Table[SoleRecord], slow: float) -> None:
         at[0, j] = s.pressure[0] * s.flat[0, j] + s.pressure[1] * s.flat[1, j] + s.pressure[2] * s.flat[2, j]
         for k in range(len(s.at)):
             points[0, k, j] = s.at[k, 0] * s.flat[0, j] + s.at[k, 1] * s.flat[1, j] + s.at[k, 2] * s.flat[2, j]
+    # Outline of each sole, and of the union of all resting soles for a load between two feet.
     for f in range(n):
         own = points[:, s.first[f] : s.first[f + 1]]
         s.distance[f] = outline_distance(at, own)[0]
@@ -148,21 +155,17 @@ def measure_soles(table: Table[SoleRecord], slow: float) -> None:
 
 
 class LiveContacts:
-    """Gives the loads of plates to the feet that stand on them, from the past alone.
+    """Causal assignment of plate loads to feet.
 
     Attributes:
         feet: names of the F feet.
-        carriers: bodies on which their loads act.
-        problems: what is wrong now, by plate: one sentence each.
-        shared: two feet share a plate now: an estimate.
+        carriers: foot -> body under load.
+        problems: plate -> present problem.
+        shared: two feet share a plate: an estimate.
     """
 
     def __init__(self, person: Person, settings: AssignmentSettings | None = None) -> None:
-        """Create the live contacts.
-
-        Raises:
-            ClipError: the person has no body that is named as a foot.
-        """
+        """Create live contacts; ClipError if the person has no feet."""
         self.settings = settings or AssignmentSettings()
         feet, self.carriers = feet_of(person)
         self.feet = tuple(feet)
@@ -187,21 +190,21 @@ class LiveContacts:
         self.restart()
 
     def restart(self) -> None:
-        """Forget who stands where."""
+        """Discard the assignment."""
         self._time = float("nan")
         self._loaded: dict[str, bool] = {}
         self._who: dict[str, tuple[str, ...]] = {}
-        self._alone: dict[str, float] = {}  # since when nobody was found on a loaded plate
+        self._alone: dict[str, float] = {}  # since when a loaded plate has no foot
         self.problems: dict[str, str] = {}
         self.shared = False
 
     def step(self, q: np.ndarray, time: float, plates: Mapping[str, PlateWrench]) -> np.ndarray:
-        """Loads (F, 6) of the feet now: force and moment about the ground's origin [N, N m].
+        """Return the foot loads (F, 6): force and moment about the ground origin [N, N m].
 
         Args:
             q: (n,).
             time: [s].
-            plates: that were heard, by name.
+            plates: received plates by name.
         """
         dt, self._time = time - self._time, time
         move_soles(self._soles.table, q, share_of(2 * np.pi * SOLE_BANDWIDTH * dt) if dt > 0 else 1.0, dt)
@@ -234,12 +237,11 @@ class LiveContacts:
         return out
 
     def standing(self, name: str) -> tuple[str, ...]:
-        """Feet on a plate now, by its name."""
+        """Return the feet on a plate."""
         return self._who.get(name, ())
 
     def _standing(self, name: str, plate: PlateWrench) -> tuple[str, ...]:
-        """Feet on a loaded plate: those that rest under the centre of pressure, two where it lies between both; where
-        none is clear, those that stood there before."""
+        """Return resting feet under the centre of pressure, both if it lies between, else the previous ones."""
         soles, settings = self._soles.record, self.settings
         soles.pressure[:], soles.flat[:] = plate.center_of_pressure(), self._flat_of(name, plate.normal)
         measure_soles(self._soles.table, settings.speed)
@@ -253,7 +255,7 @@ class LiveContacts:
         return self._who.get(name, ())
 
     def _flat_of(self, name: str, normal: np.ndarray) -> np.ndarray:
-        """(3, 2) directions along the surface of a plate, which seldom turns."""
+        """Return the cached directions (3, 2) along a plate."""
         known, flat = self._flat.get(name, (np.zeros(3), np.zeros((3, 2))))
         if known is not normal and not np.array_equal(known, normal):
             flat = surface_axes(normal)
@@ -267,20 +269,21 @@ class LiveContacts:
 
 
 class DelayedFilter:
-    """A low-pass filter with its derivative, both equally late.
+    """Low-pass filter and derivative with equal delay.
 
     Attributes:
-        value, rate: (k,) filtered, and the derivative of it.
-        delay: of both at the last sample [s].
+        value: (k,) filtered.
+        rate: (k,) derivative.
+        delay: at the last sample [s].
     """
 
     def __init__(self, size: int, bandwidth: float) -> None:
-        """Create the delayed filter; bandwidth: w over 2 pi [Hz]."""
+        """Create a filter; bandwidth: w / (2 pi) [Hz]."""
         self._omega, self._half = 2 * np.pi * bandwidth, np.zeros(size)
         self.value, self.rate, self.delay = np.zeros(size), np.zeros(size), 2 / self._omega
 
     def update(self, dt: float, sample: np.ndarray) -> None:
-        """Take a sample (k,), dt after the last one [s]; 0 for the first."""
+        """Process a sample (k,), dt [s] after the last; 0: first."""
         if not dt > 0:
             self._half, self.value, self.rate = sample, sample, np.zeros(len(sample))
             self.delay = 2 / self._omega
@@ -294,16 +297,15 @@ class DelayedFilter:
 
 @dataclass(frozen=True, eq=False)
 class LiveForces:
-    """Moments of a person, as they were a while ago.
+    """Delayed moments of a person.
 
-    Args:
-        velocity: (n,) of the coordinates; late by half of `delay`.
-        tau: (n,) generalised forces [N m, N]; NaN where plates and weight do not explain the motion.
+    Attributes:
+        velocity: (n,) of the coordinates, with half of `delay`.
+        tau: (n,) generalised forces [N m, N]; NaN: unexplained.
         explained: moments are known.
         delay: of the moments [s].
-        left: posture (n,) and what markers, plates and masses leave unexplained of the root's coordinates (6,), before
-            any correction; None until the filters have settled.
-        person: that is fitted.
+        left: posture (n,) and root residual (6,) before correction; None until the filters settle.
+        person: fitted person.
     """
 
     velocity: np.ndarray
@@ -315,36 +317,35 @@ class LiveForces:
 
     @cached_property
     def residual(self) -> np.ndarray:
-        """(6,) of what is left: force and moment about the root's origin in the ground [N, N m]; NaN if not known."""
+        """(6,) residual force and moment about the root origin, ground axes [N, N m]; NaN: unknown."""
         if self.left is None:
             return np.full(6, np.nan)
         return root_wrench(self.person, *self.left)[0]
 
 
 class LiveDynamics:
-    """Velocities and moments of a person, frame by frame.
+    """Live velocities and moments of a person.
 
     Attributes:
-        contacts: of the feet; None where the person has none: then there are moments only in the air.
+        contacts: of the feet; None without feet: moments only in the air.
     """
 
     def __init__(self, person: Person, bandwidth: float, plate_variance: float = PLATE_VARIANCE) -> None:
-        """Create the live dynamics.
-
-        Raises:
-            ConfigError: a root without six coordinates.
+        """Create live dynamics.
 
         Args:
-            person: that is fitted.
-            bandwidth: of each of the filters [Hz].
-            plate_variance: as in an analysis.
+            bandwidth: of each filter [Hz].
+            plate_variance: see `AnalysisSettings`.
+
+        Raises:
+            ConfigError: if the root does not have six coordinates.
         """
         self.person, self.bandwidth, self.plate_variance = person, bandwidth, plate_variance
         try:
             self.contacts: LiveContacts | None = LiveContacts(person)
         except ClipError:
             self.contacts = None
-        # The root's translations are along axes that are fixed in the ground.
+        # The root's translation axes are fixed in the ground, so rest gives the vertical for all postures.
         self._vertical = root_force(person, person.rest[None], np.eye(6)) @ upward(person)
         self._weight = person.mass * float(np.linalg.norm(person.gravity))
         self._root = root_coordinates(person)
@@ -352,7 +353,7 @@ class LiveDynamics:
         self.restart()
 
     def restart(self) -> None:
-        """Begin again with the next frame."""
+        """Restart with the next frame."""
         self._time = self._begun = float("nan")
         self._usual_step = 0.0
         feet = len(self.contacts.feet) if self.contacts is not None else 0
@@ -366,14 +367,14 @@ class LiveDynamics:
         self, q: np.ndarray, time: float, certainty: tuple[np.ndarray, np.ndarray], plates: Mapping[str, PlateWrench],
         heard: bool = True,
     ) -> LiveForces:  # fmt: skip
-        """Go on by one frame.
+        """Process one frame.
 
         Args:
             q: (n,) angles without jumps.
-            time: of the frame [s], growing.
-            certainty: standard deviations (n,) of q, and covariance (6, 6) of the root.
-            plates: what they measure now, by name.
-            heard: false where one of them is silent: there are no moments then.
+            time: increasing [s].
+            certainty: standard deviations (n,) of q, root covariance (6, 6).
+            plates: present measurements by name.
+            heard: False if a plate is silent: no moments.
         """
         n, dt = self.person.n, time - self._time
         if not 0 < dt < LONGEST_STEP:
@@ -401,26 +402,26 @@ class LiveDynamics:
     def _solve(
         self, motion: tuple[np.ndarray, ...], loads: np.ndarray, certainty: tuple[np.ndarray, np.ndarray]
     ) -> None:
-        """Moments with the plates' correction, and the residual before it, into the record."""
+        """Fill the record with corrected moments and the residual before."""
         record, (std, root) = self._record.record, certainty
         record.q[0], record.qd[0], record.qdd[0] = motion
         record.corrected[0] = motion[2]
         record.wrenches[0] = loads.reshape(-1, 6)
         gain, correction = self._gain(), record.correction
-        if not np.isfinite(std).all():  # what no marker tells of is as uncertain as the worst
+        if not np.isfinite(std).all():  # undetermined coordinates are as uncertain as the worst determined one
             std = np.where(np.isfinite(std), std, np.max(std, initial=0.0, where=np.isfinite(std)))
         correction.W_a[0] = gain * (std * std)
         correction.W_a[0, self._root] = 0.0
-        # Where markers do not tell of the root nothing is corrected: the variance of the motion is 0.
+        # An undetermined root gets variance 0, so no correction.
         correction.W_root[0] = gain * root if np.isfinite(root).all() else 0.0
         generalised_forces(self._record.table)
 
     def _gain(self) -> float:
-        """Variance of accelerations by that of coordinates at the usual rate of the frames; 0 where it is too low."""
+        """Return the variance gain of accelerations at the usual frame rate; 0 if the rate is too low."""
         return noise_gain(1 / self._usual_step, self.bandwidth) if self.bandwidth < 0.5 / self._usual_step else 0.0
 
     def _make_record(self) -> Packed[DynamicsRecord]:
-        """Arrays of a single frame."""
+        """Create the arrays of a single frame."""
         person, n, chain = self.person, self.person.n, self.person.chain.record
         carriers = [] if self.contacts is None else [self.contacts.carriers[side] for side in self.contacts.feet]
         loaded = np.array([person.body_index(body) for body in carriers], dtype=np.int64)

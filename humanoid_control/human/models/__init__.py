@@ -1,4 +1,4 @@
-"""A person of our own: its file, the markers that others put on it, and who was recorded.
+"""Built-in person models, marker templates and subjects of recordings.
 
 from humanoid_control.human.models import own_person
 

@@ -1,7 +1,7 @@
-"""Marker templates (humanoid_markers/1): where on a person the markers of a convention sit, and whose a clip's are.
+"""Marker templates (humanoid_markers/1): places of the markers of a convention on a person.
 
-A marker sits on a landmark of the person's model, or anywhere on a body: then the clip tells where. A template is found
-by the labels of a clip, without regard to subject and case.
+A marker sits on a landmark of the model, or anywhere on a body, in which case the clip shows its place. Templates are
+found by the labels of a clip, without subject and case.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from humanoid_control.mocap import MarkerClip, plain_label
 SCHEMA = "humanoid_markers/1"
 FOLDER = Path(__file__).parent / "templates"
 TEMPLATES = tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
-FEWEST = 6  # markers of a clip that a template must know: a root and a limb
+FEWEST = 6  # markers that a template must share with a clip: a root and a limb
 _KEYS = ("schema", "about", "markers", "computed", "computed_sides")
 
 
 @dataclass(frozen=True)
 class MarkerRow:
-    """One marker: its label, and the landmark, or the body that it is put anywhere on."""
+    """Marker: label, and landmark or body without a defined place."""
 
     label: str
     landmark: str = ""
@@ -39,13 +39,13 @@ class MarkerRow:
 
 @dataclass(frozen=True)
 class MarkerTemplate:
-    """A convention of markers.
+    """Convention of markers.
 
-    Args:
-        name: built-in name, or the path of the file.
-        about: in a few words.
-        rows: of all markers, left ones too.
-        computed: labels that programs write next to the markers: known, and not fitted.
+    Attributes:
+        name: built-in name, or path of the file.
+        about: short description.
+        rows: all markers of both sides.
+        computed: labels of computed points in files: recognised, not fitted.
     """
 
     name: str
@@ -54,14 +54,13 @@ class MarkerTemplate:
     computed: frozenset[str] = frozenset()
 
     def markers(self, file: PersonFile, labels: Sequence[str] | None = None) -> tuple[list[Marker], list[str]]:
-        """Markers in the zero posture of a person of stature 1, and the labels of those whose place nobody knows.
+        """Return markers in the zero posture for stature 1, and the labels of those without a defined place.
 
         Args:
-            file: the model of the person.
-            labels: of a clip; None for all markers of the template.
+            labels: of a clip; None: all markers.
 
         Raises:
-            UnknownNameError: a landmark or a body that the model lacks.
+            UnknownNameError: if the model lacks a landmark or body.
         """
         wanted = None if labels is None else {plain_label(label) for label in labels}
         middle = _middles(file)
@@ -83,14 +82,14 @@ class MarkerTemplate:
 
 @dataclass(frozen=True)
 class TemplateMatch:
-    """A template next to the labels of a clip.
+    """Template matched to the labels of a clip.
 
-    Args:
+    Attributes:
         template: the convention.
-        found: labels of the clip that it knows as markers.
-        computed: labels that are no markers.
-        unknown: labels that it does not know: not fitted.
-        runners_up: names of others that know markers of the clip, with how many.
+        found: labels of markers.
+        computed: labels of computed points.
+        unknown: unknown labels, not fitted.
+        runners_up: other matching templates with their counts.
     """
 
     template: MarkerTemplate
@@ -100,7 +99,7 @@ class TemplateMatch:
     runners_up: dict[str, int] = field(default_factory=dict)
 
     def sentence(self) -> str:
-        """What was found, and what is left out, in one sentence."""
+        """Return a sentence on found and omitted labels."""
         text = f"markers: {self.template.name} ({self.template.about}), {len(self.found)} of them"
         text += f"; {len(self.computed)} points that programs compute were left out" if self.computed else ""
         if self.unknown:
@@ -109,10 +108,11 @@ class TemplateMatch:
 
 
 def read_template(path: Path, name: str = "") -> MarkerTemplate:
-    """Read a template's file.
+    """Read a template file.
 
     Raises:
-        RobotError, UnknownNameError: with the file, the row and what is wrong.
+        RobotError: with file and row, if the content is invalid.
+        UnknownNameError: if a name is unknown.
     """
     d = schema_file(path, SCHEMA, "template of markers")
     with told_of(path):
@@ -135,12 +135,12 @@ def read_template(path: Path, name: str = "") -> MarkerTemplate:
 
 
 def find_template(clip: MarkerClip, name: str | Path | None = None) -> TemplateMatch:
-    """The template of a clip: by name or path of a file, else that which knows most of its labels.
+    """Return the template of a clip: by name or path, else the one that knows most labels.
 
     Raises:
-        UnknownNameError: no such template. RobotError: its file is damaged.
-        ClipError: none knows enough of the labels, or several subjects have the same ones. Half of them is enough:
-            where fewer have names that a template knows, these may mean other places, so the template must be named.
+        UnknownNameError: if there is no such template.
+        RobotError: if its file is invalid.
+        ClipError: if none knows half of the labels, or several subjects share labels.
     """
     seen = dict(zip(clip.labels, np.isfinite(clip.positions).all(axis=2).mean(axis=0), strict=True))
     labels = [label for label in clip.labels if seen[label] > 0.0]
@@ -170,7 +170,7 @@ def find_template(clip: MarkerClip, name: str | Path | None = None) -> TemplateM
 
 
 def load_template(name: str | Path) -> MarkerTemplate:
-    """A built-in template by name, or a file. Raises UnknownNameError, RobotError."""
+    """Return a built-in template by name, or a file; raises UnknownNameError or RobotError."""
     path = Path(name)
     if path.suffix.lower() in (".yaml", ".yml"):
         return read_template(path)
@@ -181,7 +181,7 @@ def load_template(name: str | Path) -> MarkerTemplate:
 
 @cache
 def builtin_template(name: str) -> MarkerTemplate:
-    """A template that comes with the package."""
+    """Return a template of the package."""
     return read_template(FOLDER / f"{name}.yaml", name)
 
 
@@ -209,7 +209,7 @@ def _check_one_subject(clip: MarkerClip, labels: Sequence[str]) -> None:
 
 
 def _rows(row: Any, where: str) -> list[MarkerRow]:
-    """Markers of [landmark, right label, left label], [landmark, label], or {body: name, labels: [right, left]}."""
+    """Return markers of [landmark, right label, left label], [landmark, label] or {body, labels: [right, left]}."""
     if isinstance(row, dict):
         keys = ("body", "labels")
         check_row(row, keys, where)
@@ -231,7 +231,7 @@ def _rows(row: Any, where: str) -> list[MarkerRow]:
 
 
 def _middles(file: PersonFile) -> dict[str, np.ndarray]:
-    """Middle of each body in the zero posture: between its joint and those of what hangs on it."""
+    """Return body -> middle in the zero posture, between its joint and its children's joints."""
     at = {j.body: j.at for j in file.joints}
     ends: dict[str, list[np.ndarray]] = {body: [place] for body, place in at.items()}
     for j in file.joints:

@@ -1,8 +1,7 @@
-"""A person as an OpenSim model (.osim, version 40000): bodies, joints, couplings and markers.
+"""Export of a person as an OpenSim model (.osim, version 40000).
 
-In OpenSim a coordinate belongs to one joint. Where several joints share one, as vertebrae do, the others get
-coordinates of their own that follow it. Numbers are written with all their digits, so that reading them again gives the
-same person.
+In OpenSim a coordinate belongs to one joint: further joints get coupled coordinates. Numbers have full precision, so a
+round trip returns the same person.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ IDENTITY = Function((0.0, 1.0))
 
 
 def osim_text(person: Person) -> str:
-    """The text of the model's file."""
+    """Return the text of the model file."""
     document = ET.Element("OpenSimDocument", Version=VERSION)
     model = ET.SubElement(document, "Model", name=_name(person.name))
     ET.SubElement(model, "Ground", name=GROUND)
@@ -51,10 +50,10 @@ def osim_text(person: Person) -> str:
 
 
 def rotation_angles(R: np.ndarray) -> np.ndarray:
-    """Three body-fixed angles [rad] with R = R_x R_y R_z."""
+    """Return three body-fixed angles [rad] with R = R_x R_y R_z."""
     y = float(np.arctan2(R[0, 2], np.hypot(R[0, 0], R[0, 1])))
     x = float(np.arctan2(-R[1, 2], R[2, 2]))
-    # z from what x leaves, which also holds where the first and the last axis meet.
+    # z from the rest after x, valid also at gimbal lock
     c, s = np.cos(x), np.sin(x)
     z = float(np.arctan2(c * R[1, 0] + s * R[2, 0], c * R[1, 1] + s * R[2, 1]))
     return np.array([x, y, z])
@@ -64,7 +63,7 @@ def rotation_angles(R: np.ndarray) -> np.ndarray:
 
 
 def _name(name: str) -> str:
-    """A name that OpenSim takes for one of its components."""
+    """Return a valid OpenSim component name."""
     return name.strip().replace(" ", "_").replace("/", "_") or "unnamed"
 
 
@@ -78,7 +77,7 @@ def _numbers(parent: ET.Element, key: str, values: object) -> None:
 
 
 def _joint(parent: ET.Element, joint: AnatomicalJoint, known: dict[str, Coordinate], taken: set[str]) -> list[Coupling]:
-    """Write a joint; returns what couples its own coordinates to those of joints before it."""
+    """Write a joint; return couplings of its coordinates to those of earlier joints."""
     axes = (*joint.rotations, *joint.translations)
     kind = "CustomJoint" if axes else "WeldJoint"
     element = ET.SubElement(parent, kind, name=joint.name)
@@ -122,7 +121,7 @@ def _frame(parent: ET.Element, name: str, body: str, frame: OffsetFrame) -> None
 
 
 def _three(axes: tuple[CoordinateAxis, ...]) -> list[CoordinateAxis]:
-    """Three axes that span space: those given, and others that do not move."""
+    """Return three axes that span space: the given ones and constant ones."""
     out = list(axes)
     for unit in np.eye(3):
         have = np.array([a.vector for a in out]).reshape(-1, 3)
@@ -130,7 +129,7 @@ def _three(axes: tuple[CoordinateAxis, ...]) -> list[CoordinateAxis]:
             have, tol=1e-3
         ):
             out.append(CoordinateAxis(unit, Function((0.0,))))
-    while len(out) < 3:  # axes along each other: no more that could span space
+    while len(out) < 3:  # parallel axes: no unit vector raises the rank any more
         out.append(CoordinateAxis(np.eye(3)[len(out)], Function((0.0,))))
     return out
 

@@ -1,12 +1,11 @@
-"""File of a person's model (humanoid_person/1): segments, joints, regions of the spine, ranges, landmarks.
+"""Model file of a person (humanoid_person/1): segments, joints, spine regions, ranges, landmarks.
 
-Lengths are shares of the stature in the zero posture, in which all bodies have the same axes: x forward, y up from the
-floor, z to the right. Names that end in _r stand for both sides: the left is their mirror image by construction, so
-that equal values of both sides are a symmetric posture. Masses, centres and radii of gyration come from tables of men
-and of women by the whole body's mass (de Leva 1996).
+Lengths are shares of the stature in the zero posture, with the same axes for all bodies: x forward, y up from the
+floor, z right. Names with _r stand for both sides; the left is the mirror image, so equal values are a symmetric
+posture. Masses, centres and radii of gyration come from tables for men and women (de Leva 1996).
 
-A region of the spine spreads its coordinates over its levels by fixed shares (Simonidis et al. 2011): the share of a
-level is its published range over the sum of all.
+A spine region distributes its coordinates over its levels in proportion to their published ranges (Simonidis et al.
+2011).
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ SCHEMA = "humanoid_person/1"
 FOLDER = Path(__file__).parent
 MODELS = tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 SEXES = ("men", "women")
-LARGEST = 1000.0  # of any number in a file: percent, deg, mm
-STATURE, MASS = (0.4, 2.6), (3.0, 400.0)  # [m], [kg] of somebody who can be recorded
+LARGEST = 1000.0  # largest number in a file: percent, deg, mm
+STATURE, MASS = (0.4, 2.6), (3.0, 400.0)  # accepted [m], [kg]
 RIGHT, LEFT = "_r", "_l"
 KEYS = ("schema", "name", "sources", "inertia", "bodies", "joints", "spine", "coordinates", "landmarks")
 _AXES = {"x": 0, "y": 1, "z": 2}
@@ -56,7 +55,7 @@ _MIRROR = np.diag([1.0, 1.0, -1.0])
 
 @dataclass(frozen=True, eq=False)
 class Landmark:
-    """A place on a body, in the zero posture of a person of stature 1; `bone` where it is felt under the skin."""
+    """Place on a body, zero posture, stature 1; `bone`: palpable."""
 
     body: str
     at: np.ndarray
@@ -65,7 +64,7 @@ class Landmark:
 
 @dataclass(frozen=True)
 class _Segment:
-    """A row of bodies: the row of the inertia table, its ends, its share of that mass, and its longitudinal axis."""
+    """Row of bodies: row of the inertia table, ends, share of that mass, longitudinal axis."""
 
     name: str
     size: str
@@ -77,7 +76,7 @@ class _Segment:
 
 @dataclass(frozen=True, eq=False)
 class _JointRow:
-    """A row of joints: place in the zero posture, and axes, whose functions are those of a person of stature 1."""
+    """Row of joints: place in the zero posture and axes, for stature 1."""
 
     body: str
     parent: str
@@ -88,14 +87,15 @@ class _JointRow:
 
 @dataclass(frozen=True, eq=False)
 class PersonFile:
-    """A model, both sides; `build` makes a person of it.
+    """Model of a person with both sides.
 
-    Args:
+    Attributes:
         name: of the model.
-        inertia: by sex and row: mass, centre, radii about x, z and the longitudinal axis [shares].
-        segments, joints: of all bodies, parents first.
-        coordinates: of the person, angles in rad.
-        spreads: standard deviation around rest of coordinates that markers may tell little of [rad].
+        inertia: sex -> row -> mass, centre, radii about x, z and the longitudinal axis [shares].
+        segments: parents first.
+        joints: parents first.
+        coordinates: angles [rad].
+        spreads: standard deviation around rest of poorly determined coordinates [rad].
         landmarks: by name.
     """
 
@@ -109,17 +109,18 @@ class PersonFile:
 
     @property
     def sizes(self) -> dict[str, str]:
-        """Body to the name of what grows together, left with right."""
+        """Body -> size group, left with right."""
         return {s.name: s.size for s in self.segments}
 
     def build(self, stature: float, mass: float, sex: str, markers: Sequence[Marker] = ()) -> Person:
-        """The person of a stature [m], mass [kg] and sex ("men" or "women").
+        """Return the person of a stature [m], mass [kg] and sex ("men" or "women").
 
         Args:
-            markers: with places in the zero posture of a person of stature 1, as those of landmarks.
+            markers: places in the zero posture for stature 1, as landmarks.
 
         Raises:
-            ConfigError: impossible stature or mass. UnknownNameError: no such table.
+            ConfigError: if stature or mass is impossible.
+            UnknownNameError: if the sex is unknown.
         """
         for what, value, (least, most), unit in (("stature", stature, STATURE, "m"), ("mass", mass, MASS, "kg")):
             if not (np.isfinite(value) and least <= value <= most):
@@ -138,7 +139,7 @@ class PersonFile:
 
 
 def find_person_file(name: str | Path) -> PersonFile:
-    """A model of the package by name, or a file. Raises UnknownNameError, RobotError."""
+    """Return a built-in model by name, or a file; raises UnknownNameError or RobotError."""
     path = Path(name)
     if path.suffix.lower() in (".yaml", ".yml"):
         return read_person_file(path)
@@ -153,10 +154,11 @@ def _builtin(name: str) -> PersonFile:
 
 
 def read_person_file(path: Path) -> PersonFile:
-    """Read a model's file.
+    """Read a model file.
 
     Raises:
-        RobotError, UnknownNameError: with the file, the row and what is wrong.
+        RobotError: with file and row, if the content is invalid.
+        UnknownNameError: if a name is unknown.
     """
     d = schema_file(path, SCHEMA, "model of a person")
     with told_of(path):
@@ -202,7 +204,7 @@ def read_person_file(path: Path) -> PersonFile:
 
 
 def mirror(name: str) -> str:
-    """Name of the left part: femur_r -> femur_l; one without side stays."""
+    """Return the name of the left part: femur_r -> femur_l; others stay."""
     return name[: -len(RIGHT)] + LEFT if name.endswith(RIGHT) else name
 
 
@@ -210,7 +212,7 @@ def mirror(name: str) -> str:
 
 
 def _values(value: Any, size: int, where: str) -> np.ndarray:
-    """(size,) finite numbers, none beyond what a person has; any number of them where size is 0."""
+    """Return finite numbers (size,) within LARGEST; size 0: any count."""
     try:
         out = np.array(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -274,7 +276,7 @@ def _axis_vector(value: Any, where: str) -> np.ndarray:
 
 
 def _axes(rows: list[Any], where: str) -> tuple[CoordinateAxis, ...]:
-    """Axes of [coordinate, axis] or [coordinate, axis, share]."""
+    """Return the axes of [coordinate, axis] or [coordinate, axis, share]."""
     out = []
     for row in rows:
         if not (isinstance(row, list) and len(row) in (2, 3) and isinstance(row[0], str)):
@@ -315,7 +317,7 @@ def _slide(row: Any, where: str) -> CoordinateAxis:
 
 
 def _region(row: Any, names: Sequence[str], joints: list[_JointRow], where: str) -> list[_JointRow]:
-    """Joints of a region of the spine: places along its curve, coordinates spread by the ranges of the levels."""
+    """Return the joints of a spine region: places along its curve, coordinates distributed by ranges."""
     keys = ("parent", "at", "length", "turns", "levels")
     check_row(row, keys, where)
     check_keys(row, keys, ("parent", "length", "turns", "levels"), where)
@@ -353,7 +355,7 @@ def _region(row: Any, names: Sequence[str], joints: list[_JointRow], where: str)
 
 @dataclass(frozen=True, eq=False)
 class _Level(_JointRow):
-    """A level of the spine, and where the next begins."""
+    """Level of the spine; `top` is the start of the next."""
 
     top: np.ndarray
 
@@ -397,7 +399,7 @@ def _landmark(row: Any, names: Sequence[str], where: str) -> Landmark:
 
 
 def _lengths(joints: Sequence[_JointRow]) -> set[str]:
-    """Coordinates that only move along axes in a straight line: lengths."""
+    """Return the coordinates that are lengths: only linear translations."""
     return {a.coordinate for j in joints for a in j.translations if a.function.linear} - {
         a.coordinate for j in joints for a in j.rotations
     }
@@ -408,13 +410,13 @@ def _root(joints: Sequence[_JointRow]) -> set[str]:
 
 
 def _order(joints: Sequence[_JointRow]) -> list[str]:
-    """Coordinates in the order of the joints, the root's first."""
+    """Return coordinates in the order of the joints, the root first."""
     first = sorted(joints, key=lambda j: j.parent != GROUND)
     return list(dict.fromkeys(a.coordinate for j in first for a in (*j.rotations, *j.translations)))
 
 
 def _both_sides(rows: Sequence[Any], mirrored: Any) -> list[Any]:
-    """Rows of the right, and behind them those of the left."""
+    """Return the rows of the right, then those of the left."""
     right = [mirrored(row) for row in rows]
     return [*rows, *(m for row, m in zip(rows, right, strict=True) if m is not row)]
 
@@ -427,7 +429,7 @@ def _mirrored_segment(s: _Segment) -> _Segment:
 
 
 def _mirrored_joint(j: _JointRow) -> _JointRow:
-    """The joint in a mirror: places change the sign of z, rotations turn the other way about the mirrored axis."""
+    """Mirror a joint: places change the sign of z, rotations reverse about the mirrored axis."""
     if not j.body.endswith(RIGHT):
         return j
     turns = tuple(replace(a, vector=-_MIRROR @ a.vector, coordinate=mirror(a.coordinate)) for a in j.rotations)
@@ -447,7 +449,7 @@ def _mirrored_mark(mark: Landmark, name: str) -> Landmark:
 
 
 def _scaled(j: _JointRow, stature: float, origin: dict[str, np.ndarray]) -> AnatomicalJoint:
-    """A joint of a person of that stature. The root's coordinates are its place, so it sits at the ground's origin."""
+    """Scale a joint to a stature; the root sits at the ground origin because its coordinates are its place."""
     if j.parent == GROUND:
         return AnatomicalJoint("ground_pelvis", GROUND, j.body, rotations=j.rotations, translations=j.translations)
     slides = tuple(replace(a, function=a.function.scaled(stature)) for a in j.translations)
@@ -476,7 +478,7 @@ def _body(
 
 
 def _at_height(file: PersonFile, stature: float) -> tuple[Coordinate, ...]:
-    """Coordinates; those of the root's place rest where a standing person has it."""
+    """Return coordinates with the root's place at standing height."""
     root = next(j for j in file.joints if j.parent == GROUND)
     rest = {a.coordinate: stature * float(a.vector @ root.at) for a in root.translations}
     return tuple(replace(c, default=rest[c.name]) if c.name in rest else c for c in file.coordinates)

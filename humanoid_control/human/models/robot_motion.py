@@ -1,9 +1,9 @@
-"""The same markers on a robot: its URDF as a person with marker places, fitted as a person is.
+"""Fit of a robot to a person's markers.
 
-The markers of a person are taken over segment by segment: from the line between two joints of the person to that of the
-robot. What a robot lacks takes none, or rides on what is next (a chest without shoulder girdles). One factor then makes
-the robot as large as the person, places of markers are found again, and all frames are fitted within the robot's ranges
-(Simonidis et al. 2011, section 4: one set of markers for models of 24 and of 106 degrees of freedom).
+Markers are mapped segment by segment, from the line between two joints of the person to that of the robot. Segments
+that the robot lacks have no markers, or use the next one (a chest without shoulder girdles). One factor then scales the
+robot to the person, marker places are calibrated, and all frames are fitted within the robot's ranges (Simonidis et al.
+2011, section 4).
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ TO_ROBOT = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # x forward, y up, z 
 NEAR_LIMIT = np.deg2rad(0.5)
 ALIKE = {"knee_angle": "knee_flexion", "hip_flexion": "hip_flexion", "elbow_flex": "elbow_flexion",
          "arm_flex": "shoulder_flexion"}  # fmt: skip
-SHORT_BONE, ACROSS = 0.05, 0.8  # [m] of a leg; share of a knee's axis that lies across
+SHORT_BONE, ACROSS = 0.05, 0.8  # [m] of a leg; lateral share of a knee axis
 PLACES = CalibrationSettings(frames=30, anatomical=0.03, tracking=0.03)
 TRUNK = ("torso", "neck", "L5", "L4", "L3", "L2", "L1", *(f"T{k}" for k in range(12, 0, -1)))
 
 
 @dataclass(frozen=True, eq=False)
 class RobotMotion:
-    """A robot fitted to a person's markers.
+    """Robot fitted to a person's markers.
 
-    Args:
+    Attributes:
         name: of the robot.
-        person: the robot as a person, enlarged by `factor`, with its markers.
-        factor: size of the person next to the robot's.
-        fit: of all frames; its coordinates are the six of the base and the robot's joints.
-        at_limit: by joint, share of the frames in which it is at an end of its range.
-        alike: joints that turn as coordinates of the person do, by the coordinate, and 1 or -1: which way.
-        warnings: what was left out or found.
+        person: the robot as a person, scaled by `factor`, with markers.
+        factor: size of the person relative to the robot.
+        fit: all frames; coordinates are six of the base and the robot's joints.
+        at_limit: joint -> share of the frames at an end of its range.
+        alike: coordinate of the person -> equivalent joint, and sign 1 or -1.
+        warnings: one sentence each.
     """
 
     name: str
@@ -69,7 +69,7 @@ class RobotMotion:
 
     @property
     def rms(self) -> float:
-        """Root mean square distance of the markers [m], at the size of the person."""
+        """RMS marker distance at the size of the person [m]."""
         return float(np.sqrt(np.nanmean(self.fit.rms**2)))
 
     @property
@@ -79,20 +79,20 @@ class RobotMotion:
         return tuple(values), np.stack(list(values.values()), axis=1)
 
     def angle(self, coordinate: str) -> np.ndarray:
-        """(T,) of the joint that turns as a coordinate of the person does, with its sign [rad]."""
+        """Return the joint angle (T,) equivalent to a coordinate of the person, with its sign [rad]."""
         name, sign = self.alike[coordinate]
         return sign * self.joint(name)
 
     def joint(self, name: str) -> np.ndarray:
-        """(T,) values of a joint [rad], one that follows another too."""
+        """Return the values (T,) of a joint [rad], mimic joints included."""
         return self.person.with_dependent(self.fit.q)[name]
 
 
 def robot_as_person(robot: Robot) -> Person:
-    """A robot with a floating base as a person without markers: the same bodies, axes, ranges and masses.
+    """Return a floating-base robot as a person without markers.
 
     Raises:
-        ClipError: its base does not float.
+        ClipError: if the base is fixed.
     """
     model = robot.model
     if robot.base != "floating":
@@ -141,7 +141,7 @@ def _body(name: str, inertia: pin.Inertia) -> PersonBody:
 
 @dataclass(frozen=True, eq=False)
 class _RobotSegment:
-    """Where markers of a body go: joint of the robot, line there and line of the person (2, 3), factor."""
+    """Target of a body's markers: robot joint, lines of robot and person (2, 3), factor."""
 
     joint: int
     there: np.ndarray
@@ -150,11 +150,11 @@ class _RobotSegment:
 
 
 def place_markers(robot: Robot, person: Person) -> tuple[list[Marker], list[str]]:
-    """Markers of a person on a robot, and labels of those for which it has no body.
+    """Return a person's markers on a robot, and the labels of those without a body.
 
     Args:
         robot: with a floating base.
-        person: calibrated, with y up; bodies named as those of our own person.
+        person: calibrated, y up; body names as in the built-in person.
     """
     posture = np.where(person.rotational, 0.0, person.rest)
     _, origins = person.body_poses(posture)
@@ -178,7 +178,7 @@ def place_markers(robot: Robot, person: Person) -> tuple[list[Marker], list[str]
 
 
 def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _RobotSegment]:
-    """Segments by the person's body; bodies that the robot has nothing like are missing."""
+    """Return the robot segment of each body of the person that has an equivalent."""
     model, q = robot.model, robot.q("zero")
     pin.forwardKinematics(model, robot.data, q)
     pin.updateFramePlacements(model, robot.data)
@@ -203,7 +203,7 @@ def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _RobotSegmen
             while model.parents[first] not in (shin, 0):
                 first = int(model.parents[first])
             hip, knee_at, ankle_at = (robot.data.oMi[j].translation.copy() for j in (model.parents[shin], shin, first))
-            if "mid_hip" in points:  # where the axes of the hip meet, which need not be where the last of them begins
+            if "mid_hip" in points:  # where the hip axes meet, which may differ from the origin of the last one
                 hip = np.array([points["mid_hip"][0], hip[1], points["mid_hip"][2]])
             mine = at[f"femur_{side}"], at[f"tibia_{side}"], at[f"talus_{side}"]
             line((f"femur_{side}",), int(model.parents[shin]), (hip, knee_at), mine[:2])
@@ -235,7 +235,7 @@ def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _RobotSegmen
 
 
 def _knee(robot: Robot, side: str, foot: int) -> int | None:
-    """Joint of a knee: by its name, else the hinge across the leg with the longest bones on both sides of it."""
+    """Return the knee joint by name, else the lateral hinge with the longest bones on both sides."""
     named = robot.joint_for(f"{side}_knee_flexion")
     if named is not None:
         return int(robot.model.getJointId(named))
@@ -253,7 +253,7 @@ def _knee(robot: Robot, side: str, foot: int) -> int | None:
 
 
 def _alike(robot: Robot) -> dict[str, tuple[str, float]]:
-    """Joints that bend as coordinates of a person do: their axes lie across, and their sign says which way."""
+    """Return equivalent joints of a person's coordinates, with signs from their lateral axes."""
     model = robot.model
     pin.framesForwardKinematics(model, robot.data, robot.q("zero"))
     out = {}
@@ -267,20 +267,20 @@ def _alike(robot: Robot) -> dict[str, tuple[str, float]]:
                 continue
             j = model.getJointId(name)
             y = float((robot.data.oMi[j].rotation @ joint_axis(model, j)[0])[1])
-            forward = 1.0 if coordinate == "knee_angle" else -1.0  # a shank swings back about +y, all else forth
+            forward = 1.0 if coordinate == "knee_angle" else -1.0  # about +y a shank swings back, others forward
             out[f"{coordinate}_{side}"] = name, float(np.sign(y) or 1.0) * forward
     return out
 
 
 def _before(model: pin.Model, wrist: int) -> int:
-    """Joint of the forearm: the last before those of the wrist."""
+    """Return the last joint before the wrist joints."""
     while model.names[wrist].split("_")[1:2] == ["wrist"]:
         wrist = int(model.parents[wrist])
     return wrist
 
 
 def _common(model: pin.Model, joints: list[int]) -> int:
-    """The last joint before all of these."""
+    """Return the last common ancestor of joints."""
     chains = []
     for j in joints:
         chain = []
@@ -292,7 +292,7 @@ def _common(model: pin.Model, joints: list[int]) -> int:
 
 
 def _between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The smallest rotation of the direction a to that of b; none where one has no length."""
+    """Return the smallest rotation from direction a to b; identity for zero length."""
     if not (np.linalg.norm(a) > 0 and np.linalg.norm(b) > 0):
         return np.eye(3)
     return np.asarray(pin.Quaternion.FromTwoVectors(a / np.linalg.norm(a), b / np.linalg.norm(b)).toRotationMatrix())
@@ -302,8 +302,11 @@ def _between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def robot_rows(analysis: Analysis, motions: Sequence[RobotMotion]) -> list[dict[str, Any]]:
-    """A row for the person and for each robot: free coordinates, markers, their distance, joints at their limits, and
-    how knees and elbows go with the person's (mean correlation, root mean square difference [deg])."""
+    """Return comparison rows of the person and each robot.
+
+    Columns: free coordinates, markers, their RMS distance, joints at limits, and correlation and RMS difference [deg]
+    of knees and elbows.
+    """
     a = analysis
     rms = 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2)))
     head = {"name": a.person.name, "coordinates": a.person.n, "factor": 1.0, "markers": len(a.fit.labels)}
@@ -330,11 +333,11 @@ def fit_robot(analysis: Analysis, robot: Robot) -> RobotMotion:
     """Fit a robot to the markers of an analysis.
 
     Args:
-        analysis: of a person whose bodies are named as those of our own.
+        analysis: of a person with the body names of the built-in one.
         robot: with a floating base.
 
     Raises:
-        ClipError: the robot takes fewer than six of the markers, or is of a size that cannot be fitted.
+        ClipError: if the robot has fewer than six of the markers, or an implausible size.
     """
     markers, lost = place_markers(robot, analysis.person)
     used = {m.name for m in markers} & set(analysis.fit.labels)

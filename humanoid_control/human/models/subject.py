@@ -1,9 +1,8 @@
-"""Who was recorded: a person of our own with the markers, the size and the mass of a clip's subject.
+"""Built-in person model with the markers, size and mass of a clip's subject.
 
-The template of the markers is found by their labels. One factor for the whole body comes first, then places of markers
-that are put anywhere, then factors of all segments (`human.calibration`). The mass follows from the plates: in frames
-in which they carry the whole person, the vertical force is m (g + a) with a the acceleration of the centre of mass by
-the markers; that is the mean force of quiet stance, and over whole strides.
+The marker template is found by labels. Calibration scales the whole body first, then places markers without a landmark,
+then scales all segments. In frames with the whole person on the plates the vertical force is m (g + a), with the
+acceleration a of the centre of mass from the markers; this gives the mass.
 """
 
 from __future__ import annotations
@@ -28,32 +27,32 @@ from humanoid_control.human.models.person_file import MASS, SEXES, STATURE, Pers
 from humanoid_control.mocap import MarkerClip, plain_label
 
 TYPICAL_STATURE, TYPICAL_MASS = 1.75, 75.0  # [m], [kg]
-NOISE = 0.01  # [m] standard deviation of a marker next to which spreads of coordinates count
-FRAMES, FIRST_FRAMES = 20, 12  # of each clip that a calibration uses, and of its first step
+NOISE = 0.01  # [m] standard deviation of a marker, relative to which spreads of coordinates are weighted
+FRAMES, FIRST_FRAMES = 20, 12  # of each clip: frames of a calibration, and of its first step
 GRAVITY = 9.80665  # [m/s^2]
-CUTOFF = 6.0  # [Hz] of the centre of mass and of forces: impacts, of which markers on the skin know little, stay out
-WHOLE, LEAST = 0.05, 0.15  # nearness of force over g + a where a foot stands nowhere else; least time of it [s]
-PEAK, SHARE = 8, 0.3  # half width of a peak [%], and its height next to the highest
-UNEXPLAINED = 0.12  # of the weight: force beyond which a foot stands next to the plates
-OTHER = 1.08  # factor of size beyond which it is somebody else
-OUTLIERS, LEAST_OUTLIER = 5.0, 0.015  # medians of a marker, and [m]: beyond both it does not calibrate
+CUTOFF = 6.0  # [Hz] of centre of mass and forces: removes impacts, which skin markers do not resolve
+WHOLE, LEAST = 0.05, 0.15  # relative width of force / (g + a) with all load on the plates; its shortest time [s]
+PEAK, SHARE = 8, 0.3  # half width of a peak [%], and its height relative to the highest
+UNEXPLAINED = 0.12  # of the weight: a larger missing force means a foot off the plates
+OTHER = 1.08  # size factor beyond which clips are of different people
+OUTLIERS, LEAST_OUTLIER = 5.0, 0.015  # medians of a marker, and [m]: beyond both it is excluded from calibration
 _ONE_SIZE = CalibrationSettings(rounds=2, size=1e-3, anatomical=0.02, tracking=0.05)
-_SIZES = CalibrationSettings(size=0.08, anatomical=0.007)  # our landmarks are nobody's own
+_SIZES = CalibrationSettings(size=0.08, anatomical=0.007)  # landmarks of the model are averages
 _PLAIN = FitSettings(swaps=False, outliers=0.0, tolerance=1e-4)
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A person of our own who is ready to be fitted.
+    """Person model ready for fitting.
 
-    Args:
-        person: with markers, of the size and mass found or given.
-        tasks: what holds coordinates of which markers tell little near rest.
+    Attributes:
+        person: with markers, size and mass.
+        tasks: weights that hold poorly determined coordinates near rest.
         stature: [m].
-        notes: what was found, one sentence each.
-        guesses: what was supposed for want of a measurement: results depend on it.
-        match: template next to the clip's labels; None for a person without a clip.
-        calibration: None for a person without a clip.
+        notes: findings, one sentence each.
+        guesses: assumptions without a measurement that affect the results.
+        match: marker template of the clip; None without a clip.
+        calibration: None without a clip.
     """
 
     person: Person
@@ -69,11 +68,12 @@ class Subject:
 class SubjectSettings:
     """Known data of a subject; missing data are estimated or assumed.
 
-    Args:
+    Attributes:
         model: name of a model, or path of its file (.yaml).
-        markers: name of a template, or path of its file; "" to find it by the labels.
-        stature: [m], mass: [kg]; None to find them.
-        sex: "men" or "women": whose table of masses; "" for men's, which is said.
+        markers: name of a template, or path of its file; "": found by labels.
+        stature: [m]; None: estimated.
+        mass: [kg]; None: estimated.
+        sex: "men" or "women", for the table of masses; "": men, with a note.
     """
 
     model: str | Path = "person"
@@ -90,17 +90,18 @@ def own_person(
     markers: str | Path = "",
     model: str | Path = "person",
 ) -> Subject:
-    """A person of our own, of average proportions.
+    """Return a built-in person of average proportions.
 
     Args:
         stature: [m].
         mass: [kg].
         sex: "men" or "women".
-        markers: name of a template, or path of its file; "" for none.
+        markers: name of a template, or path of its file; "": none.
         model: name of a model, or path of its file.
 
     Raises:
-        ConfigError: impossible stature or mass. UnknownNameError: no such model, template or sex.
+        ConfigError: if stature or mass is impossible.
+        UnknownNameError: if model, template or sex is unknown.
     """
     file = find_person_file(model)
     placed = load_template(markers).markers(file)[0] if markers else []
@@ -108,7 +109,7 @@ def own_person(
 
 
 def tasks_of(file: PersonFile) -> FitTasks:
-    """Weights [m^2] that hold coordinates of which markers tell little: noise of a marker over the spread, squared."""
+    """Return weights (marker noise / spread)^2 [m^2] that hold poorly determined coordinates."""
     rest = {c.name: c.default for c in file.coordinates}
     return FitTasks(coordinates={n: CoordinateTask((NOISE / s) ** 2, rest[n]) for n, s in file.spreads.items()})
 
@@ -120,16 +121,9 @@ def analyse_subject(
     tasks: FitTasks | None = None,
     settings: AnalysisSettings | None = None,
 ) -> Analysis:
-    """As `analyse`, by a person of our own: what holds its coordinates is added to the tasks, what was found is said.
+    """Analyse a motion with a built-in person; see `analyse`.
 
-    Args:
-        subject: who was recorded.
-        clip, wrenches: as they were recorded.
-        tasks: weights of markers, and values of coordinates, which count instead of the person's own.
-        settings: of the analysis.
-
-    Raises:
-        ClipError, ConfigError, UnknownNameError: as `analyse`.
+    The person's own tasks and notes are included; `tasks` take priority.
     """
     given = tasks or FitTasks()
     held = {**subject.tasks.coordinates, **given.coordinates}
@@ -143,17 +137,18 @@ def find_subject(
     static: MarkerClip | None = None,
     settings: SubjectSettings | None = None,
 ) -> Subject:
-    """Find who was recorded.
+    """Estimate the subject of a clip.
 
     Args:
-        clip: markers in any axes.
-        static: of the same person and axes, somebody who stands; it may have more markers.
-        wrenches: of all plates, in the axes of the clip, as they were recorded.
-        settings: what is known already.
+        clip: markers, any axis up.
+        wrenches: of all plates, clip axes, as recorded.
+        static: standing trial of the same person and axes, possibly with more markers.
+        settings: known data.
 
     Raises:
-        ClipError: labels of no known template, too few markers, a size that no person has.
-        ConfigError: stature or mass that nobody has. UnknownNameError: no such model, template or sex.
+        ClipError: if labels match no template, markers are too few, or the size is implausible.
+        ConfigError: if stature or mass is impossible.
+        UnknownNameError: if model, template or sex is unknown.
     """
     s = settings or SubjectSettings()
     _check_known(s)
@@ -203,7 +198,7 @@ def _check_known(s: SubjectSettings) -> None:
 
 
 def _frames(clips: Sequence[MarkerClip], names: list[str], most: int) -> tuple[np.ndarray, list[str]]:
-    """Frames (F, M, 3) of all clips, as many of each, under the names of markers; NaN where a clip lacks one."""
+    """Return equally many frames (F, M, 3) of each clip, by marker name; NaN: absent."""
     parts = []
     for clip in clips:
         column = {plain_label(label): k for k, label in reversed(list(enumerate(clip.labels)))}
@@ -216,7 +211,7 @@ def _frames(clips: Sequence[MarkerClip], names: list[str], most: int) -> tuple[n
 
 
 def _calibrated(person: Person, frames: np.ndarray, names: list[str], tasks: FitTasks) -> Calibration:
-    """Sizes and places; a second time without markers that were far from where they usually are."""
+    """Calibrate sizes and places, again without outliers if there are any."""
     settings, every = replace(_SIZES, frames=len(frames)), np.arange(len(frames))
     found = calibrate(person, frames, names, tasks, settings, every)
     r = found.after.residuals
@@ -234,7 +229,7 @@ def _calibrated(person: Person, frames: np.ndarray, names: list[str], tasks: Fit
 def _check_same_size(
     person: Person, clips: Sequence[MarkerClip], names: list[str], tasks: FitTasks, loose: Sequence[str]
 ) -> None:
-    """Raise ClipError where both clips are of people of another size."""
+    """Raise ClipError if the clips are of people of different sizes."""
     firm = [n for n in names if n not in loose]
     sizes = []
     for clip in clips:
@@ -250,7 +245,7 @@ def _check_same_size(
 
 
 def _of_one_size(person: Person, clip: tuple[np.ndarray, list[str]], tasks: FitTasks, loose: Sequence[str]) -> Person:
-    """The person with one factor for all bodies, and markers that are put anywhere where the clip has them."""
+    """Scale all bodies by one factor, and place markers without a landmark as in the clip."""
     positions, names = clip
     known = [k for k, name in enumerate(names) if name not in loose]
     if len(known) < 3:
@@ -279,7 +274,7 @@ def _of_one_size(person: Person, clip: tuple[np.ndarray, list[str]], tasks: FitT
 
 
 def _one_factor(person: Person, positions: np.ndarray, names: list[str], tasks: FitTasks) -> float:
-    """Factor of the whole body by markers (F, M, 3) on known places."""
+    """Return the factor of the whole body from markers (F, M, 3) on landmarks."""
     firm = person.with_markers([m for m in person.markers if m.name in names])
     every = np.arange(len(positions))
     sized = calibrate(firm, positions, names, tasks, replace(_ONE_SIZE, frames=len(every)), every).person
@@ -287,12 +282,12 @@ def _one_factor(person: Person, positions: np.ndarray, names: list[str], tasks: 
 
 
 def _length(person: Person) -> float:
-    """Sum of the distances of all joints from their parents' [m]."""
+    """Return the sum of the distances between joints and their parents [m]."""
     return float(sum(np.linalg.norm(j.P.p) for j in person.joints))
 
 
 def _stature(file: PersonFile, person: Person, start: float) -> float:
-    """Height [m] of a person who stands straight: from the soles to the top of the head, both feet's mean."""
+    """Return the height [m] of the upright person, from the mean of both soles to the top of the head."""
     posture = np.where(person.rotational, 0.0, person.rest)
     _, p = person.body_poses(posture)
     origin = {j.body: j.at for j in file.joints}
@@ -307,7 +302,7 @@ def _stature(file: PersonFile, person: Person, start: float) -> float:
 
 
 def _growth(model: Person, person: Person) -> dict[str, float]:
-    """Factor of each body next to the model: by the way from its joint to those that hang on it, else its size's."""
+    """Return body -> factor relative to the model: from joint distances, else of its size group."""
     ways: dict[str, list[float]] = {name: [] for name in person.body_names}
     place = {j.child: j.P.p for j in model.joints}
     for joint in person.joints:
@@ -329,7 +324,7 @@ def _growth(model: Person, person: Person) -> dict[str, float]:
 def _mass(
     person: Person, clip: MarkerClip, wrenches: Sequence[MeasuredWrench], tasks: FitTasks
 ) -> tuple[float | None, str]:
-    """Mass [kg] by the plates and a sentence; None and the reason where they never carry the whole person."""
+    """Return the mass [kg] from the plates and a sentence, or None and the reason."""
     if not wrenches:
         return None, "no forces"
     if clip.n_frames < SHORTEST:
@@ -353,7 +348,7 @@ def _mass(
 
 
 def centre_of_mass(person: Person, q: np.ndarray) -> np.ndarray:
-    """(T, 3) centre of mass of the whole person [m] for q (T, n)."""
+    """Return the centre of mass (T, 3) [m] at q (T, n)."""
     R, p = person.body_poses(q)
     mass = np.array([b.mass for b in person.bodies])
     local = np.array([b.com for b in person.bodies])
@@ -362,14 +357,13 @@ def centre_of_mass(person: Person, q: np.ndarray) -> np.ndarray:
 
 
 def mass_by_forces(force: np.ndarray, gravity: np.ndarray, rate: float) -> tuple[float | None, int]:
-    """Mass [kg] by the impulse of frames in which plates carry the whole person, and how many these are.
+    """Return the mass [kg] by impulse over frames with all load on the plates, and their number.
 
-    Where a foot stands next to the plates, force over gravity is less than the mass: so the highest value around which
-    it stays is where to begin.
+    A foot off the plates lowers force / gravity, so the search starts at the highest frequent value.
 
     Args:
         force: (T,) vertical force of all plates [N].
-        gravity: (T,) g and the acceleration of the centre of mass [m/s^2].
+        gravity: (T,) g plus the acceleration of the centre of mass [m/s^2].
         rate: [Hz].
     """
     firm = gravity > 0.8 * GRAVITY

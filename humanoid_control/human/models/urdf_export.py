@@ -1,9 +1,8 @@
-"""A person as a URDF: links, hinges and slides; what is no straight line becomes the hinge that is nearest to it.
+"""Export of a person as a URDF: links, hinges and slides.
 
-A URDF knows joints of one axis whose angle is the coordinate. A joint of three axes becomes three links without mass
-and a body; a coordinate that moves several joints becomes one joint, which the others mimic. A knee whose shank slides
-along splines becomes a hinge about its mean axis: with R(q) and t(q) the rotation and the way of the joint, points a
-(in the parent) and b (in the child) minimise sum |t(q) + R(q) b - a|^2 over the range.
+A joint with three axes becomes three joints with massless links. A coordinate of several joints becomes one joint
+mimicked by the others. A knee with sliding shank becomes a hinge about its mean axis: with rotation R(q) and
+translation t(q) of the joint, points a (parent) and b (child) minimise sum |t(q) + R(q) b - a|^2 over the range.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ from humanoid_control.human.functions import Function
 from humanoid_control.human.model import Person
 
 BASE = "base_link"
-EFFORT, SPEED = 1000.0, 50.0  # [N m or N], [rad/s or m/s]: a person's model states neither
+EFFORT, SPEED = 1000.0, 50.0  # [N m or N], [rad/s or m/s]: placeholders, a person's model has no limits
 UP = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # y up -> z up
 SAMPLES = 41
 
 
 @dataclass(frozen=True, eq=False)
 class UrdfExport:
-    """A URDF of a person: its text, and one sentence for each thing that is not as in the model."""
+    """URDF text of a person, and one sentence for each deviation from the model."""
 
     text: str
     notes: tuple[str, ...]
 
 
 def urdf_of(person: Person) -> UrdfExport:
-    """The URDF; its root is `base_link` (z up) on the first body, which floats or is held by who loads it.
+    """Return the URDF; its root `base_link` (z up) is on the first body and not fixed to the world.
 
     Raises:
-        RobotError: a joint of several coordinates that is no straight line, or a coupling that is none.
+        RobotError: if a nonlinear joint has several coordinates, or a coupling is nonlinear.
     """
     robot, notes = ET.Element("robot", name=person.name.strip().replace(" ", "_") or "person"), list[str]()
     up = person.gravity / -np.linalg.norm(person.gravity)
@@ -69,10 +68,10 @@ def urdf_of(person: Person) -> UrdfExport:
 
 
 def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[AnatomicalJoint, tuple[float, float]]:
-    """The hinge nearest to a joint of one coordinate, and how far it is off at most [rad, m].
+    """Return the hinge nearest to a one-coordinate joint, and its largest deviation [rad, m].
 
     Raises:
-        RobotError: several coordinates, one without a range, or no rotation.
+        RobotError: if the joint has several coordinates, no range, or no rotation.
     """
     names = {a.coordinate for a in (*joint.rotations, *joint.translations) if a.coordinate}
     if len(names) != 1:
@@ -81,7 +80,7 @@ def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[An
         )
     (name,) = names
     c = known[name]
-    # Beyond their points splines continue as straight lines: what they say ends there.
+    # Splines continue as straight lines beyond their points: the range ends there.
     points = [a.function.x for a in (*joint.rotations, *joint.translations) if a.function.x]
     lower, upper = max([c.lower, *(x[0] for x in points)]), min([c.upper, *(x[-1] for x in points)])
     if not (np.isfinite([lower, upper]).all() and c.rotational and lower < upper):
@@ -101,15 +100,15 @@ def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[An
     a, b = np.linalg.lstsq(A, t.ravel(), rcond=None)[0].reshape(2, 3)
     slid = float(np.linalg.norm(t + hinge @ b - a, axis=1).max())
     turned = max(float(np.linalg.norm(_rotation_vector(h.T @ r))) for h, r in zip(hinge, R, strict=True))
-    start = R[middle] @ _rotation(axis, -slope * q[middle])  # at a coordinate of 0
+    start = R[middle] @ _rotation(axis, -slope * q[middle])  # at coordinate 0
     P = joint.P @ OffsetFrame(start, a)
-    C = joint.C @ OffsetFrame(p=b)  # the child's own frame, seen from the hinge
+    C = joint.C @ OffsetFrame(p=b)  # child frame relative to the hinge
     turn = CoordinateAxis(axis, Function((0.0, slope)), name)
     return AnatomicalJoint(joint.name, joint.parent, joint.child, P, C, (turn,)), (turned, slid)
 
 
 def _moved(joint: AnatomicalJoint, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rotations (n, 3, 3) and ways (n, 3) between the joint's frames."""
+    """Return rotations (n, 3, 3) and translations (n, 3) between the joint frames."""
     R, t = np.tile(np.eye(3), (len(q), 1, 1)), np.zeros((len(q), 3))
     for a in joint.translations:
         t += np.outer(a.function(q), a.vector / np.linalg.norm(a.vector))
@@ -124,7 +123,7 @@ def _rotation(axis: np.ndarray, angle: float) -> np.ndarray:
 
 
 def _rotation_vector(R: np.ndarray) -> np.ndarray:
-    """Axis times angle of a rotation of less than half a turn."""
+    """Return axis times angle of a rotation below half a turn."""
     v = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
     s, c = np.linalg.norm(v) / 2, (np.trace(R) - 1) / 2
     return np.asarray(v / 2 if s < 1e-12 else v / (2 * s) * np.arctan2(s, c))
@@ -160,7 +159,7 @@ def _origin(joint: ET.Element, X: OffsetFrame) -> None:
     R = X.R
     pitch = float(np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0])))
     yaw = float(np.arctan2(R[1, 0], R[0, 0]))
-    c, s = np.cos(yaw), np.sin(yaw)  # roll from what yaw leaves, which also holds at a pitch of 90 deg
+    c, s = np.cos(yaw), np.sin(yaw)  # roll from the rest after yaw, valid also at a pitch of 90 deg
     roll = float(np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1]))
     ET.SubElement(joint, "origin", xyz=_text(X.p), rpy=_text(np.array([roll, pitch, yaw])))
 
@@ -176,7 +175,7 @@ def _chain(
     known: dict[str, Coordinate],
     state: tuple[set[str], dict],
 ) -> None:
-    """Links of one axis each from a body to the next: translations, which are along axes of the parent, then turns."""
+    """Add one-axis links between two bodies: translations along parent axes, then rotations."""
     taken, follows = state
     parent, X, count = joint.parent, joint.P, 0
     for axis, kind in [*((a, "prismatic") for a in joint.translations), *((a, "revolute") for a in joint.rotations)]:
@@ -230,7 +229,7 @@ def _mimic(
     line: tuple[float, float],
     state: tuple[dict[str, Coordinate], set[str]],
 ) -> None:
-    """Let a joint follow its coordinate: a joint of that name, made on a link of its own where there is none."""
+    """Let a joint mimic its coordinate's joint, created on a link of its own if needed."""
     known, taken = state
     if leader not in taken:
         taken.add(leader)

@@ -1,6 +1,6 @@
-"""ASF and AMC: an Acclaim skeleton (.asf) and one of its motions (.amc), as the CMU motion capture database has them.
+"""Reader of Acclaim skeletons (.asf) and motions (.amc), as in the CMU motion capture database.
 
-The skeleton has the lengths, directions and degrees of freedom of its bones; each bone becomes a marker at its start.
+Each bone becomes a marker at its start.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.formats.common import AS_STATED, Size, check_count, check_growth, floats, scale_of_skeleton
 from humanoid_control.mocap.skeleton import fixed_axes, forward_kinematics, head_joint, turned, with_head_front
 
-DATABASE_RATE = 120.0  # [Hz] of the CMU database; the file itself says none
+DATABASE_RATE = 120.0  # [Hz] of the CMU database; files state no rate
 ROOT = "root"
 _TURNS = ("rx", "ry", "rz")
-_BONE_BYTES = 96  # of the position and the rotation of a bone in a frame
+_BONE_BYTES = 96  # of position and rotation of a bone in a frame
 _ROOT_DOF = ("tx", "ty", "tz", *_TURNS)
 
 
 @dataclass
 class Bone:
-    """One bone of an ASF skeleton; the root is a bone of length zero.
+    """Bone of an ASF skeleton; the root has length zero.
 
-    Args:
-        name: as the file spells it; the root is "root".
-        parent: index of the parent, -1 for the root.
-        direction: unit vector from the bone's start to its end, in the axes of the file, in the zero pose.
+    Attributes:
+        name: as in the file; the root is "root".
+        parent: index, -1: none.
+        direction: unit vector from start to end, file axes, zero pose.
         length: [file units].
-        axis: angles [file's angle unit] of the frame in which the degrees of freedom turn.
-        axis_order: "XYZ": these angles turn about x first, then y, then z, all of them fixed axes.
-        dof: the values the motion file gives for this bone, in its order: "rx", ..., for the root also "tx", ...
+        axis: angles of the frame of the degrees of freedom [file's angle unit].
+        axis_order: "XYZ": fixed-axis turns about x, then y, then z.
+        dof: values in the motion file, in order: "rx", ..., for the root also "tx", ...
     """
 
     name: str
@@ -51,11 +51,11 @@ class Bone:
 class Skeleton:
     """Content of an ASF file.
 
-    Args:
-        bones: the root and its bones, parents first.
-        length_unit: the number after `length` in :units; NaN when the file gives none.
-        degrees: whether angles are degrees; radians otherwise.
-        p_root: (3,) position of the root [file units], to which the motion's is added.
+    Attributes:
+        bones: root first, parents before children.
+        length_unit: `length` in :units; NaN: none.
+        degrees: angles are degrees, else radians.
+        p_root: (3,) added to the motion's root position [file units].
     """
 
     bones: tuple[Bone, ...]
@@ -65,10 +65,10 @@ class Skeleton:
 
 
 def parse_skeleton(text: str, source: str) -> Skeleton:
-    """The skeleton of an ASF file.
+    """Return the skeleton of an ASF file.
 
     Raises:
-        ClipError: not an ASF file, cut off, or a bone that makes no sense; the message names the bone.
+        ClipError: if the file is invalid; the message names the bone.
     """
     sections = _sections(text)
     for needed in ("root", "bonedata", "hierarchy"):
@@ -93,7 +93,7 @@ def parse_skeleton(text: str, source: str) -> Skeleton:
 
 
 def _sections(text: str) -> dict[str, list[list[str]]]:
-    """The lines of each section as words; comments and empty lines are left out."""
+    """Return the lines of each section as words, without comments."""
     sections: dict[str, list[list[str]]] = {}
     current: list[list[str]] = []
     for line in text.splitlines():
@@ -109,7 +109,7 @@ def _sections(text: str) -> dict[str, list[list[str]]]:
 
 
 def _blocks(lines: list[list[str]], what: str) -> list[dict[str, list[str]]]:
-    """The lines between each begin and end, by their first word."""
+    """Return the lines between begin and end, by first word."""
     blocks = []
     block: dict[str, list[str]] | None = None
     for keyword, *rest in lines:
@@ -128,7 +128,7 @@ def _blocks(lines: list[list[str]], what: str) -> list[dict[str, list[str]]]:
 
 
 def _root(lines: list[list[str]], source: str) -> tuple[Bone, np.ndarray]:
-    """The root as a bone, and its position."""
+    """Return the root as a bone, and its position."""
     entries = {words[0].lower(): words[1:] for words in lines}
     where = f"{source}: :root"
     dof = tuple(word.lower() for word in entries.get("order", _ROOT_DOF))
@@ -141,7 +141,7 @@ def _root(lines: list[list[str]], source: str) -> tuple[Bone, np.ndarray]:
 
 
 def _bone(words: dict[str, list[str]], source: str) -> Bone:
-    """One bone from its block."""
+    """Return the bone of a block."""
     name = " ".join(words.get("name", []))
     if not name:
         raise ClipError(f"{source}: a bone without a name: the file is damaged")
@@ -163,7 +163,7 @@ def _bone(words: dict[str, list[str]], source: str) -> Bone:
 
 
 def _tree(lines: list[list[str]], bones: dict[str, Bone], source: str) -> list[Bone]:
-    """The bones in an order in which parents come first, with their parents set."""
+    """Return the bones with parents set, parents first."""
     children: dict[str, list[str]] = {}
     for words in lines:
         if words[0] in ("begin", "end"):
@@ -189,7 +189,7 @@ def _tree(lines: list[list[str]], bones: dict[str, Bone], source: str) -> list[B
 
 
 def _order(words: list[str], what: str) -> str:
-    """An order of axes like XYZ."""
+    """Return an axis order such as XYZ."""
     order = "".join(words).upper()
     if sorted(order) != ["X", "Y", "Z"]:
         raise ClipError(f"{what}: {order[:20]!r} is no order of X, Y and Z")
@@ -197,7 +197,7 @@ def _order(words: list[str], what: str) -> str:
 
 
 def _vector(words: list[str], what: str) -> np.ndarray:
-    """Three finite numbers."""
+    """Return three finite numbers."""
     numbers = floats(words, what)
     if numbers.shape != (3,):
         raise ClipError(f"{what} has {numbers.size} numbers, not 3")
@@ -208,18 +208,16 @@ def _vector(words: list[str], what: str) -> np.ndarray:
 
 
 def skeleton_beside(path: PurePath, beside: Sequence[PurePath], where: str = "") -> PurePath:
-    """The .asf file that belongs to an .amc file.
+    """Return the .asf file of an .amc file.
 
-    `11_01.amc` belongs to `11.asf`, `walk.amc` to `walk.asf`, both in the same folder; otherwise to the only .asf file
-    there.
+    `11_01.amc` belongs to `11.asf`, `walk.amc` to `walk.asf`, else the only .asf file in the folder.
 
     Args:
-        path: of the .amc file.
         beside: files in the same folder, sorted.
-        where: what messages call the .amc file; "" for its path.
+        where: name in messages; "": path.
 
     Raises:
-        ClipError: none there, or several and none of that name.
+        ClipError: if there is no unique skeleton.
     """
     where = where or str(path)
     found = [p for p in beside if p.suffix.lower() == ".asf"]
@@ -246,23 +244,19 @@ def parse_amc(
     rate: float | None = None,
     size: Size = AS_STATED,
 ) -> MarkerClip:
-    """Read an AMC file as a clip whose markers are the starts of the bones, and the ends of the last ones.
+    """Return an AMC file as a clip of bone starts, and ends of the last bones.
 
-    That is how BVH names joints: "lradius" is the elbow. The end of a bone without children is "<bone>_end".
-
-    The length unit of an ASF file is 1/length inches (CMU: 1/0.45 inch = 0.056444 m). It is taken as long as a
-    person of that size can be; otherwise the unit that fits is used, with a warning.
+    As in BVH, "lradius" is the elbow. The end of a bone without children is "<bone>_end". The length unit is 1/length
+    inches (CMU: 1/0.45 inch = 0.056444 m), unless implausible for a person.
 
     Args:
-        data: the bytes of the .amc file.
-        source: its path, for messages and the clip's name.
-        skeleton_data: the bytes of the .asf file.
+        source: path, for messages and the clip's name.
+        skeleton_data: bytes of the .asf file.
         skeleton_source: its path.
-        rate: frames a second [Hz]; by default that of the CMU database, 120 Hz, with a warning.
-        size: what the user tells about units.
+        rate: [Hz]; default: 120 Hz of the CMU database, with a warning.
 
     Raises:
-        ClipError: damaged, cut off, motion and skeleton that do not fit, or not a person's size in any unit.
+        ClipError: if a file is invalid, motion and skeleton do not match, or no unit gives a person.
     """
     skeleton = parse_skeleton(decoded(skeleton_data), skeleton_source)
     degrees, values = _motion(decoded(data), skeleton, source)
@@ -283,19 +277,15 @@ def parse_amc(
 def bone_points(
     skeleton: Skeleton, values: dict[str, np.ndarray], degrees: bool
 ) -> tuple[list[str], np.ndarray, np.ndarray | None]:
-    """Starts of the bones, and ends of the last ones, in every frame, by `forward_kinematics`.
+    """Return names and positions (T, P, 3) [file units] of bone starts and last ends, and head rotations (T, 3, 3) or
+    None.
 
-    A bone starts where its parent ends, and turns by C M C^-1: C by the bone's axis angles, M by its degrees of
-    freedom, the one listed first turns first, both about fixed axes.
+    A bone starts at its parent's end and turns by C M C^-1: C by its axis angles, M by its degrees of freedom in the
+    listed order, both about fixed axes.
 
     Args:
-        skeleton: bones, parents first.
-        values: (T, dof) by bone name; a bone that is not there rests.
-        degrees: whether `values` are degrees.
-
-    Returns:
-        Names, (T, P, 3) positions in the axes and units of the file, and (T, 3, 3) rotations of the head; None where
-        no bone is called so.
+        values: bone -> (T, dof); absent bones rest.
+        degrees: of `values`.
     """
     bones, n_frames = skeleton.bones, len(values[ROOT])
     to_rad = np.pi / 180 if degrees else 1.0
@@ -331,7 +321,7 @@ def bone_points(
 
 
 def _motion(text: str, skeleton: Skeleton, source: str) -> tuple[bool, dict[str, np.ndarray]]:
-    """The frames of an AMC file: whether its angles are degrees, and (T, dof) values by bone."""
+    """Return True for degrees, and bone -> values (T, dof)."""
     degrees = skeleton.degrees
     width = {bone.name: len(bone.dof) for bone in skeleton.bones}
     frames: list[dict[str, np.ndarray]] = []
@@ -358,7 +348,7 @@ def _motion(text: str, skeleton: Skeleton, source: str) -> tuple[bool, dict[str,
 
 
 def _values(words: list[str], width: dict[str, int], where: str) -> np.ndarray:
-    """The numbers of one bone in one frame, as many as its skeleton has degrees of freedom."""
+    """Return the numbers of a bone in a frame, one per degree of freedom."""
     bone, *rest = words
     if bone not in width:
         near = nearest_names(bone, width)
@@ -370,10 +360,7 @@ def _values(words: list[str], width: dict[str, int], where: str) -> np.ndarray:
 
 
 def _ankle_to_head(bones: tuple[Bone, ...]) -> float:
-    """Length of the bones between an ankle and the start of the head [file units]; all bones when they have no names.
-
-    The ankle is the start of the first bone with "foot" in its name.
-    """
+    """Return the length of the bones between ankle and head [file units]; all bones without such names."""
 
     def above(word: str) -> set[int]:
         index = next((i for i, bone in enumerate(bones) if word in bone.name.lower()), -1)

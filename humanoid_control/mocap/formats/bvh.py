@@ -1,7 +1,4 @@
-"""BVH: a skeleton of joints with offsets, moved by its channels frame by frame.
-
-A text file of two parts, the hierarchy of joints and the table of channel values; each joint becomes a marker.
-"""
+"""Reader of BVH: a hierarchy of joints and a table of channel values; each joint becomes a marker."""
 
 from __future__ import annotations
 
@@ -27,27 +24,27 @@ from humanoid_control.mocap.formats.common import (
 )
 from humanoid_control.mocap.skeleton import forward_kinematics, head_joint, moving_axes, with_head_front
 
-_STANDS = 0.9  # share of the way from the feet to the head along one axis
-_REST_SHARE = 0.75  # of the rotations that turn later, exactly 0: a recording has hardly one such number
-_ZERO = 1e-3  # [deg] "exactly": as files are rounded
-_REST_STEP = 3.0  # times the step after it: a motion that begins in the rest pose begins slowly
-_REST_DISTANCE = 0.005  # of the skeleton's size, from the rest pose to the motion: less is no jump to anybody
-_MOVES = 0.5  # that some rotation changes: less is no motion in radians either
+_STANDS = 0.9  # share of the vector from feet to head along one axis
+_REST_SHARE = 0.75  # of the rotations that turn later and are exactly 0; recordings have hardly one
+_ZERO = 1e-3  # [deg] "exactly 0" after rounding
+_REST_STEP = 3.0  # ratio to the next step: a motion from the rest pose starts slowly
+_REST_DISTANCE = 0.005  # of the skeleton's size: smaller distances from rest pose to motion are harmless
+_MOVES = 0.5  # smallest change of a rotation in a motion, in radians, too
 _JOINT_BYTES = 24  # of the position of a joint in a frame
-_BLOCK, _FRAMES = 1_000_000, 4096  # characters, and frames, that are worked on at a time
+_BLOCK, _FRAMES = 1_000_000, 4096  # characters and frames processed at a time
 _TWO_LINES = re.compile(r"\s*([^\n]*)\n([^\n]*)\n(?=\s*\S)")
 _CHANNELS = frozenset(f"{axis}{kind}" for axis in "XYZ" for kind in ("position", "rotation"))
 
 
 @dataclass
 class BvhJoint:
-    """One joint or end site of a BVH hierarchy, in file order (a parent comes before its children).
+    """Joint or end site of a BVH hierarchy, parents first.
 
-    Args:
-        name: as the file spells it; an end site is "<parent>_end".
-        parent: index of the parent, -1 for the root.
-        offset: position in the parent's frame when no position channel says otherwise [file units].
-        channels: e.g. ["Xposition", "Zrotation"]: the order is the file's and matters.
+    Attributes:
+        name: as in the file; an end site is "<parent>_end".
+        parent: index, -1: root.
+        offset: position in the parent without position channels [file units].
+        channels: such as ["Xposition", "Zrotation"], in file order.
     """
 
     name: str
@@ -57,22 +54,20 @@ class BvhJoint:
 
 
 def parse_bvh(data: bytes, source: str, rate: float | None = None, size: Size = AS_STATED) -> MarkerClip:
-    """Read a BVH file as a clip whose markers are the joints and end sites of its skeleton.
+    """Return a BVH file as a clip of joints and end sites.
 
-    BVH states no unit: it is found from the length of the bones between ankle and head. The rest pose that many
-    converters put before the motion is dropped with a warning: see `rest_frames`.
+    The unit follows from the bones between ankle and head. A rest pose before the motion is dropped with a warning; see
+    `rest_frames`.
 
     Args:
-        data: the bytes of the file.
-        source: its path, for messages and the clip's name.
-        rate: frames a second [Hz] that the user gives; it goes before the stated one.
-        size: what the user tells about units.
+        source: path, for messages and the clip's name.
+        rate: [Hz]; overrides the stated one.
 
     Raises:
-        ClipError: not a BVH file, cut off, or not a person's size in any unit.
+        ClipError: if the file is invalid, or no unit gives a person.
     """
     text = decoded(data)
-    if "\r" in text:  # of Windows, or of old Macs alone
+    if "\r" in text:  # Windows or old Mac line ends
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.lstrip().startswith("HIERARCHY"):
         raise ClipError(f"{source}: not a BVH file: it must begin with HIERARCHY")
@@ -116,13 +111,13 @@ def parse_bvh(data: bytes, source: str, rate: float | None = None, size: Size = 
 
 _KEYWORDS = {word.upper(): word for word in ("HIERARCHY", "ROOT", "JOINT", "End", "OFFSET", "CHANNELS")}
 _ROOT_UNITS = (1.0, 100.0, 0.01, 1000.0, 0.001, 10.0, 0.1, 39.37, 1 / 39.37, 2.54, 1 / 2.54)
-_STILL = 0.25  # speed of the standing foot, of that without a factor, below which the factor is believed
-_FAR, _ALIKE = 30.0, 0.15  # factor on a height that no posture makes; relative difference of it and the legs
-_FEWEST, _LEAST_WAY = 10, 0.3  # frames, and way of the feet about the root in lengths of the legs: less tells nothing
+_STILL = 0.25  # speed of the standing foot, relative to the speed without factor, below which the factor is accepted
+_FAR, _ALIKE = 30.0, 0.15  # height factor impossible for a posture; relative difference to the legs
+_FEWEST, _LEAST_WAY = 10, 0.3  # smallest number of frames, and path of the feet about the root in leg lengths
 
 
 def _in_radians(joints: list[BvhJoint], values: np.ndarray) -> str:
-    """A warning where no rotation exceeds a turn in radians, though joints move; values: (T, C) in file units."""
+    """Warn if no rotation of values (T, C) exceeds a turn in radians, though joints move."""
     channels = [name for joint in joints for name in joint.channels]
     turns = values[:, [name.endswith("rotation") for name in channels]]
     most = float(np.abs(turns).max(initial=0.0))
@@ -132,14 +127,15 @@ def _in_radians(joints: list[BvhJoint], values: np.ndarray) -> str:
 
 
 def root_factor(joints: list[BvhJoint], positions: np.ndarray) -> tuple[float, bool]:
-    """Factor on the path of the root, of the ratios between units, and whether it is sure; 1 where it is not needed.
+    """Return a unit factor for the root path, and True if certain; 1 if not needed.
 
-    Bones may be in centimetres where the root's channels are in metres. A foot that stands moves about the root as the
-    root moves the other way, so that the slower foot is slow in the frames of its stance with the right factor alone.
-    Where the feet do not tell, the root's height beside the length of the legs makes a factor likely.
+    Bones and root may have different units. A standing foot moves about the root opposite to the root, so the slower
+    foot is slow only with the right factor. If feet are not conclusive, the root height relative to the legs suggests a
+    factor.
 
     Args:
-        joints: the hierarchy, parents first. positions: (T, J, 3) in file units.
+        joints: parents first.
+        positions: (T, J, 3) [file units].
     """
     feet = [k for k, joint in enumerate(joints) if any(word in joint.name.lower() for word in ("foot", "ankle"))]
     feet = [k for k in feet if not any(k != j and _is_above(joints, j, k) for j in feet)]
@@ -163,17 +159,17 @@ def root_factor(joints: list[BvhJoint], positions: np.ndarray) -> tuple[float, b
 
 
 def _is_above(joints: list[BvhJoint], j: int, k: int) -> bool:
-    """Whether joint j is an ancestor of joint k."""
+    """Return True if joint j is an ancestor of k."""
     while k >= 0 and k != j:
         k = joints[k].parent
     return k == j
 
 
 def parse_hierarchy(text: str, source: str) -> list[BvhJoint]:
-    """The joints of the HIERARCHY part, parents first.
+    """Return the joints of the HIERARCHY part, parents first.
 
     Raises:
-        ClipError: braces, offsets or channels that make no sense; the message names the joint.
+        ClipError: if it is invalid; the message names the joint.
     """
     joints: list[BvhJoint] = []
     open_joints: list[int] = []
@@ -208,7 +204,7 @@ def parse_hierarchy(text: str, source: str) -> list[BvhJoint]:
 
 
 def _channels(words: list[str], what: str) -> list[str]:
-    """The channel names after their count, in the spelling "Xposition", "Xrotation"."""
+    """Return the channel names as "Xposition", "Xrotation"."""
     names = [word[:1].upper() + word[1:].lower() for word in words[1:]]
     if not words or words[0] != str(len(names)) or not _CHANNELS.issuperset(names):
         raise ClipError(f"{what}: {' '.join(words)[:60]!r} is not a count and that many of Xposition ... Zrotation")
@@ -218,19 +214,16 @@ def _channels(words: list[str], what: str) -> list[str]:
 
 
 def parse_motion(text: str, n_channels: int, source: str, start: int = 0) -> tuple[float, np.ndarray]:
-    """The frames of the MOTION part.
+    """Return rate [Hz] and channel values (T, C) [file units, degrees] of the MOTION part.
 
     Args:
-        text: with what follows the word MOTION from `start` on; it may be long, and is not copied.
-        n_channels: number of channels C of the hierarchy.
-        source: path of the file, for messages.
+        text: not copied; MOTION ends at `start`.
+        n_channels: C.
+        source: path, for messages.
         start: index in the text.
 
-    Returns:
-        Frame rate [Hz] and channel values (T, C) in file units and degrees, in the order of the joints.
-
     Raises:
-        ClipError: another count of numbers than frames times channels, or something that is no number.
+        ClipError: if numbers are missing or invalid.
     """
     head = _TWO_LINES.match(text, start)
     count, separator, dt = (head[1].partition(":")[2], *head[2].partition(":")[1:]) if head else ("",) * 3
@@ -255,7 +248,7 @@ def parse_motion(text: str, n_channels: int, source: str, start: int = 0) -> tup
 
 
 def _numbers(text: str, start: int, what: str) -> np.ndarray:
-    """The numbers of a text, some lines at a time: the words of a long recording all at once would fill the memory."""
+    """Return the numbers of a text, read in blocks to save memory."""
     parts = []
     while start < len(text):
         end = text.find("\n", start + _BLOCK)
@@ -266,27 +259,19 @@ def _numbers(text: str, start: int, what: str) -> np.ndarray:
 
 
 def joint_positions(joints: list[BvhJoint], values: np.ndarray) -> np.ndarray:
-    """Positions of the joints in every frame, by `forward_kinematics`.
+    """Return joint positions (T, J, 3), file axes and units.
 
-    A joint's place in its parent is the offset, of which a position channel replaces one coordinate; its rotations are
-    about moving axes in the order of its channels.
+    Position channels replace coordinates of the offset; rotations are about moving axes in channel order.
 
     Args:
-        joints: the hierarchy, parents first.
-        values: (T, C) channel values in the order of the joints: file units and degrees.
-
-    Returns:
-        (T, J, 3) positions in the axes and units of the file.
+        joints: parents first.
+        values: (T, C) [file units, degrees].
     """
     return joint_poses(joints, values)[0]
 
 
 def joint_poses(joints: list[BvhJoint], values: np.ndarray, turning: int = -1) -> tuple[np.ndarray, np.ndarray]:
-    """`joint_positions`, and the rotations (T, 3, 3) of one of the joints in the axes of the file.
-
-    Args:
-        turning: index of that joint; -1: none.
-    """
+    """Return `joint_positions`, and the rotations (T, 3, 3) of joint `turning` (-1: none), file axes."""
     positions, R = np.empty((len(values), len(joints), 3)), np.tile(np.eye(3), (len(values), 1, 1))
     for first in range(0, len(values), _FRAMES):
         block = slice(first, first + _FRAMES)
@@ -298,7 +283,7 @@ def joint_poses(joints: list[BvhJoint], values: np.ndarray, turning: int = -1) -
 
 
 def _some_poses(joints: list[BvhJoint], values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions (J, T, 3) and rotations (J, T, 3, 3) of a block of frames."""
+    """Return positions (J, T, 3) and rotations (J, T, 3, 3) of a block of frames."""
     p_PJ, R_PJ = [], []
     column = 0
     for joint in joints:
@@ -316,11 +301,7 @@ def _some_poses(joints: list[BvhJoint], values: np.ndarray) -> tuple[np.ndarray,
 
 
 def rest_up(joints: list[BvhJoint]) -> str:
-    """Axis of the file that points up: from the feet to the head in the skeleton's rest pose, as "+y".
-
-    BVH is y up by convention, but some programs write their own axes, into the rest pose too. Where the rest pose is
-    no standing person, the convention holds.
-    """
+    """Return the up axis, such as "+y": from feet to head in the rest pose, else the BVH convention y."""
     at_rest = joint_positions(joints, np.zeros((1, sum(len(joint.channels) for joint in joints))))[0]
     names = [joint.name.lower() for joint in joints]
     head = next((k for k, name in enumerate(names) if "head" in name), -1)
@@ -335,22 +316,16 @@ def rest_up(joints: list[BvhJoint]) -> str:
 
 
 def rest_frames(joints: list[BvhJoint], values: np.ndarray, positions: np.ndarray) -> tuple[int, float]:
-    """Number of frames before the motion that hold a rest pose, and how far the motion begins from it.
+    """Return the number of rest-pose frames before the motion, and the largest joint distance to its first frame.
 
-    A rest pose is where the skeleton stands with its joints at zero: of the rotations that turn later three quarters
-    are exactly zero. (The CMU clips turn the hips by 20 degrees, so that the legs are upright: not all of them are.)
-    It is dropped where the motion does not begin in it: the step away from it is three times the next one, and more
-    than 0.5 % of the skeleton's size; how fast the rest of the clip is does not matter. A first frame that is not at
-    zero is dropped where its step is an outlier of the whole clip: 20 times the usual and 3 times the largest other.
+    In a rest pose three quarters of the rotations that turn later are exactly zero (CMU clips turn the hips by 20
+    degrees). It is dropped if the step away is three times the next one and above 0.5 % of the skeleton's size. Another
+    first frame is dropped if `first_frame_apart`.
 
     Args:
-        joints: the hierarchy.
-        values: (T, C) channel values [file units, degrees].
-        positions: (T, J, 3) of the joints [file units].
-
-    Returns:
-        The number of frames to drop, and the largest distance of a joint from the last of them to the first frame of
-        the motion [file units]; 0 and 0.0 where the motion begins at once.
+        joints: parents first.
+        values: (T, C) [file units, degrees].
+        positions: (T, J, 3) [file units].
     """
     if len(positions) < 4:
         return 0, 0.0
@@ -372,7 +347,7 @@ def rest_frames(joints: list[BvhJoint], values: np.ndarray, positions: np.ndarra
 
 
 def _held_frames(turns: np.ndarray) -> int:
-    """Number of frames from the start in which no rotation (T, C) [deg] changes."""
+    """Return the number of initial frames with constant rotations (T, C) [deg]."""
     for first in range(0, len(turns), _FRAMES):
         changed = (np.abs(turns[first : first + _FRAMES] - turns[0]) >= _ZERO).any(axis=1)
         if changed.any():

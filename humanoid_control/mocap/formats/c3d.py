@@ -1,9 +1,8 @@
-"""C3D: the binary marker file of Vicon, Qualisys and most laboratories.
+"""Reader of C3D, the binary marker format of most laboratories.
 
-The reader is written out here because a damaged file must end in a message: the public C++ reader ends the process on
-some of them and refuses big-endian files. Layout after the C3D user guide (c3d.org): blocks of 512 bytes; block 1 is
-the header; the parameter section names the processor whose number formats the whole file uses; then the frames, each
-with four words a point (x, y, z, residual) followed by the analog samples.
+Unlike the public C++ reader, it reports damaged files and reads big-endian files. Layout (C3D user guide, c3d.org):
+blocks of 512 bytes; block 1 is the header; the parameter section names the processor of the number formats; each frame
+has four words a point (x, y, z, residual) and the analog samples.
 """
 
 from __future__ import annotations
@@ -19,24 +18,22 @@ from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.formats.common import AS_STATED, Size, scale_of_markers
 
-# Biomechanics software stores its results as "points" and lists them in these parameters of the POINT group ...
+# Biomechanics software stores results as points, listed in these parameters of the POINT group ...
 _OUTPUT_GROUPS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "MODELED_MARKERS", "REACTIONS")
-# ... or, when it forgets to, at least names them like this.
+# ... or only recognisable by such names.
 _OUTPUT_ENDINGS = ("angle", "angles", "force", "moment", "power", "grf")
 
 
 def parse_c3d(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
-    """Read the markers of a C3D file; angles, forces, moments, powers and scalars stored as points are left out.
+    """Return the markers of a C3D file, without angles, forces, moments, powers and scalars stored as points.
 
-    A marker is missing where its residual is negative, or where it lies exactly in the origin.
+    A marker is missing if its residual is negative, or exactly in the origin.
 
     Args:
-        data: the bytes of the file.
-        source: its path, for messages and the clip's name.
-        size: what the user tells about units.
+        source: path, for messages and the clip's name.
 
     Raises:
-        ClipError: not a C3D file, damaged, no marker in it, or not a person's size in any unit.
+        ClipError: if the file is invalid, has no marker, or no unit gives a person.
     """
     content = decode_c3d(data, source)
     n_points = content.points.shape[1]
@@ -70,12 +67,13 @@ _INTEL, _DEC, _SGI = 84, 85, 86
 
 
 class AnalogChannels(NamedTuple):
-    """Analog channels of a C3D file, scaled.
+    """Scaled analog channels of a C3D file.
 
     Attributes:
-        values: (n, C) samples in `units`.
-        labels, units: of the C channels; "" where the file has none.
-        rate: samples a second [Hz].
+        values: (n, C) in `units`.
+        labels: of the C channels, or "".
+        units: of the C channels, or "".
+        rate: [Hz].
         start: time of the first sample on the recording's clock [s].
     """
 
@@ -88,16 +86,16 @@ class AnalogChannels(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class C3dContent:
-    """3D points, analog samples and parameters of a C3D file.
+    """Points, analog samples and parameters of a C3D file.
 
-    Args:
-        points: (T, M, 3) in file units; where `missing` is set the numbers mean nothing.
-        missing: (T, M) true where the residual word is negative.
-        rate: frames a second [Hz].
-        start: time of the first frame on the recording's clock [s]: frame 1 of a recording is its time 0.
-        samples: (T * S, C) analog samples as stored, S of them a frame.
-        parameters: every parameter by "GROUP:NAME": a list of strings, or an array of numbers.
-        warnings: fields that contradict each other.
+    Attributes:
+        points: (T, M, 3) [file units]; undefined where `missing`.
+        missing: (T, M) True: negative residual.
+        rate: [Hz].
+        start: time of the first frame on the recording's clock [s]; frame 1 is time 0.
+        samples: (T * S, C) analog samples as stored, S a frame.
+        parameters: "GROUP:NAME" -> strings or numbers.
+        warnings: contradicting fields.
     """
 
     points: np.ndarray
@@ -109,16 +107,16 @@ class C3dContent:
     warnings: tuple[str, ...]
 
     def texts(self, name: str) -> list[str]:
-        """A parameter of strings; empty when the file has no such parameter or it holds numbers."""
+        """Return the strings of a parameter, or []."""
         value = self.parameters.get(name, [])
         return value if isinstance(value, list) else []
 
     def all_texts(self, name: str) -> list[str]:
-        """Strings of NAME, NAME2, NAME3, ...: each of these holds up to 255."""
+        """Return the strings of NAME, NAME2, NAME3, ..., each with up to 255."""
         return [text for part in self._parts(name) for text in self.texts(part)]
 
     def numbers(self, name: str) -> np.ndarray:
-        """A parameter of numbers, flat, the first index runs fastest; empty where the file has none of that name."""
+        """Return the numbers of a parameter, flat, first index fastest; empty if absent."""
         value = self.parameters.get(name)
         return value if isinstance(value, np.ndarray) else np.empty(0)
 
@@ -129,11 +127,11 @@ class C3dContent:
         return parts
 
     def analog(self) -> AnalogChannels:
-        """Analog channels in their units: (stored - OFFSET) SCALE GEN_SCALE; a file without any gives none."""
+        """Return the analog channels in their units: (stored - OFFSET) SCALE GEN_SCALE."""
         n, count = self.samples.shape
         unsigned = "UNSIGNED" in (text.upper() for text in self.texts("ANALOG:FORMAT"))
         offset = self._channels("ANALOG:OFFSET", 0.0)
-        with np.errstate(invalid="ignore"):  # a signalling NaN in a damaged file
+        with np.errstate(invalid="ignore"):  # signalling NaN in a damaged file
             stored = self.samples.astype(float)
         if unsigned and self.samples.dtype.kind == "i":
             stored, offset = stored % 65536, offset % 65536
@@ -146,7 +144,7 @@ class C3dContent:
         return AnalogChannels(values, tuple(names[0]), tuple(names[1]), rate, self.start)
 
     def _channels(self, name: str, default: float) -> np.ndarray:
-        """(C,) a number of every analog channel, the default where the file states none or one that is not finite."""
+        """Return a finite number (C,) for each analog channel, by default `default`."""
         out = np.full(self.samples.shape[1], default)
         stated = np.concatenate([self.numbers(part) for part in self._parts(name)])[: len(out)].astype(float)
         out[: len(stated)] = np.where(np.isfinite(stated), stated, default)
@@ -154,18 +152,18 @@ class C3dContent:
 
 
 class _C3dNumbers:
-    """The number formats of one processor type."""
+    """Number formats of a processor type."""
 
     def __init__(self, processor: int) -> None:
         self.order = ">" if processor == _SGI else "<"
         self.dec = processor == _DEC
 
     def integers(self, raw: bytes) -> np.ndarray:
-        """16-bit signed integers."""
+        """Return 16-bit signed integers."""
         return np.frombuffer(raw, dtype=f"{self.order}i2")
 
     def floats(self, raw: bytes) -> np.ndarray:
-        """32-bit reals; DEC stores the two halves swapped and the exponent two higher."""
+        """Return 32-bit reals; DEC swaps the halves and has an exponent higher by two."""
         if not self.dec:
             return np.frombuffer(raw, dtype=f"{self.order}f4")
         halves = np.frombuffer(raw, dtype="<u2").reshape(-1, 2).astype(np.uint32)
@@ -174,14 +172,10 @@ class _C3dNumbers:
 
 
 def decode_c3d(data: bytes, source: str) -> C3dContent:
-    """Decode a C3D file in any of its six encodings (Intel, DEC, SGI; integer, real).
-
-    Args:
-        data: the bytes of the file.
-        source: its path, for messages.
+    """Return the content of a C3D file in any encoding (Intel, DEC, SGI; integer, real).
 
     Raises:
-        ClipError: not a C3D file, or one that is cut off or contradicts itself.
+        ClipError: if the file is invalid, cut off or inconsistent.
     """
     if len(data) < 2 * _BLOCK or data[1] != _MAGIC:
         raise ClipError(f"{source}: not a C3D file, or cut off within its header: copy or export it again")
@@ -194,7 +188,7 @@ def decode_c3d(data: bytes, source: str) -> C3dContent:
     per_frame = max(int(numbers.integers(data[18:20])[0]) & 0xFFFF, 1)
     scale, rate = (float(numbers.floats(data[at : at + 4])[0]) for at in (12, 20))
     data_start = int(numbers.integers(data[16:18])[0]) & 0xFFFF
-    # Some writers state too few parameter blocks: the frames begin where the section really ends.
+    # Some writers state too few parameter blocks: the section ends where the frames begin.
     blocks = max(section[2], data_start - data[0])
     parameters = _parameters(section[: blocks * _BLOCK], numbers, source)
 
@@ -205,14 +199,14 @@ def decode_c3d(data: bytes, source: str) -> C3dContent:
     frame_bytes = (4 * n_points + n_analog) * (2 if integer else 4)
     raw = data[max(data_start - 1, 0) * _BLOCK :]
     n_frames = _frame_count(parameters, first, last, warnings, len(raw) // frame_bytes if frame_bytes else 0)
-    # No points are right where the file is one of forces: then the parameters agree and there are analog channels.
+    # A file of forces has no points: its parameters agree and it has analog channels.
     empty = n_points == 0 and (n_analog == 0 or np.any(parameters.get("POINT:USED", 0) != np.int16(0)))
     if data_start < 2 or empty or n_frames < 1 or not math.isfinite(scale) or scale == 0:
         raise ClipError(f"{source}: the C3D header is damaged ({n_points} points, {n_frames} frames, scale {scale:g})")
     if len(raw) < frame_bytes * n_frames:
         raise ClipError(f"{source}: ends after {len(raw) // frame_bytes} of {n_frames} frames: copy or export it again")
     words = (numbers.integers if integer else numbers.floats)(raw[: frame_bytes * n_frames])
-    with np.errstate(invalid="ignore"):  # a signalling NaN in a damaged file
+    with np.errstate(invalid="ignore"):  # signalling NaN in a damaged file
         rows = words.reshape(n_frames, -1)
         frames = rows[:, : 4 * n_points].reshape(n_frames, n_points, 4).astype(float)
     points = frames[..., :3] * (scale if integer else 1.0)
@@ -221,12 +215,12 @@ def decode_c3d(data: bytes, source: str) -> C3dContent:
         n_analog = 0
     samples = rows[:, 4 * n_points : 4 * n_points + n_analog].reshape(n_frames * per_frame, n_analog // per_frame)
     begin = max(_first_frame(parameters, first) - 1, 0) / rate if rate > 0 else 0.0
-    # The sign of the fourth word says whether the point was seen; NaN there counts as unseen.
+    # The sign of the fourth word is the visibility; NaN counts as invisible.
     return C3dContent(points, ~(frames[..., 3] > -1.0), rate, begin, samples, parameters, tuple(warnings))
 
 
 def _parameters(section: bytes, numbers: _C3dNumbers, source: str) -> dict[str, list[str] | np.ndarray]:
-    """Walk the chain of groups and parameters; a link outside the section means damage."""
+    """Read the chain of groups and parameters; a link outside the section means damage."""
     groups: dict[int, str] = {}
     found: list[tuple[int, str, list[str] | np.ndarray]] = []
     at = 4
@@ -250,7 +244,7 @@ def _parameters(section: bytes, numbers: _C3dNumbers, source: str) -> dict[str, 
 
 
 def _value(raw: bytes, numbers: _C3dNumbers) -> list[str] | np.ndarray:
-    """One parameter's data: text of any dimension as a flat list, numbers as a flat array."""
+    """Return the data of a parameter as a flat list of texts or array of numbers."""
     kind = int.from_bytes(raw[:1], "little", signed=True)
     n_dimensions = raw[1]
     dimensions = list(raw[2 : 2 + n_dimensions])
@@ -268,7 +262,7 @@ def _value(raw: bytes, numbers: _C3dNumbers) -> list[str] | np.ndarray:
 
 
 def _preferred(parameters: dict, name: str, header: float, warnings: list[str]) -> float:
-    """The header's number, or the parameter's where the header has none or another one."""
+    """Return the parameter if present, with a warning if the header differs, else the header's number."""
     value = parameters.get(name)
     if not isinstance(value, np.ndarray) or value.size == 0 or not np.isfinite(value[0]) or value[0] == 0:
         return header
@@ -279,13 +273,13 @@ def _preferred(parameters: dict, name: str, header: float, warnings: list[str]) 
 
 
 def _first_frame(parameters: dict, first: int) -> int:
-    """Number of the first frame: the header's, or TRIAL:ACTUAL_START_FIELD where it goes beyond 16 bits."""
+    """Return the number of the first frame: the header's, or TRIAL:ACTUAL_START_FIELD beyond 16 bits."""
     actual = _field(parameters, "TRIAL:ACTUAL_START_FIELD")
     return actual if first in (actual & 0xFFFF, min(actual, 0xFFFF)) and actual else first
 
 
 def _field(parameters: dict, name: str) -> int:
-    """A number of 32 bits in two words, the lower one first; 0 where the file has none."""
+    """Return a 32-bit number of two words, lower first; 0 if absent."""
     value = parameters.get(name)
     if isinstance(value, np.ndarray) and value.dtype.kind == "i" and value.size == 2:
         return (int(value[0]) & 0xFFFF) | (int(value[1]) & 0xFFFF) << 16
@@ -293,14 +287,15 @@ def _field(parameters: dict, name: str) -> int:
 
 
 def _frame_count(parameters: dict, first: int, last: int, warnings: list[str], held: int = 0) -> int:
-    """Number of frames: the header's, or, where its 16-bit counter is full, the largest count that the file holds.
+    """Return the number of frames: the header's, or the largest count in the file if its 16 bits are full.
 
-    Vicon writes the number of the last frame into TRIAL:ACTUAL_END_FIELD, others the count into POINT:FRAMES, which
-    may be full, too.
+    Vicon writes the last frame to TRIAL:ACTUAL_END_FIELD, others the count to POINT:FRAMES, which may be full, too.
 
     Args:
-        parameters: of the file. first, last: numbers of the header. warnings: what contradicts the count is added.
-        held: frames for which there are bytes.
+        first: of the header.
+        last: of the header.
+        warnings: extended.
+        held: frames with bytes in the file.
     """
     end = _field(parameters, "TRIAL:ACTUAL_END_FIELD")
     if last == 0xFFFF and end > last:

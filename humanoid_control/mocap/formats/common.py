@@ -1,4 +1,4 @@
-"""Parts of several readers: the unit of a file, checked against the size of a person; the numbers of a text file."""
+"""Common parts of readers: units checked against the size of a person, and numbers of text files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
 
 UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254}
-CMU_UNIT = 0.0254 / 0.45  # skeletons of the CMU motion capture database: inches, scaled by 0.45
+CMU_UNIT = 0.0254 / 0.45  # skeletons of the CMU database: inches scaled by 0.45
 
 _SPELLINGS = {
     "meter": "m", "meters": "m", "metre": "m", "metres": "m",
@@ -20,24 +20,24 @@ _SPELLINGS = {
     "in": "inch", "inches": "inch",
 }  # fmt: skip
 
-_EXTENT = (0.45, 3.5)  # [m] longest side of the box round the markers: legs alone to a person with raised arms
+_EXTENT = (0.45, 3.5)  # [m] longest side of the markers' box: legs alone to raised arms
 _TYPICAL_EXTENT = 1.6
-_CHAIN = (0.95, 2.1)  # [m] ankle to head joint along the bones: a child to a giant
+_CHAIN = (0.95, 2.1)  # [m] ankle to head along the bones: child to giant
 _TYPICAL_CHAIN = 1.42
-_TOLD = (0.1, 10.0)  # [m] longest side or chain of what the user gives a unit for: a doll to a monster
+_TOLD = (0.1, 10.0)  # [m] longest side or chain accepted for a unit given by the user
 
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a recording, as far as its user tells it.
+    """Size of a recording as given by the user.
 
-    Args:
-        unit: unit of the file's numbers, of `UNITS`; "" takes the stated one, or the one in which a person fits.
-        scale: factor on every position, for a skeleton of another size; applied before a unit is sought.
+    Attributes:
+        unit: of the file's numbers, from `UNITS`; "": stated, or plausible for a person.
+        scale: factor of positions, applied before the unit is guessed.
 
     Raises:
-        UnknownNameError: no such unit.
-        ConfigError: the scale is not a positive number.
+        UnknownNameError: if the unit is unknown.
+        ConfigError: if the scale is not positive.
     """
 
     unit: str = ""
@@ -50,15 +50,15 @@ class Size:
             raise ConfigError(f"the scale of a clip is {self.scale:g}, it must be positive")
 
     def told(self, length: float, what: str, where: str) -> tuple[float, tuple[str, ...]]:
-        """Metres in a unit of the file where the unit is told, and the note that says so.
+        """Return metres per file unit for the given unit, and a note.
 
         Args:
-            length: of what is measured [file units].
-            what: e.g. "the markers span".
-            where: start of the error message: the file.
+            length: measured [file units].
+            what: such as "the markers span".
+            where: file, for messages.
 
         Raises:
-            ClipError: nobody has that size, not by far.
+            ClipError: if the size is implausible.
         """
         metres = length * self.scale * UNITS[known_unit(self.unit)]
         if not _TOLD[0] <= metres <= _TOLD[1]:
@@ -71,29 +71,21 @@ class Size:
         return self.scale * UNITS[known_unit(self.unit)], (note,)
 
 
-# What tables write where nothing was measured; the first words are those of C's printf on Windows.
+# Words of tables for missing values; the first are from C's printf on Windows.
 NO_NUMBER = frozenset({"1.#qnan", "-1.#qnan", "1.#ind", "-1.#ind", "1.#r", "nan(ind)", "-nan(ind)", "-nan", "nan"}) | {
     *("", "-", "--", "na", "n/a", "#n/a", "#value!", "#div/0!", "null", "none", "missing")
 }
 AS_STATED = Size()
 
-ALWAYS_ALLOWED = 256 * 2**20  # [bytes] in memory that any file may take
-MOST_GROWTH = 100  # times the bytes of the file; recordings as text or packed by zip reach 20
+ALWAYS_ALLOWED = 256 * 2**20  # [bytes] memory that any file may take
+MOST_GROWTH = 100  # times the file size; packed or text recordings reach 20
 
 
 MOST_POINTS = 10_000  # markers or joints; laboratories record 500
 
 
 def check_count(points: int, where: str) -> None:
-    """Refuse a file that names more points than any recording has.
-
-    Args:
-        points: markers or joints.
-        where: start of the error message: the file.
-
-    Raises:
-        ClipError: there are more than 10,000.
-    """
+    """Raise ClipError if a file has more than `MOST_POINTS` markers or joints."""
     if points > MOST_POINTS:
         raise ClipError(
             f"{where}: names {points:,} markers or joints, at most {MOST_POINTS:,} are read: export it again"
@@ -101,15 +93,12 @@ def check_count(points: int, where: str) -> None:
 
 
 def check_growth(needed: int, held: int, where: str) -> None:
-    """Refuse a small file that would fill the memory, before the memory is allocated.
+    """Raise ClipError before a small file fills the memory: above 256 MiB and 100 times its size.
 
     Args:
-        needed: bytes that reading takes.
+        needed: bytes in memory.
         held: bytes of the file.
-        where: start of the error message: the file.
-
-    Raises:
-        ClipError: the file needs more than 256 MiB, and more than 100 times its own size.
+        where: file, for messages.
     """
     if needed > max(ALWAYS_ALLOWED, MOST_GROWTH * held):
         raise ClipError(
@@ -119,17 +108,17 @@ def check_growth(needed: int, held: int, where: str) -> None:
 
 
 def known_unit(spelling: str) -> str:
-    """Unit that a file means by a word like "Millimeters"; "" for a word that is none."""
+    """Return the unit of a word such as "Millimeters", or ""."""
     unit = spelling.strip().lower()
     unit = _SPELLINGS.get(unit, unit)
     return unit if unit in UNITS else ""
 
 
 def body_extent(positions: np.ndarray) -> float:
-    """Longest side of the box round all markers, median over the frames; NaN when no frame has two markers.
+    """Return the longest side of the markers' box, median over frames; NaN without frames with two markers.
 
     Args:
-        positions: (T, M, 3) in any unit; NaN = missing.
+        positions: (T, M, 3) any unit; NaN: missing.
     """
     missing = np.isnan(positions)
     high = np.where(missing, -np.inf, positions).max(axis=1)
@@ -142,23 +131,19 @@ def body_extent(positions: np.ndarray) -> float:
 def scale_of_markers(
     positions: np.ndarray, stated: str, where: str, size: Size = AS_STATED
 ) -> tuple[float, tuple[str, ...]]:
-    """Metres in a unit of a marker file: the unit that it states, unless no body has that size.
+    """Return metres per file unit, and warnings: the stated unit unless implausible for a person.
 
     Args:
-        positions: (T, M, 3) in file units; NaN = missing.
-        stated: the unit as the file spells it; "" when it says none.
-        where: start of the error message: the file.
-        size: what the user tells about it.
-
-    Returns:
-        The factor to metres, and warnings (empty when the stated unit was taken).
+        positions: (T, M, 3) [file units]; NaN: missing.
+        stated: unit as in the file, or "".
+        where: file, for messages.
 
     Raises:
-        ClipError: no known unit makes this the size of a person.
+        ClipError: if no unit gives a person.
     """
     infinite = np.isinf(positions)
     finite = np.where(infinite, np.nan, positions) if infinite.any() else positions
-    extent = body_extent(finite)  # what is infinite is refused by name, where the clip is made
+    extent = body_extent(finite)  # infinite values are rejected with their label by MarkerClip
     stated = stated[:20] if stated.isprintable() else ""
     unit = known_unit(stated)
     if np.isnan(extent):
@@ -185,19 +170,15 @@ def scale_of_markers(
 def scale_of_skeleton(
     chain: float, where: str, stated: float | None = None, size: Size = AS_STATED
 ) -> tuple[float, tuple[str, ...]]:
-    """Metres in a unit of a skeleton file, from the length of the bones between ankle and head.
+    """Return metres per file unit, and a note unless the stated unit is used.
 
     Args:
-        chain: length of the bones from the ankle over the hip to the head [file units].
-        where: start of the error message: the file.
-        stated: the unit the file states [m]; None when it states none.
-        size: what the user tells about it.
-
-    Returns:
-        The factor to metres, and the note that says how it was found (empty when the stated unit was taken).
+        chain: bones from the ankle over the hip to the head [file units].
+        where: file, for messages.
+        stated: unit of the file [m], or None.
 
     Raises:
-        ClipError: no known unit gives a person.
+        ClipError: if no unit gives a person.
     """
     if size.unit:
         return size.told(chain, "the bones from ankle to head are", where)
@@ -205,7 +186,7 @@ def scale_of_skeleton(
     if stated is not None and _CHAIN[0] <= chain * stated <= _CHAIN[1]:
         return size.scale * stated, ()
     units = {**UNITS, "CMU unit": CMU_UNIT}
-    if stated is not None:  # programs took CMU units for metres, and wrote FBX in centimetres
+    if stated is not None:  # some programs took CMU units for metres and wrote centimetres
         units["hundredth of a CMU unit"] = CMU_UNIT / 100
     guess = _nearest_unit(chain, _TYPICAL_CHAIN, units)
     metres = chain * units[guess]
@@ -222,13 +203,13 @@ def scale_of_skeleton(
 
 
 def ankle_to_head(names: Sequence[str], parents: Sequence[int], positions: np.ndarray) -> float:
-    """Length of the bones from an ankle over the hip to the head [file units].
+    """Return the length of the bones from an ankle over the hip to the head [file units], independent of the pose.
 
-    Bone lengths do not depend on the pose. Joints are known by "foot" or "ankle" and "head" in their names; without
-    them the longest side of the box round the skeleton stands in.
+    Joints have "foot" or "ankle" and "head" in their names; else the longest side of the skeleton's box is used.
 
     Args:
-        names: of the joints. parents: index of each joint's parent, negative for none.
+        names: of the joints.
+        parents: parent indices, negative: none.
         positions: (T, J, 3) [file units].
     """
     ankle, head = _first_named(names, ("foot", "ankle")), _first_named(names, ("head",))
@@ -239,22 +220,21 @@ def ankle_to_head(names: Sequence[str], parents: Sequence[int], positions: np.nd
     return math.fsum(float(np.median(np.linalg.norm(bone, axis=1))) for bone in bones)
 
 
-_FRAMES = 4096  # that are worked on at a time
-_OUTLIER_STEP = 20.0  # times the usual step: no motion begins like that, whatever its first frame is
+_FRAMES = 4096  # processed at a time
+_OUTLIER_STEP = 20.0  # ratio to the usual step: no motion starts like that
 
 
 def first_frame_apart(positions: np.ndarray) -> bool:
-    """True where the first frame is none of the motion: its step is 20 times the usual, 3 times the largest other.
+    """Return True if the first frame of joints (T, J, 3) is not part of the motion.
 
-    Args:
-        positions: (T, J, 3) of joints.
+    Its step is then 20 times the usual and 3 times the largest other one.
     """
     steps = largest_steps(positions)
     return len(steps) > 2 and bool(steps[0] > _OUTLIER_STEP * np.median(steps[1:]) and steps[0] > 3 * steps[1:].max())
 
 
 def largest_steps(positions: np.ndarray) -> np.ndarray:
-    """(T - 1,) largest way of a joint from each frame to the next, of positions (T, J, 3)."""
+    """Return the largest joint step (T - 1,) between frames of positions (T, J, 3)."""
     steps = np.empty(max(len(positions) - 1, 0))
     for first in range(0, len(steps), _FRAMES):
         block = np.diff(positions[first : first + _FRAMES + 1], axis=0)
@@ -263,12 +243,12 @@ def largest_steps(positions: np.ndarray) -> np.ndarray:
 
 
 def _first_named(names: Sequence[str], words: tuple[str, ...]) -> int:
-    """Index of the first joint whose name contains one of the words; -1 when there is none."""
+    """Return the index of the first joint with one of the words in its name, or -1."""
     return next((i for i, name in enumerate(names) if any(word in name.lower() for word in words)), -1)
 
 
 def _to_root(parents: Sequence[int], index: int) -> list[int]:
-    """A joint and its ancestors."""
+    """Return a joint and its ancestors."""
     chain = []
     while index >= 0:
         chain.append(index)
@@ -277,7 +257,7 @@ def _to_root(parents: Sequence[int], index: int) -> list[int]:
 
 
 def _advice(length: float, typical: float) -> str:
-    """A unit and a scale that make a person of a length in file units, for the end of an error message."""
+    """Return unit and scale that make a person of a length, for messages."""
     if not (np.isfinite(length) and length > 0):
         return ""
     unit = _nearest_unit(length, typical, UNITS)
@@ -285,26 +265,26 @@ def _advice(length: float, typical: float) -> str:
 
 
 def _nearest_unit(size: float, typical: float, units: dict[str, float]) -> str:
-    """The unit in which `size` comes closest to `typical` metres, as a ratio."""
+    """Return the unit in which `size` is nearest to `typical` metres, as a ratio."""
     with np.errstate(divide="ignore"):
         return min(units, key=lambda unit: abs(np.log(size * units[unit] / typical)))
 
 
-_SAME_STEP = 0.3  # relative difference up to which steps are one step with rounding or jitter
-_OFF_GRID = 0.25  # of a step by which a row may lie off its frame
-LONGEST_GAP = 60.0  # [s] without a row: longer ones lie between two recordings
+_SAME_STEP = 0.3  # relative difference of equal steps with rounding or jitter
+_OFF_GRID = 0.25  # of a step: largest deviation of a row from its frame
+LONGEST_GAP = 60.0  # [s] longer gaps separate two recordings
 MOTION_RATES = (5.0, 2000.0)  # [Hz] of motion capture
-_SAME_RATE = 0.02  # relative difference of a rate from the stated one
+_SAME_RATE = 0.02  # relative difference of equal rates
 _TIME_UNITS = {"seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9}
 
 
 def base_step(steps: np.ndarray) -> float:
-    """Return the time step between neighbouring frames [s] where some frames are left out; 0 without any.
+    """Return the time step between neighbouring frames [s] despite omitted frames; 0 without steps.
 
-    It is the mean of the short steps: times that are rounded (8 and 9 ms at 120 Hz) have no right median.
+    It is the mean of the short steps: the median of rounded times (8 and 9 ms at 120 Hz) is wrong.
 
     Args:
-        steps: between the rows or keys [s].
+        steps: between rows or keys [s].
     """
     steps = steps[steps > 0]
     if not len(steps):
@@ -320,23 +300,20 @@ def seconds_of_times(
     usual: tuple[float, float] = MOTION_RATES,
     counted: bool = True,
 ) -> tuple[float, tuple[str, ...]]:
-    """Seconds in a unit of a time column that names none: the unit in which its rate is a usual one.
+    """Return seconds per unit of a time column, and a note: the unit with a plausible rate.
 
-    Usual rates in two of the units are never the same, so that there is one answer or none. A column with steps of 1
-    may count frames as well as milliseconds: only a stated rate tells which.
+    Plausible rates of two units never coincide. Steps of 1 may count frames or milliseconds: only a stated rate
+    decides.
 
     Args:
-        times: (T,) of the rows [unknown unit].
-        stated: frames a second that the header or the caller states [Hz]; None for none.
-        where: start of an error message: the file.
-        usual: least and greatest rate of such a file [Hz].
-        counted: the column of such a file may count frames; False: steps of 1 are milliseconds.
-
-    Returns:
-        The factor to seconds, and a note where the unit is not seconds.
+        times: (T,) [unknown unit].
+        stated: rate from header or caller [Hz], or None.
+        where: file, for messages.
+        usual: plausible rates [Hz].
+        counted: False: steps of 1 are milliseconds.
 
     Raises:
-        ClipError: the rate is usual in no unit, or the column counts rows of an unknown rate.
+        ClipError: if no unit is plausible, or the column counts rows of unknown rate.
     """
     step = base_step(np.diff(times))
     if not step > 0 or usual[0] <= 1 / step <= usual[1]:
@@ -365,20 +342,18 @@ def seconds_of_times(
 def on_even_times(
     times: np.ndarray, positions: np.ndarray, stated: float | None, where: str
 ) -> tuple[float, np.ndarray, tuple[str, ...]]:
-    """Put the rows of a table at their times: the time column is the time.
+    """Return rate [Hz], positions (T', M, 3) at even times, and warnings.
 
-    Rows that cameras dropped become frames without markers. Rows at times without a common step are interpolated.
+    Dropped rows become frames without markers. Uneven times are interpolated.
 
     Args:
-        times: (T,) of the rows [s], growing. positions: (T, M, 3), NaN = missing.
-        stated: frames a second that the header states [Hz]; taken where the times agree with it; None for none.
-        where: start of an error message: the file.
-
-    Returns:
-        Frames a second [Hz], positions (T', M, 3), and warnings.
+        times: (T,) increasing [s].
+        positions: (T, M, 3), NaN: missing.
+        stated: rate of the header [Hz], used if the times agree; or None.
+        where: file, for messages.
 
     Raises:
-        ClipError: rows are more than a minute apart, or the frames between them would fill the memory.
+        ClipError: if rows are more than a minute apart, or frames would fill the memory.
     """
     steps = np.diff(times)
     base = base_step(steps)
@@ -423,7 +398,7 @@ def on_even_times(
 
 
 def _near_rate(rate: float, stated: float | None) -> float:
-    """A rate [Hz] without what rounded times add: the stated one, or a whole number, where it is as near."""
+    """Return the rate [Hz] without rounding of times: stated or whole, if near."""
     if stated is not None and abs(rate / stated - 1) < 1e-3:
         return stated
     whole = round(rate)
@@ -431,15 +406,7 @@ def _near_rate(rate: float, stated: float | None) -> float:
 
 
 def floats(words: Sequence[str], what: str) -> np.ndarray:
-    """Finite numbers from words.
-
-    Args:
-        words: as the file has them.
-        what: start of the error message: the file, and what the numbers are.
-
-    Raises:
-        ClipError: one of them is not a finite number.
-    """
+    """Return finite numbers from words, or raise ClipError that begins with `what`."""
     try:
         numbers = np.array(words, dtype=float)
     except ValueError:

@@ -1,4 +1,4 @@
-"""CSV: a table of marker coordinates, as spreadsheets, Vicon, Motive and scripts of one's own write them."""
+"""Reader of marker tables (CSV) of spreadsheets, Vicon, Motive, Qualisys and scripts."""
 
 from __future__ import annotations
 
@@ -30,34 +30,31 @@ from humanoid_control.mocap.formats.common import (
 from humanoid_control.mocap.formats.landmarks import landmark_names, refuse_picture, with_path
 
 _MOST_COLUMNS = 4 * MOST_POINTS
-_LONGEST_LABEL = 200  # characters of the name of a column
+_LONGEST_LABEL = 200  # characters of a column name
 
 
 def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = AS_STATED) -> MarkerClip:
-    """Read the content of a marker CSV file.
+    """Return the clip of a marker CSV file.
 
-    Layout: a header row that names the columns `LASI_x,LASI_y,LASI_z` (or `LASI.x`, `LASI x [mm]`), or two header rows,
-    labels above X, Y, Z; rows above them may state rate and unit (`# rate: 120`, `# unit: mm`, the preambles of Vicon
-    and Motive). A column `time` gives the rate, in the unit that it names (`time_ms`, `time (ms)`, a row of units), or
-    else in the one in which it is that of a camera; other columns are ignored. Cells are separated by commas, tabs or
-    semicolons (then with decimal commas, if need be). A marker is missing where one of its cells is empty or NaN, or
-    all three are exactly zero.
+    The header is a row of `LASI_x,LASI_y,LASI_z` (or `LASI.x`, `LASI x [mm]`), or two rows, labels above X, Y, Z. Rows
+    above may state rate and unit (`# rate: 120`, `# unit: mm`, preambles of Vicon and Motive). A column `time` gives
+    the rate, in its stated unit (`time_ms`, `time (ms)`, a row of units) or the one with a plausible rate. Other
+    columns are ignored. Separators are commas, tabs or semicolons (then also decimal commas). A marker is missing if a
+    cell is empty or NaN, or all three are zero.
 
     Args:
-        data: the bytes of the file.
-        source: its path, for messages and the clip's name.
-        rate: frames a second [Hz], for a file that states none and has no time column.
-        size: what the user tells about units.
+        source: path, for messages and the clip's name.
+        rate: [Hz], for a file without rate and time column.
 
     Raises:
-        ClipError: no such header, a row cut off, no rate, times that make no rate of a camera in any unit or leave out
-            more than a minute, or not a person's size in any unit; the message names the line.
+        ClipError: with the line, if the header is missing, a row is cut off, rate or times are implausible, or no unit
+            gives a person.
     """
     text = decoded(data)
     text = _with_header(text, source) if _is_qualisys(text) else _trajectories(text, source)
     rows, lines, semicolon = _cells(text, source)
     header = read_header(rows, source)
-    # With a column of times or frame numbers a row without anything is no frame, as spreadsheets leave at the end.
+    # With a time or frame column, rows without a value are not frames.
     numbered = header.columns.min() > 0
     frames = [k for k in range(header.first_row, len(rows)) if any(rows[k]) or not numbered]
     numbers = _table([rows[k] for k in frames], [lines[k] for k in frames], header, semicolon, source)
@@ -78,14 +75,14 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
     return MarkerClip(PurePath(source).stem, labels, found, positions, source, warnings, start=start)
 
 
-_SECTIONS = ("devices", "model outputs", "trajectories", "joints", "segments", "events")  # of Vicon's exports
+_SECTIONS = ("devices", "model outputs", "trajectories", "joints", "segments", "events")  # titles in Vicon exports
 
 
 def _trajectories(text: str, source: str) -> str:
-    """The section of markers of an export of Vicon, which holds several tables; other lines are left empty.
+    """Return the marker section of a Vicon export; other lines are blanked.
 
     Raises:
-        ClipError: the export holds other tables alone.
+        ClipError: if there are only other tables.
     """
     lines = text.splitlines()
     titles = {k: t for k, line in enumerate(lines) if (t := line.strip(' ,;\t"').casefold()) in _SECTIONS}
@@ -102,7 +99,7 @@ def _trajectories(text: str, source: str) -> str:
 
 
 def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:
-    """Rows of stripped cells, blank lines left out, with their line numbers; and whether semicolons separate them."""
+    """Return non-blank rows of stripped cells, their line numbers, and True for semicolons."""
     head = "\n".join([line for line in text.splitlines() if line.strip()][:20])
     delimiter = max(";\t,", key=head.count)
     reader = csv.reader(text.replace("\0", "?").splitlines(), delimiter=delimiter, skipinitialspace=True)
@@ -124,7 +121,7 @@ def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:
 
 
 def _table(rows: list[list[str]], lines: list[int], header: CsvHeader, decimal_comma: bool, source: str) -> np.ndarray:
-    """(T, columns) numbers of the columns that are used, NaN elsewhere."""
+    """Return the numbers (T, columns) of the used columns, NaN elsewhere."""
     beside = [header.time[0]] if header.time else [] if header.frame is None else [header.frame]
     used = sorted({*header.columns.ravel().tolist(), *beside})
     numbers = np.full((len(rows), used[-1] + 1), np.nan)
@@ -148,7 +145,7 @@ def _table(rows: list[list[str]], lines: list[int], header: CsvHeader, decimal_c
 
 
 def _with_time_unit(header: CsvHeader, numbers: np.ndarray, given: float | None, source: str) -> CsvHeader:
-    """The header with the unit of its time column, and a note where that is not named and not seconds."""
+    """Return the header with the unit of its time column, and a note unless it is seconds."""
     if header.time is None or header.time[1]:
         return header
     column, stated = header.time[0], header.rate if header.rate is not None else given
@@ -159,7 +156,7 @@ def _with_time_unit(header: CsvHeader, numbers: np.ndarray, given: float | None,
 def _rate(
     numbers: np.ndarray, positions: np.ndarray, header: CsvHeader, given: float | None, source: str
 ) -> tuple[float, np.ndarray, tuple[str, ...]]:
-    """Frames a second: of the time column, the preamble, or the caller, in this order; and the rows at even times."""
+    """Return the rate of the time column, the preamble or the caller, and the rows at even times."""
     if header.time is None:
         rate = header.rate if header.rate is not None else given
         if rate is None:
@@ -185,7 +182,7 @@ def _rate(
 def _at_frame_numbers(
     numbers: np.ndarray, positions: np.ndarray, header: CsvHeader, rate: float, source: str
 ) -> tuple[float, np.ndarray, tuple[str, ...]]:
-    """The rows at the frames that a column numbers; rows that are missing become frames without markers."""
+    """Return the rows at their frame numbers; missing rows become frames without markers."""
     if header.frame is None or len(numbers) < 2 or not rate > 0:
         return rate, positions, ()
     frames = numbers[:, header.frame]
@@ -201,16 +198,13 @@ def _at_frame_numbers(
 
 
 def _first_time(numbers: np.ndarray, header: CsvHeader, rate: float) -> float:
-    """Time of the first row [s] where a column numbers the frames from 1 on; else 0."""
+    """Return the time of the first row [s] by a column of frame numbers from 1, else 0."""
     first = numbers[0, header.frame] if header.frame is not None else 1.0
     return max(0.0, float(first) - 1.0) / rate if np.isfinite(first) and rate > 0 else 0.0
 
 
 def clock_time(cell: str) -> float | None:
-    """Seconds of a time of day as 10:00:00.25, or since 1970 of a date and time as 2024-05-01T10:00:00.25Z.
-
-    A date without a zone is taken as UTC: only differences count. None where the text is neither.
-    """
+    """Return the seconds of 10:00:00.25, or since 1970 of 2024-05-01T10:00:00.25Z (without zone: UTC), else None."""
     if found := _TIME_OF_DAY.match(cell):
         hours, minutes, seconds = (float(x.replace(",", ".") or 0) for x in found.groups(""))
         return 3600.0 * hours + 60.0 * minutes + seconds
@@ -246,15 +240,15 @@ _NOT_A_LABEL = ("rotation", "position", "marker", "mean marker error", "velocity
 class CsvHeader:
     """Content of the rows before the data.
 
-    Args:
-        labels: M marker labels, "" where the file gives none.
-        columns: (M, 3) column of each marker's x, y, z.
-        first_row: row in which the data begin.
-        time: column of the time and its unit [s], 0 where it names none; None without one.
-        frame: column of the frame's number; None without one.
-        rate: frames a second [Hz]; None when it is not stated.
-        unit: as the file spells it; "" when it states none.
-        warnings: columns that were left out.
+    Attributes:
+        labels: M markers, or "".
+        columns: (M, 3) of x, y, z.
+        first_row: of the data.
+        time: column and unit [s] of the time, 0: unit not stated; or None.
+        frame: column of frame numbers, or None.
+        rate: stated [Hz], or None.
+        unit: as in the file, or "".
+        warnings: omitted columns.
     """
 
     labels: tuple[str, ...]
@@ -268,10 +262,10 @@ class CsvHeader:
 
 
 def read_header(rows: Sequence[list[str]], source: str) -> CsvHeader:
-    """Header of a marker table: one row with `LASI_x`, `LASI.y`, or a row of labels over one of X, Y, Z.
+    """Return the header of a marker table.
 
     Raises:
-        ClipError: there is no such row.
+        ClipError: if there is no marker column.
     """
     for number, row in enumerate(rows):
         found = _named_columns(row) or _bare_columns(rows, number)
@@ -293,10 +287,10 @@ def read_header(rows: Sequence[list[str]], source: str) -> CsvHeader:
     rate, unit = _stated(rows[:number])
     unit = next((u for u in units if u), unit)
     time = next(((c, s) for c, cell in enumerate(rows[number]) if (s := _seconds(cell)) is not None), None)
-    if time is None:  # it stands beside the labels, above the row of axes
+    if time is None:  # next to the labels, above the row of axes
         before = [(c, cell) for row in reversed(rows[:number]) for c, cell in enumerate(row[: columns.min()])]
         time = next(((c, s) for c, cell in before if (s := _seconds(cell)) is not None), None)
-    if time is not None and not time[1] and time[0] < len(below):  # a row of units may name it
+    if time is not None and not time[1] and time[0] < len(below):  # a row of units may state it
         time = time[0], _SECONDS.get(below[time[0]].casefold(), 0.0)
     frame = next((c for c, cell in enumerate(rows[number][: columns.min()]) if _FRAME.match(cell)), None)
     return CsvHeader(labels, columns, first, time, rate, unit, warnings, frame)
@@ -306,12 +300,12 @@ _Columns = tuple[tuple[str, ...], np.ndarray, list[str], tuple[str, ...]]
 
 
 def _named_columns(row: list[str]) -> _Columns | None:
-    """Markers of a header row of the kind LASI_x; None when it is none."""
+    """Return the markers of a row such as LASI_x, or None."""
     groups: list[tuple[str, dict[str, int]]] = []
     latest: dict[str, int] = {}
     units = []
     for column, cell in enumerate(row):
-        if len(cell) > _LONGEST_LABEL:  # the time of a match grows with the square of the length
+        if len(cell) > _LONGEST_LABEL:  # matching time grows with the square of the length
             continue
         match = _NAMED_AXIS.match(cell) or _NUMBERED_AXIS.match(cell) or _BRACKETED_AXIS.match(cell)
         if not match or _seconds(cell) is not None:
@@ -334,12 +328,12 @@ def _named_columns(row: list[str]) -> _Columns | None:
 
 
 def _bare_columns(rows: Sequence[list[str]], number: int) -> _Columns | None:
-    """Markers of a row of X, Y, Z below a row of labels; None when it is no such row."""
+    """Return the markers of a row X, Y, Z below a row of labels, or None."""
     matches = [_BARE_AXIS.match(cell[:_LONGEST_LABEL]) for cell in rows[number]]
     axes = "".join(m["axis"].lower() if m else " " for m in matches)
     starts = [s.start() for s in re.finditer("xyz", axes)]
     above = [row for row in rows[:number] if any(row)]
-    # Exports with rigid bodies have a row that tells rotations from positions.
+    # Exports with rigid bodies mark rotations in a row above.
     starts = [s for s in starts if not any(s < len(row) and row[s].casefold() == "rotation" for row in above)]
     if not starts or not above:
         return None
@@ -352,15 +346,14 @@ def _bare_columns(rows: Sequence[list[str]], number: int) -> _Columns | None:
     return tuple(labels), columns, [m["unit"] or "" for m in matches if m], ()
 
 
-_LEAST_BONES = 9  # of a skeleton that is worth more than its markers: those of an upper body
+_LEAST_BONES = 9  # of a skeleton preferred to markers: an upper body
 
 
 def _chosen_kinds(above: Sequence[list[str]], starts: list[int]) -> list[int]:
-    """Columns that are of use where a row tells their types (Motive): bones of a skeleton, or measured markers.
+    """Return the useful columns by a row of types (Motive): bones of a skeleton, or measured markers.
 
-    Motive writes a marker twice, as measured and as its solver moves it with the body ("Rigid Body Marker", "Bone
-    Marker"), and the places of rigid bodies. Of each name the measured one is taken; rigid bodies only if there is
-    nothing else.
+    Motive writes markers as measured and as solved ("Rigid Body Marker", "Bone Marker"), and rigid bodies. Measured
+    markers are preferred; rigid bodies are used only alone.
     """
     row = next((r for r in above if any(c.casefold() == "type" for c in r[: starts[0]])), None)
     if row is None:
@@ -377,20 +370,20 @@ def _chosen_kinds(above: Sequence[list[str]], starts: list[int]) -> list[int]:
 
 
 def _labels(row: list[str], starts: list[int]) -> list[str]:
-    """The labels above the x columns; all empty when the row holds something else."""
+    """Return the labels above the x columns; all empty if the row is another one."""
     labels = [row[s] if s < len(row) else "" for s in starts]
     usual = sum(label.casefold() in _NOT_A_LABEL or bool(known_unit(label)) for label in labels)
     return labels if usual == 0 else [""] * len(starts)
 
 
 def _seconds(cell: str) -> float | None:
-    """Unit of a time column [s], 0 where it names none; None when the cell heads another column."""
+    """Return the unit of a time column [s], 0 if not stated, None for another column."""
     match = _TIME.match(cell[:_LONGEST_LABEL])
     return _SECONDS.get((match["unit"] or match["word"] or "").casefold()) if match else None
 
 
 def _stated(preamble: Sequence[list[str]]) -> tuple[float | None, str]:
-    """Rate [Hz] and unit above the header: pairs of cells, `# rate: 120`, or a number below "Trajectories" (Vicon)."""
+    """Return rate [Hz] and unit above the header: pairs of cells, `# rate: 120`, or below "Trajectories" (Vicon)."""
     rate, unit = None, ""
     after_title = False
     for row in preamble:
@@ -407,7 +400,7 @@ def _stated(preamble: Sequence[list[str]]) -> tuple[float | None, str]:
 
 
 def _number(text: str) -> float | None:
-    """A number, or None."""
+    """Return a number, or None."""
     try:
         return float(text.replace(",", ".").removesuffix("Hz").strip())
     except ValueError:
@@ -418,26 +411,21 @@ def _number(text: str) -> float | None:
 
 _MARKER_NAMES = "MARKER_NAMES"
 _QUALISYS = ("NO_OF_FRAMES", "FILE_VERSION")
-_MOST_KEYS = 60  # lines before the table
+_MOST_KEYS = 60  # lines above the table
 
 
 def _is_qualisys(text: str) -> bool:
-    """Test whether a text begins as an export of Qualisys Track Manager does."""
+    """Return True for an export of Qualisys Track Manager."""
     return text.lstrip().startswith(_QUALISYS)
 
 
 def _with_header(text: str, source: str) -> str:
-    """Return the text with one header row of marker columns, in the line of the marker names.
+    """Return a Qualisys text with one header row of marker columns, in the line of marker names.
 
-    The columns before those of the markers are the frame and the time, in this order, unless a row above the numbers
-    names them.
-
-    Args:
-        text: of the file.
-        source: its path, for messages.
+    Columns before the markers are frame and time, unless named.
 
     Raises:
-        ClipError: no names of markers or too many, fewer columns than they need, or fewer rows than the file says.
+        ClipError: if marker names, columns or rows do not match.
     """
     lines = text.splitlines()
     at = next((k for k, line in enumerate(lines[:_MOST_KEYS]) if line.lstrip().startswith(_MARKER_NAMES)), -1)

@@ -1,7 +1,6 @@
-"""FBX characters, through Assimp's command: it turns them into glTF, in a process of its own.
+"""Reader of FBX characters, converted to glTF by the Assimp command in a separate process.
 
-The collision library brings Assimp along, so nothing more is to be installed. Python bindings of ufbx (0.0.5) read the
-same files, but crash the interpreter when their objects are freed.
+Assimp is a dependency of the collision library. Python bindings of ufbx (0.0.5) crash when objects are freed.
 """
 
 from __future__ import annotations
@@ -20,21 +19,20 @@ from humanoid_control.mocap.clip_file import ClipFile
 from humanoid_control.mocap.formats.common import UNITS, Size
 from humanoid_control.mocap.formats.gltf import parse_gltf
 
-LONGEST = 300.0  # [s] that a file may take
+LONGEST = 300.0  # [s] longest conversion
 _HEADS = (b"Kaydara FBX Binary", b"FBXHeaderExtension")
-_LOOKED_AT = 4096  # bytes from the start
+_LOOKED_AT = 4096  # bytes searched for the format
 
 
 def parse_fbx(file: ClipFile, size: Size) -> MarkerClip:
-    """Read the animation of a character in an FBX file.
+    """Return the clip of an animated character in an FBX file.
 
     Args:
-        file: its `part` names the animation ("mixamo.com"); "" takes the longest.
-        size: what the user tells about units; FBX counts in centimetres, unless no person of that size can be.
+        file: its `part` names the animation ("mixamo.com"); "": longest.
+        size: default: centimetres, unless implausible for a person.
 
     Raises:
-        ClipError: not such a file, or one that Assimp cannot read; no animation; no Assimp: the message has the command
-            with which Blender converts the file.
+        ClipError: if the file is invalid or has no animation, or Assimp is missing; with a command for Blender.
     """
     data = file.read()
     if not any(head in data[:_LOOKED_AT] for head in _HEADS):
@@ -51,17 +49,13 @@ def parse_fbx(file: ClipFile, size: Size) -> MarkerClip:
 
 
 def assimp_command() -> str | None:
-    """Path of the command `assimp`: of this environment, or of the system; None where there is none."""
+    """Return the path of `assimp` in this environment or the system, or None."""
     beside = [Path(sys.executable).parent, Path(sysconfig.get_paths()["purelib"]) / "cmeel.prefix" / "bin"]
     return shutil.which("assimp", path=os.pathsep.join([*map(str, beside), os.environ.get("PATH", "")]))
 
 
 def _convert(command: str, given: Path, made: Path, file: ClipFile) -> None:
-    """Have Assimp write `made`.
-
-    Raises:
-        ClipError: it crashes, takes too long, or refuses the file.
-    """
+    """Run Assimp to write `made`, or raise ClipError."""
     try:
         done = subprocess.run(
             [command, "export", str(given), str(made)],
@@ -82,7 +76,7 @@ def _convert(command: str, given: Path, made: Path, file: ClipFile) -> None:
 
 
 def _by_blender(file: ClipFile) -> str:
-    """The way on: the command that has Blender convert the file."""
+    """Return the command that converts the file with Blender."""
     return (
         f"convert it: blender -b --python-expr \"import bpy; bpy.ops.import_scene.fbx(filepath='{file.name.name}'); "
         f"bpy.ops.export_scene.gltf(filepath='{file.name.stem}.glb')\""

@@ -1,7 +1,6 @@
-"""glTF 2.0 (`.glb`, `.gltf`): the joints of an animated skeleton.
+"""Reader of glTF 2.0 (`.glb`, `.gltf`): joints of an animated skeleton.
 
-The format is JSON and tables of numbers; only what moves a skeleton is read. Nodes are placed by translation, rotation
-and scale, each of which an animation may drive by keys that are stepped, linear (slerp of rotations) or cubic.
+Node translation, rotation and scale may have stepped, linear (slerp) or cubic keys.
 """
 
 from __future__ import annotations
@@ -32,29 +31,27 @@ from humanoid_control.mocap.formats.common import (
 )
 from humanoid_control.mocap.skeleton import head_joint, with_head_front
 
-USUAL_RATE = 30.0  # [Hz] for keys that are set by hand, far apart or uneven
+USUAL_RATE = 30.0  # [Hz] for sparse or uneven keys set by hand
 _RATES = (10.0, 1000.0)  # [Hz] of keys that are frames of a recording
-_LATE = 0.05  # [frames] by which rounded times may miss the last frame
+_LATE = 0.05  # [frames] tolerance of rounded times at the last frame
 _MOST_FRAMES = 2_000_000
 _KINDS = {5120: "i1", 5121: "u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
-_PIVOT = "_$AssimpFbx$_"  # in names of nodes that stand for one step of a joint's transform
-_CHUNK = 4096  # frames whose transforms are held at a time
+_PIVOT = "_$AssimpFbx$_"  # in names of nodes that are one step of a joint transform
+_CHUNK = 4096  # frames with transforms in memory
 _PATHS = ("translation", "rotation", "scale")
 
 
 def parse_gltf(file: ClipFile, size: Size, where: str = "", stated: float = 1.0) -> MarkerClip:
-    """Read the animation of a skeleton.
+    """Return the clip of an animated skeleton.
 
     Args:
-        file: its `part` names the animation; "" takes the longest.
-        size: what the user tells about units.
-        where: what messages call it, where it was converted from another file.
-        stated: its unit [m], unless no person of that size can be.
+        file: its `part` names the animation; "": longest.
+        where: name in messages, for a converted file.
+        stated: unit [m], unless implausible for a person.
 
     Raises:
-        ClipError: damaged, without animation or joints, compressed in a way that is not read, or no animation of that
-            name.
+        ClipError: if the file is invalid, compressed, or lacks animation or joints.
     """
     try:
         return _Document(file, where or file.where, stated).clip(size)
@@ -67,14 +64,14 @@ def parse_gltf(file: ClipFile, size: Size, where: str = "", stated: float = 1.0)
 
 @dataclass(frozen=True)
 class _Track:
-    """Keys of one property of one node: times (K,) [s], values (K, w), or (K, 3, w) with tangents for cubic ones."""
+    """Keys of a node property: times (K,) [s], values (K, w), or (K, 3, w) with tangents if cubic."""
 
     times: np.ndarray
     values: np.ndarray
     how: str
 
     def at(self, t: np.ndarray, rotation: bool) -> np.ndarray:
-        """Values (T, w) at times t [s], held before the first and after the last key."""
+        """Return values (T, w) at t [s], constant beyond the keys."""
         times, values = self.times, self.values
         if len(times) == 1:
             return np.repeat(values[:1, 1] if self.how == "CUBICSPLINE" else values[:1], len(t), axis=0)
@@ -99,7 +96,7 @@ class _Track:
 
 
 def _slerp(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Rotations (T, 4) between unit quaternions, the shorter way; u (T, 1) from 0 to 1."""
+    """Return rotations (T, 4) between unit quaternions, the shorter way; u (T, 1) in 0 to 1."""
     cosine = np.sum(a * b, axis=1, keepdims=True)
     b = np.where(cosine < 0, -b, b)
     angle = np.arccos(np.clip(np.abs(cosine), 0.0, 1.0))
@@ -110,11 +107,11 @@ def _slerp(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 class _Document:
-    """A glTF document with its buffers; whatever is malformed in it raises what indexing and numpy raise."""
+    """glTF document with buffers; malformed content raises errors of indexing and numpy."""
 
     def __init__(self, file: ClipFile, where: str, stated: float) -> None:
         self.file, self.where, self.stated = file, where, stated
-        self.up = "+y" if where == file.where else ""  # what another format was converted from may have had any axes
+        self.up = "+y" if where == file.where else ""  # files converted from another format may have any axes
         data = file.read()
         self.size = len(data)
         self._binary = b""
@@ -136,7 +133,7 @@ class _Document:
         self._buffers: dict[int, bytes] = {}
 
     def _chunks(self, data: bytes) -> bytes:
-        """The JSON of a binary file; its buffer is kept."""
+        """Return the JSON of a binary file and store its buffer."""
         _, version, length = struct.unpack_from("<4sII", data)
         if version != 2:
             raise ClipError(f"{self.where}: is binary glTF {version}, only 2 is read: export it again")
@@ -154,7 +151,7 @@ class _Document:
         return text
 
     def _buffer(self, index: int) -> bytes:
-        """A buffer: the one of a binary file, one written into the JSON, or a file beside it."""
+        """Return a buffer: binary chunk, data URI, or file in the same folder."""
         if index not in self._buffers:
             uri = self.json["buffers"][index].get("uri")
             if uri is None:
@@ -173,7 +170,7 @@ class _Document:
         return self._buffers[index]
 
     def _accessor(self, index: int) -> np.ndarray:
-        """(n, w) numbers; whole ones that stand for -1 ... 1 are made so."""
+        """Return numbers (n, w), normalised integers as -1 ... 1."""
         accessor = self.json["accessors"][index]
         kind, width, count = np.dtype(_KINDS[accessor["componentType"]]), _WIDTHS[accessor["type"]], accessor["count"]
         if "sparse" in accessor:
@@ -199,7 +196,7 @@ class _Document:
         return table
 
     def _animation(self) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The animation that is named, or the longest, and a warning that names the others."""
+        """Return the named or longest animation, and a warning about others."""
         animations = self.json.get("animations") or []
         if not animations:
             raise ClipError(f"{self.where}: holds no animation: export the character with its motion")
@@ -219,12 +216,12 @@ class _Document:
         return animations[longest], (f"{note}{first_few(others, 6)}: name one as {self.where}:{others[0]}",)
 
     def _length(self, animation: Mapping[str, Any]) -> float:
-        """Time from the first to the last key of an animation [s]: takes of one file may follow each other."""
+        """Return the time from first to last key [s]."""
         times = [self._accessor(s["input"])[:, 0] for s in animation["samplers"]]
         return max((float(t[-1]) for t in times), default=0.0) - min((float(t[0]) for t in times), default=0.0)
 
     def _tracks(self, animation: Mapping[str, Any]) -> dict[tuple[int, str], _Track]:
-        """Keys by node and property."""
+        """Return keys by node and property."""
         tracks = {}
         for channel in animation["channels"]:
             node, path = channel["target"].get("node"), channel["target"]["path"]
@@ -243,7 +240,7 @@ class _Document:
         return tracks
 
     def clip(self, size: Size) -> MarkerClip:
-        """The joints of the skeleton in all frames."""
+        """Return the clip of the skeleton's joints."""
         nodes = self.json["nodes"]
         check_count(len(nodes), self.where)
         animation, notes = self._animation()
@@ -254,13 +251,13 @@ class _Document:
                 parents[child] = k
         order = _parents_first(parents)
         joints = sorted({j for skin in self.json.get("skins", ()) for j in skin["joints"]}, key=order.index)
-        if not joints:  # an animation without a mesh to bend has no skin: its skeleton is what moves
+        if not joints:  # animations without a mesh have no skin: their skeleton is the moving nodes
             joints = [k for k in order if _moves(k, parents, tracks) and "mesh" not in nodes[k]]
         joints = [j for j in joints if _PIVOT not in str(nodes[j].get("name"))]
         if not joints:
             raise ClipError(f"{self.where}: holds no joints: export the skeleton too")
         t, rate = _frames(tracks, self.where)
-        check_growth(24 * len(t) * len(joints), self.size, self.where)  # before positions are allocated
+        check_growth(24 * len(t) * len(joints), self.size, self.where)  # before the positions are allocated
         named = [str(nodes[j].get("name") or f"node_{j}") for j in joints]
         head = head_joint(named)
         positions, R_head = np.empty((len(t), len(joints), 3)), np.empty((len(t), 3, 3))
@@ -295,7 +292,7 @@ class _Document:
 
 
 def _parents_first(parents: np.ndarray) -> list[int]:
-    """Indices of all nodes, each after its parent. Raises ValueError for a circle."""
+    """Return node indices, parents first; ValueError for cycles."""
     depth = []
     for k in range(len(parents)):
         depth.append(len(_line(k, parents)))
@@ -303,7 +300,7 @@ def _parents_first(parents: np.ndarray) -> list[int]:
 
 
 def _line(node: int, parents: np.ndarray) -> list[int]:
-    """A node and its ancestors. Raises ValueError where they form a circle."""
+    """Return a node and its ancestors; ValueError for cycles."""
     line: list[int] = []
     while node >= 0:
         if len(line) > len(parents):
@@ -314,17 +311,17 @@ def _line(node: int, parents: np.ndarray) -> list[int]:
 
 
 def _moves(node: int, parents: np.ndarray, tracks: Mapping[tuple[int, str], _Track]) -> bool:
-    """True where a node, or one that carries it, has keys."""
+    """Return True if a node or an ancestor has keys."""
     return any((a, path) in tracks for a in _line(node, parents) for path in _PATHS)
 
 
 def _frames(tracks: Mapping[tuple[int, str], _Track], where: str) -> tuple[np.ndarray, float]:
-    """Times of the frames [s] and their rate [Hz]: that of the densest keys, where these are even."""
+    """Return frame times [s] and rate [Hz] of the densest even keys."""
     first = min(track.times[0] for track in tracks.values())
     last = max(track.times[-1] for track in tracks.values())
     longest = max((track.times for track in tracks.values()), key=len)
     rate = USUAL_RATE
-    # Exporters leave out keys between which nothing changes: the frames are as dense as the nearest keys.
+    # Exporters omit keys without change: the frame step is the smallest key step.
     if len(longest) > 2 and (step := base_step(np.diff(longest))) > 0 and _RATES[0] <= 1 / step <= _RATES[1]:
         rate = 1 / step
         rate = float(round(rate)) if abs(rate - round(rate)) < 2e-3 * rate else rate
@@ -336,7 +333,7 @@ def _frames(tracks: Mapping[tuple[int, str], _Track], where: str) -> tuple[np.nd
 def _transforms(
     node: Mapping[str, Any], index: int, tracks: Mapping[tuple[int, str], _Track], t: np.ndarray
 ) -> np.ndarray:
-    """(T, 4, 4) places of a node in its parent."""
+    """Return the poses (T, 4, 4) of a node in its parent."""
     X = np.zeros((len(t), 4, 4))
     X[:, 3, 3] = 1.0
     if "matrix" in node and not any((index, path) in tracks for path in _PATHS):
@@ -351,7 +348,7 @@ def _transforms(
         )
         return make(found)
 
-    from scipy.spatial.transform import Rotation  # half a second, which other clips need not wait for
+    from scipy.spatial.transform import Rotation  # slow import
 
     R = value("rotation", (0, 0, 0, 1), lambda q: Rotation.from_quat(q).as_matrix())
     X[:, :3, :3] = R * value("scale", (1, 1, 1))[:, None, :]

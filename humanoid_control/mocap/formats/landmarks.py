@@ -1,7 +1,6 @@
-"""Landmarks of a person in a video, as MediaPipe's pose model gives them: 33 points, y down, in metres about the hips.
+"""Landmarks of MediaPipe's pose model: 33 points, y down, in metres about the hips.
 
-World landmarks have no path: the middle of the hips is the origin in every frame. The path is put back by the feet that
-stand, which must not slide.
+World landmarks have no path: it is restored from standing feet, which must not slide.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ LANDMARKS = (
 )  # fmt: skip
 _ARRAYS = ("pose_world_landmarks", "world_landmarks", "landmarks_world", "landmarks", "keypoints", "pose_landmarks")
 _SOLES = ("left_heel", "left_foot_index", "right_heel", "right_foot_index")
-_CENTRED = 0.02  # [m] from the origin to the middle of the hips, where a file has no path
-_OFF_CENTRE = 0.1  # from there, and ...
-_IMAGE = 1.15  # ... not larger than this: shares of a picture's sides, not metres
-_NEARLY, _CHANGE = 0.02, 0.5  # [m] above the lowest point of the soles, [m/s] of change: as bad as each other
-_MEMORY = 0.1  # [s] of the velocity of the hips
+_CENTRED = 0.02  # [m] largest distance of mid-hip from the origin without a path
+_OFF_CENTRE = 0.1  # larger, and ...
+_IMAGE = 1.15  # ... not larger than this: shares of picture sides, not metres
+_NEARLY, _CHANGE = 0.02, 0.5  # [m] above the lowest sole point and [m/s] of change of equal cost
+_MEMORY = 0.1  # [s] time constant of the hip velocity
 _NUMBERED = re.compile(r"^(?:landmark|lm|point|kp|joint|pose)?[_ ]?(\d{1,2})$", re.IGNORECASE)
 
 
 def find_landmarks(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Landmarks (T, 33, 3) among named arrays (T, 33, 3 and more) or (T, 99 and more); None where there are none."""
+    """Return landmarks (T, 33, 3) among named arrays (T, 33, 3 or more) or (T, 99 or more), or None."""
     for name in _ARRAYS:
         if name not in arrays:
             continue
@@ -51,14 +50,16 @@ def find_landmarks(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
 def landmark_clip(
     positions: np.ndarray, rate: float, source: str, size: Size, warnings: tuple[str, ...] = ()
 ) -> MarkerClip:
-    """Landmarks as a clip.
+    """Return landmarks as a clip.
 
     Args:
-        positions: (T, 33, 3) in the file's unit. rate: [Hz]. source: path, for messages and the clip's name.
-        size: what the user tells about units. warnings: of the reader.
+        positions: (T, 33, 3) [file units].
+        rate: [Hz].
+        source: path, for messages and the clip's name.
+        warnings: of the reader.
 
     Raises:
-        ClipError: these are places in a picture, or no person.
+        ClipError: if these are picture coordinates, or not a person.
     """
     positions = np.where((positions == 0).all(axis=2, keepdims=True), np.nan, positions)
     refuse_picture(LANDMARKS, positions, source)
@@ -69,7 +70,7 @@ def landmark_clip(
 
 
 def landmark_names(labels: Sequence[str]) -> tuple[str, ...] | None:
-    """Names of the landmarks where a table's labels only count them, from 0 or from 1; None where they are others."""
+    """Return landmark names if labels only number them from 0 or 1, else None."""
     matches = [_NUMBERED.match(label) for label in labels]
     numbers = [int(m[1]) for m in matches if m]
     if len(labels) != len(LANDMARKS) or len(numbers) != len(labels):
@@ -81,14 +82,7 @@ def landmark_names(labels: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def refuse_picture(labels: Sequence[str], positions: np.ndarray, source: str) -> None:
-    """Refuse landmarks that are shares of a picture's sides.
-
-    Args:
-        labels: of the points. positions: (T, M, 3) as the file has them.
-
-    Raises:
-        ClipError: they are.
-    """
+    """Raise ClipError if landmark positions (T, M, 3) are shares of picture sides."""
     hips = _hips(labels, positions)
     if hips is None or not np.isfinite(hips).any():
         return
@@ -101,12 +95,14 @@ def refuse_picture(labels: Sequence[str], positions: np.ndarray, source: str) ->
 
 
 def with_path(labels: Sequence[str], positions: np.ndarray, rate: float) -> tuple[np.ndarray, tuple[str, ...]]:
-    """World landmarks with a path of the hips, and the note that says so; others as they are.
+    """Return world landmarks with a path of the hips, and a note; others unchanged.
 
-    The lowest point of the soles is on the floor, and the one that stands does not slide.
+    The lowest sole point is on the floor, and the standing one does not slide.
 
     Args:
-        labels: of the points. positions: (T, M, 3) [m], y down; NaN = missing. rate: [Hz].
+        labels: of the points.
+        positions: (T, M, 3) [m], y down; NaN: missing.
+        rate: [Hz].
     """
     hips = _hips(labels, positions)
     if hips is None or not np.nanmedian(np.linalg.norm(hips, axis=1)) < _CENTRED:
@@ -120,7 +116,7 @@ def with_path(labels: Sequence[str], positions: np.ndarray, rate: float) -> tupl
     path = np.zeros((len(positions), 3))
     path[seen, 1] = -lowest[seen]
     raised = np.where(lost | ~seen[:, None], np.inf, np.where(seen, lowest, 0.0)[:, None] - down)
-    raised = np.maximum(raised[1:], raised[:-1])  # before and after
+    raised = np.maximum(raised[1:], raised[:-1])  # maximum of both frames of a step
     path[1:, [0, 2]] = (
         np.cumsum(_hip_velocity(raised, -np.diff(soles[..., [0, 2]], axis=0) * rate, rate), axis=0) / rate
     )
@@ -129,20 +125,22 @@ def with_path(labels: Sequence[str], positions: np.ndarray, rate: float) -> tupl
 
 
 def _hip_velocity(raised: np.ndarray, velocity: np.ndarray, rate: float) -> np.ndarray:
-    """(T, 2) velocity of the hips over the floor [m/s]: that with which a point of the soles would stand still.
+    """Return the hip velocity (T, 2) over the floor [m/s] at which a sole point stands still.
 
-    A swinging foot passes as low as one that stands, but with it the hips would go another way all at once: of the four
-    points that one counts which is low and makes the least change.
+    A swinging foot may be as low as a standing one, but implies an abrupt change. The chosen sole point minimises
+    height and change.
 
     Args:
-        raised: (T, 4) above the lowest [m]. velocity: (T, 4, 2) of the hips, were the point still [m/s]. rate: [Hz].
+        raised: (T, 4) above the lowest point [m].
+        velocity: (T, 4, 2) of the hips if the point stood still [m/s].
+        rate: [Hz].
     """
     found, now = np.zeros((len(raised), 2)), np.zeros(2)
     keep = np.exp(-1.0 / (_MEMORY * rate))
     for t, (height, options) in enumerate(zip(raised, velocity, strict=True)):
         cost = height / _NEARLY + np.linalg.norm(options - now, axis=1) / _CHANGE
         best = int(np.argmin(np.nan_to_num(cost, nan=np.inf)))
-        if not np.isfinite(cost[best]):  # nobody is seen
+        if not np.isfinite(cost[best]):  # no point is visible
             continue
         found[t] = options[best]
         now = keep * now + (1 - keep) * found[t]
@@ -150,7 +148,7 @@ def _hip_velocity(raised: np.ndarray, velocity: np.ndarray, rate: float) -> np.n
 
 
 def _hips(labels: Sequence[str], positions: np.ndarray) -> np.ndarray | None:
-    """(T, 3) middle of the hips; None where the points are no landmarks."""
+    """Return mid-hip (T, 3), or None without landmarks."""
     plain = [label.lower() for label in labels]
     if not set(LANDMARKS) <= set(plain):
         return None

@@ -1,4 +1,4 @@
-"""NPZ, PKL and PT: named arrays, of which SMPL motions, landmarks and tables of joint places are recordings."""
+"""Reader of named arrays (NPZ, PKL, PT): SMPL motions, landmarks, tables of joint positions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from humanoid_control.mocap.formats.landmarks import find_landmarks, landmark_cl
 from humanoid_control.mocap.formats.pickled import load_pickle, load_tensors, named_arrays
 from humanoid_control.mocap.formats.smpl import find_smpl, smpl_clip
 
-GVHMR_RATE = 30.0  # [Hz] to which its videos are converted; the file itself says none
+GVHMR_RATE = 30.0  # [Hz] of converted videos; files state no rate
 _RATES = ("mocap_framerate", "mocap_frame_rate", "fps", "framerate", "frame_rate", "rate", "mocap_fps")
 _POSITIONS = ("positions", "joint_positions", "joints", "markers", "joints3d", "keypoints3d", "posed_joints")
 _LABELS = ("labels", "names", "joint_names", "marker_names", "marker_labels")
@@ -25,27 +25,25 @@ _ROBOT = ("dof_pos", "joint_angles", "qpos", "joint_pos", "root_quaternion")
 
 
 def parse_npz(data: bytes, source: str, rate: float | None = None, size: Size = AS_STATED) -> MarkerClip:
-    """Read an NPZ file of numpy: what it holds is found by the names of its arrays.
+    """Return the clip of an NPZ file, recognised by array names.
 
     Args:
-        data: the bytes of the file.
-        source: its path, for messages and the clip's name.
-        rate: frames a second [Hz], for a file that states none.
-        size: what the user tells about units.
+        source: path, for messages and the clip's name.
+        rate: [Hz], for a file without rate.
 
     Raises:
-        ClipError: damaged, no recording of a person, pickled objects in it, no rate.
+        ClipError: if the file is invalid, not a recording of a person, pickled, or without rate.
     """
     return clip_of_arrays(_arrays(data, source), source, rate, size)
 
 
 def parse_pickle(data: bytes, source: str, rate: float | None = None, size: Size = AS_STATED) -> MarkerClip:
-    """Read a pickle of arrays (AIST++, and what scripts save): see `load_pickle` for what is followed."""
+    """Return the clip of a pickle of arrays (AIST++, scripts); see `load_pickle`."""
     return clip_of_arrays(named_arrays(load_pickle(data, source), source), source, rate, size)
 
 
 def parse_tensors(data: bytes, source: str, rate: float | None = None, size: Size = AS_STATED) -> MarkerClip:
-    """Read a file of torch.save (GVHMR): see `load_tensors`. One with `smpl_params_global` runs at 30 Hz."""
+    """Return the clip of a torch.save file; see `load_tensors`. `smpl_params_global` (GVHMR) implies 30 Hz."""
     content = load_tensors(data, source)
     assumed = GVHMR_RATE if isinstance(content, Mapping) and "smpl_params_global" in content else None
     return clip_of_arrays(named_arrays(content, source), source, rate, size, assumed)
@@ -54,14 +52,13 @@ def parse_tensors(data: bytes, source: str, rate: float | None = None, size: Siz
 def clip_of_arrays(
     arrays: Mapping[str, np.ndarray], source: str, rate: float | None, size: Size, assumed: float | None = None
 ) -> MarkerClip:
-    """The clip that named arrays are: a motion of SMPL, landmarks, or positions (T, M, 3) with labels.
+    """Return the clip of named arrays: SMPL motion, landmarks, or positions (T, M, 3) with labels.
 
     Args:
-        arrays: by name. source, rate, size: as for `parse_npz`.
-        assumed: rate [Hz] of the program that wrote the file, where neither file nor caller says one.
+        assumed: rate of the writing program [Hz], if neither file nor caller states one.
 
     Raises:
-        ClipError: none of these, or no rate.
+        ClipError: if the arrays are none of these, or without rate.
     """
     motion = find_smpl(arrays, source)
     landmarks = None if motion is not None else find_landmarks(arrays)
@@ -95,11 +92,7 @@ def clip_of_arrays(
 
 
 def _arrays(data: bytes, source: str) -> dict[str, np.ndarray]:
-    """The arrays of an NPZ file; those of objects are left out.
-
-    Raises:
-        ClipError: damaged, or an array larger than any recording.
-    """
+    """Return the arrays of an NPZ file without objects, or raise ClipError."""
     found, pickled = {}, []
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -108,7 +101,7 @@ def _arrays(data: bytes, source: str) -> dict[str, np.ndarray]:
                 if not info.filename.endswith(".npy"):
                     continue
                 try:
-                    with archive.open(info) as content:  # unpacked piece by piece: long recordings are large
+                    with archive.open(info) as content:  # stream: long recordings are large
                         array = read_array(content, info.file_size)
                     found[info.filename.removesuffix(".npy")] = array
                 except ValueError as error:
@@ -117,7 +110,7 @@ def _arrays(data: bytes, source: str) -> dict[str, np.ndarray]:
                     pickled.append(info.filename.removesuffix(".npy"))
     except ClipError:
         raise
-    except Exception as error:  # numpy, zipfile, zlib and tokenize each have their own for a file with errors
+    except Exception as error:  # numpy, zipfile, zlib and tokenize raise different errors
         raise ClipError(f"{source}: not an NPZ file, or a damaged one ({first_line(error)}): copy it again") from None
     if not found:
         reason = f"only pickled objects ({first_few(pickled, 3)})" if pickled else "no arrays"
@@ -128,7 +121,7 @@ def _arrays(data: bytes, source: str) -> dict[str, np.ndarray]:
 def _rate(
     arrays: Mapping[str, np.ndarray], given: float | None, assumed: float | None, source: str
 ) -> tuple[float, tuple[str, ...]]:
-    """Frames a second: of the file, of the caller, or of the program that wrote the file; and a note on it."""
+    """Return the rate of the file, the caller or the writing program, and a note."""
     name = next((k for k in _RATES if k in arrays and np.size(arrays[k]) == 1), None)
     if name is not None:
         try:

@@ -1,7 +1,7 @@
-"""Arrays in pickled files (`.pkl`, `.pt`), read without running what is in them.
+"""Safe reader of arrays in pickled files (`.pkl`, `.pt`), without executing their content.
 
-A pickle is a program. Only the few calls that build arrays, tensors, and ordered dictionaries of them are followed
-here; a file that asks for anything else is refused, with the command that turns it into arrays. Tensors need no torch.
+Only calls that build arrays, tensors and ordered dictionaries are followed. Other files are rejected, with a command
+that converts trusted ones. torch is not needed.
 """
 
 from __future__ import annotations
@@ -21,22 +21,19 @@ import numpy as np
 from humanoid_control.errors import ClipError, first_line, one_line
 from humanoid_control.mocap.formats.common import check_growth
 
-_MOST_COPIES = 4  # times the bytes of the file that its arrays and texts may take together
+_MOST_COPIES = 4  # times the file size that arrays and texts may take in total
 _STORAGES = {
     "FloatStorage": "<f4", "DoubleStorage": "<f8", "HalfStorage": "<f2", "LongStorage": "<i8", "IntStorage": "<i4",
     "ShortStorage": "<i2", "ByteStorage": "u1", "CharStorage": "i1", "BoolStorage": "?",
 }  # fmt: skip
-_NESTING = 6  # levels of dictionaries that are looked through
+_NESTING = 6  # searched levels of dictionaries
 
 
 def load_pickle(data: bytes, where: str) -> Any:
-    """What a pickle of arrays holds: dictionaries, lists, numbers, texts and numpy arrays.
-
-    Args:
-        data: the bytes of the file, of Python 2 too. where: the file, for messages.
+    """Return the dictionaries, lists, numbers, texts and numpy arrays of a pickle (Python 2, too).
 
     Raises:
-        ClipError: it is damaged, or asks for more than that.
+        ClipError: if it is damaged, or contains other objects.
     """
     if data[:4] == b"PK\x03\x04":
         return load_tensors(data, where)
@@ -44,10 +41,10 @@ def load_pickle(data: bytes, where: str) -> Any:
 
 
 def load_tensors(data: bytes, where: str) -> Any:
-    """What a file of `torch.save` holds; tensors come as arrays (since torch 1.6: a zip archive).
+    """Return the content of a `torch.save` file (zip, torch 1.6 or later), tensors as arrays.
 
     Raises:
-        ClipError: it is damaged, older, or holds more than tensors.
+        ClipError: if it is damaged, older, or contains other objects.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -71,13 +68,12 @@ def load_tensors(data: bytes, where: str) -> Any:
 
 
 def named_arrays(content: Any, where: str) -> dict[str, np.ndarray]:
-    """The arrays of the first person in what a file holds, by name, out of dictionaries in dictionaries.
+    """Return the named arrays of the first person in nested dictionaries.
 
-    `smpl_params_global` (GVHMR) is entered before all else and `smpl_params_incam` never: a camera may be tilted. Of
-    several persons (WHAM counts them) the first is taken.
+    `smpl_params_global` (GVHMR) is preferred and `smpl_params_incam` ignored: a camera may be tilted.
 
     Raises:
-        ClipError: there is none.
+        ClipError: if there is none.
     """
     found = _arrays_in(content, _NESTING)
     if not found:
@@ -109,11 +105,11 @@ def _arrays_in(content: Any, depth: int) -> dict[str, np.ndarray]:
 
 
 class _Refused(Exception):
-    """A pickle asks for a call that builds no array."""
+    """Pickle with a call that builds no array."""
 
 
 class _Sealed:
-    """An object that a pickle can name but not change: the opcode BUILD would set its attributes otherwise."""
+    """Object that a pickle can name but not change through the opcode BUILD."""
 
     __slots__ = ()
 
@@ -122,7 +118,7 @@ class _Sealed:
 
 
 class _Call(_Sealed):
-    """A function that a pickle may call."""
+    """Function that a pickle may call."""
 
     __slots__ = ("_function",)
 
@@ -134,7 +130,7 @@ class _Call(_Sealed):
 
 
 class _Ordered(OrderedDict[Any, Any]):
-    """An ordered dictionary without attributes of its own; the state that torch adds to it is left out."""
+    """Ordered dictionary that ignores the state added by torch."""
 
     __slots__ = ()
 
@@ -144,7 +140,7 @@ class _Ordered(OrderedDict[Any, Any]):
 
 
 class _Name(_Sealed):
-    """The class of arrays, which only `_reconstruct` takes: called by itself it would give memory of others."""
+    """Array class for `_reconstruct` only: called directly it would expose uninitialised memory."""
 
     __slots__ = ()
 
@@ -153,13 +149,12 @@ _ARRAY = _Name()
 
 
 class _Type:
-    """A type of numbers or of texts, never of objects.
+    """Type of numbers or texts, never of objects.
 
-    The state of a type of numpy could forge its size, its fields and whether it holds objects. The state is checked
-    here, and the type is made by numpy from a code such as '<f8' or '<U10'.
+    A numpy dtype state could forge size, fields or objects. It is checked, and numpy creates the type from a code.
 
     Args:
-        code: as a pickle has it: 'f8', 'U10'.
+        code: such as 'f8', 'U10'.
     """
 
     __slots__ = ("dtype",)
@@ -182,12 +177,12 @@ class _Type:
 
 
 def _dtype(code: Any, *_: Any) -> _Type:
-    """A type of numbers or of texts; of objects none."""
+    """Return a type of numbers or texts."""
     return _Type(code)
 
 
 def _checked(kind: Any, data: Any) -> tuple[np.dtype, bytes]:
-    """The type and the bytes of numbers that a pickle names."""
+    """Return type and bytes of numbers in a pickle."""
     if isinstance(data, str):
         data = data.encode("latin1")
     if not isinstance(kind, _Type) or not isinstance(data, (bytes, bytearray)):
@@ -196,7 +191,7 @@ def _checked(kind: Any, data: Any) -> tuple[np.dtype, bytes]:
 
 
 class _Array(np.ndarray):
-    """An array whose state is checked: it must hold the bytes of its shape, and no objects."""
+    """Array whose state must hold exactly the bytes of its shape, and no objects."""
 
     _spend: Callable[[int], None]
 
@@ -213,7 +208,7 @@ class _Array(np.ndarray):
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    """A shape as whole numbers."""
+    """Return a valid shape."""
     found = tuple(int(n) for n in shape)
     if min(found, default=0) < 0 or len(found) > 32:
         raise _Refused("an array of impossible shape")
@@ -221,12 +216,12 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def _rebuild_tensor(storage: Any, offset: int, size: tuple[int, ...], stride: tuple[int, ...], *_: Any) -> Any:
-    """A tensor as a window on its storage, which must hold it."""
+    """Return a tensor as a view within its storage."""
     size, stride, offset = _shape(size), _shape(stride), int(offset)
     if not isinstance(storage, _Array) or storage.ndim != 1 or len(size) != len(stride) or offset < 0:
         raise _Refused("a tensor of impossible shape")
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    # A stride of zero repeats numbers: no recording does, and it could fill the memory.
+    # Zero strides repeat numbers and could fill the memory.
     if 0 not in size and (last >= len(storage) or math.prod(size) > len(storage)):
         raise _Refused("a tensor larger than its storage")
     if 0 in size:
@@ -237,22 +232,23 @@ def _rebuild_tensor(storage: Any, offset: int, size: tuple[int, ...], stride: tu
 
 
 def _scalar(kind: Any, data: Any = b"") -> Any:
-    """A numpy number."""
+    """Return a numpy number."""
     dtype, held = _checked(kind, data)
     return np.frombuffer(held, dtype)[0]
 
 
 def _from_buffer(buffer: Any, kind: Any, shape: Any, order: str) -> np.ndarray:
-    """An array as protocol 5 writes it."""
+    """Return an array of protocol 5."""
     dtype, held = _checked(kind, buffer)
     return np.frombuffer(held, dtype).reshape(_shape(shape), order="F" if order == "F" else "C").view(_Array)
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Follows only the calls that build arrays, tensors and ordered dictionaries of them.
+    """Unpickler for arrays, tensors and ordered dictionaries of them.
 
     Args:
-        program: the pickle. stored: bytes of the storages of tensors, by their names.
+        program: the pickle.
+        stored: storage name -> bytes of tensors.
     """
 
     def __init__(self, program: bytes, stored: Mapping[str, bytes]) -> None:
@@ -272,13 +268,13 @@ class _ArrayUnpickler(pickle.Unpickler):
         }
 
     def _spend(self, size: int) -> None:
-        """Count the bytes of copies: a pickle may ask for the same bytes many times."""
+        """Limit the bytes of copies: a pickle may request the same bytes repeatedly."""
         self._left -= size
         if self._left < 0:
             raise _Refused("the same numbers many times")
 
     def _reconstruct(self, kind: Any, shape: Any, code: Any) -> np.ndarray:
-        """The empty array that a pickled one begins as; its state follows."""
+        """Return the empty array of a pickled one; its state follows."""
         if kind is not _ARRAY or tuple(shape) != (0,):
             raise _Refused("an array of a class of its own")
         found = np.ndarray.__new__(_Array, (0,), "b")
@@ -290,7 +286,7 @@ class _ArrayUnpickler(pickle.Unpickler):
         return _from_buffer(buffer, kind, shape, order)
 
     def _encode(self, text: str, coding: str = "latin1") -> bytes:
-        """Bytes as Python 3 writes them for Python 2."""
+        """Return bytes written by Python 3 for Python 2."""
         if coding not in ("latin1", "latin-1"):
             raise _Refused(f"the coding {coding[:20]!r}")
         self._spend(len(text))
@@ -313,10 +309,10 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def _check_program(program: bytes) -> None:
-    """Refuse a pickle whose memo would fill the memory: its index may be any number, and the table is as long.
+    """Reject memo indices beyond the file size: the memo table would fill the memory.
 
     Raises:
-        ValueError: damaged.
+        ValueError: if the pickle is damaged.
     """
     for code, argument, _ in pickletools.genops(program):
         if code.name in ("PUT", "BINPUT", "LONG_BINPUT") and not 0 <= int(argument or 0) <= len(program):
@@ -324,18 +320,18 @@ def _check_program(program: bytes) -> None:
 
 
 def _load(program: bytes, stored: Mapping[str, bytes], where: str) -> Any:
-    """What the unpickler gives; whatever it raises on a damaged file becomes a ClipError."""
+    """Unpickle, with all errors as ClipError."""
     try:
         _check_program(program)
         return _ArrayUnpickler(program, stored).load()
     except _Refused as error:
         raise ClipError(f"{where}: asks for {one_line(str(error))}, more than arrays need: {_advice(where)}") from None
-    except Exception as error:  # a damaged pickle raises whatever its bytes happen to mean
+    except Exception as error:  # a damaged pickle may raise anything
         raise ClipError(f"{where}: is a damaged pickle ({type(error).__name__}): {_advice(where)}") from None
 
 
 def _advice(where: str) -> str:
-    """The command that makes arrays of a file whose maker is trusted."""
+    """Return the command that converts a trusted file."""
     name = where.rpartition(":")[2]
     load = f"torch.load('{name}', 'cpu', weights_only=False)" if name.endswith(".pt") else f"joblib.load('{name}')"
     module = "torch" if name.endswith(".pt") else "joblib"

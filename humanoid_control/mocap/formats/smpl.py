@@ -1,8 +1,7 @@
-"""SMPL, SMPL+H and SMPL-X motions: joint rotations, a path of the root, and the shape coefficients of one person.
+"""Reader of SMPL, SMPL+H and SMPL-X motions: joint rotations, root path, shape coefficients.
 
-What the body models themselves know, where a person's joints are for given shape coefficients, is theirs: their licence
-does not allow to copy it, and nothing is downloaded. The bones are those of an average person here, measured elsewhere.
-Directions of limbs, which retargeting follows, come from the rotations alone and hardly depend on that.
+The licence of the body models does not allow copying their joint places. The bones are those of an average person. Limb
+directions follow from the rotations alone.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ JOINTS = (
     "right_shoulder", "left_elbow", "right_elbow", "left_wrist", "right_wrist",
 )  # fmt: skip
 PARENTS = (-1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 12, 13, 14, 16, 17, 18, 19)
-N = len(JOINTS)  # of the body; SMPL has two hands more, SMPL+H 30 joints of fingers, SMPL-X also jaw and eyes
+N = len(JOINTS)  # body joints; SMPL adds 2 hands, SMPL+H 30 finger joints, SMPL-X also jaw and eyes
 
 # -------- an average person
 
-HEIGHT, MAN = 1.66, 1.74  # [m] where the file tells no more
-HEIGHT_STEP = 0.1  # [m] taller with each unit of the first shape coefficient
-_HEIGHTS = (1.3, 2.1)  # [m] beyond which the first coefficient is not believed
-# Upper arm, forearm, thigh and shank: de Leva 1996 (J. Biomech. 29, 1223-1230, table 4), between joint centres, mean of
-# women and men, as shares of their mean height (1.738 m). Trunk: his distance from the middle of the hips to the
-# suprasternal notch (0.305), with the joints of the spine spread over it. Widths and heights of the foot: Drillis and
-# Contini 1966 (in Winter 2009, fig. 4.1). The rest pose of SMPL: arms to the sides, palms down; x left, y up, z
-# forward. Its limbs are straight to 8 degrees: how legs and arms stand in it was measured between recorded markers.
+HEIGHT, MAN = 1.66, 1.74  # [m] defaults
+HEIGHT_STEP = 0.1  # [m] per unit of the first shape coefficient
+_HEIGHTS = (1.3, 2.1)  # [m] plausible range
+# Upper arm, forearm, thigh, shank: de Leva 1996 (J. Biomech. 29, 1223-1230, table 4), between joint centres, mean of
+# women and men, as shares of their mean height (1.738 m). Trunk: his distance from mid-hip to suprasternal notch
+# (0.305), distributed over the spine joints. Foot: Drillis and Contini 1966 (in Winter 2009, fig. 4.1). Rest pose of
+# SMPL: arms to the sides, palms down; x left, y up, z forward. Its legs and arms deviate by up to 8 degrees from
+# straight, measured between recorded markers.
 _SHARES = {
     "pelvis": (0.0, 0.0, 0.0), "hip": (0.045, -0.050, 0.0), "knee": (0.007, -0.2265, -0.018),
     "ankle": (0.003, -0.2465, -0.033), "foot": (0.010, -0.034, 0.075), "spine1": (0.0, 0.070, 0.0),
@@ -43,18 +42,18 @@ _SHARES = {
     "head": (0.0, 0.045, 0.015), "collar": (0.045, 0.072, 0.0), "shoulder": (0.060, 0.018, -0.010),
     "elbow": (0.160, 0.005, 0.0), "wrist": (0.153, 0.006, 0.0),
 }  # fmt: skip
-# Points that are no joints: name, joint that carries it, place on it [share of the height], left side.
+# Other points: name, joint, place on it [share of the height], left side.
 _POINTS = (
     ("left_toe", "left_ankle", (0.018, -0.039, 0.107)), ("left_heel", "left_ankle", (0.0, -0.039, -0.033)),
     ("left_thumb_side", "left_wrist", (0.0, 0.0, 0.018)), ("left_little_side", "left_wrist", (0.0, 0.0, -0.018)),
     ("left_knuckles", "left_wrist", (0.048, 0.0, 0.0)),
 )  # fmt: skip
 _HEAD = (("head_top", "head", (0.0, 0.105, 0.0)), ("head_front", "head", (0.0, 0.0525, 0.06)))
-_CHUNK = 4096  # frames whose rotations are held at a time
+_CHUNK = 4096  # frames with rotations in memory
 
 
 def _sided(name: str, place: tuple[float, float, float]) -> np.ndarray:
-    """A place for the left side, or its mirror image."""
+    """Return a place on the left, or its mirror image."""
     return np.array(place) * [-1.0 if name.startswith("right") else 1.0, 1.0, 1.0]
 
 
@@ -75,14 +74,14 @@ _CHAIN = float(np.linalg.norm(OFFSETS[[3, 6, 9, 12, 15, 1, 4, 7]], axis=1).sum()
 
 @dataclass(frozen=True)
 class SmplMotion:
-    """A motion as SMPL has it.
+    """SMPL motion.
 
-    Args:
-        rotations: (T, 22, 3) rotation vectors of the body's joints, each in its parent [rad]; NaN where missing.
-        root: (T, 3) path of the root [m].
-        shape: coefficients; empty where the file has none.
-        scaling: size of the person against the model's, as AIST++ has it.
-        male: the shape is that of the male model.
+    Attributes:
+        rotations: (T, 22, 3) rotation vectors of body joints in their parents [rad]; NaN: missing.
+        root: (T, 3) path [m].
+        shape: coefficients, possibly empty.
+        scaling: size relative to the model (AIST++).
+        male: shape of the male model.
     """
 
     rotations: np.ndarray
@@ -95,25 +94,25 @@ class SmplMotion:
 _WHOLE = ("poses", "pose_world", "pose_aa", "smpl_poses", "fullpose", "pose")
 _ROOT = ("root_orient", "global_orient")
 _BODY = ("pose_body", "body_pose")
-_MOST = 1e6  # [rad, m] of any number of a motion
+_MOST = 1e6  # [rad, m] largest accepted number
 _PATH = ("trans", "trans_world", "transl", "smpl_trans", "root_trans", "trans_orig")
-_TURNS = 4 * np.pi  # [rad] of a rotation vector: more says nothing that less does not
-_FAR = 100.0  # [m] from the origin, where recordings are not made
+_TURNS = 4 * np.pi  # [rad] largest plausible rotation vector
+_FAR = 100.0  # [m] largest plausible distance from the origin
 
 
 def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | None:
-    """The motion among named arrays; None where they hold none.
+    """Return the motion among named arrays, or None.
 
     Args:
-        arrays: of a file: `poses` and `trans` (AMASS, SMPL, SMPL+H, SMPL-X), `root_orient`, `pose_body` and `trans`
-            (SMPL-X), `global_orient`, `body_pose` and `transl` (GVHMR), `pose_world` and `trans_world` (WHAM),
-            `smpl_poses`, `smpl_trans` and `smpl_scaling` (AIST++).
-        source: path of the file, for messages.
+        arrays: `poses` and `trans` (AMASS, SMPL, SMPL+H, SMPL-X), `root_orient`, `pose_body` and `trans` (SMPL-X),
+            `global_orient`, `body_pose` and `transl` (GVHMR), `pose_world` and `trans_world` (WHAM), `smpl_poses`,
+            `smpl_trans` and `smpl_scaling` (AIST++).
+        source: path, for messages.
 
     Raises:
-        ClipError: arrays of shapes that do not belong together, or a path that is missing.
+        ClipError: if shapes do not match, or the root path is missing.
     """
-    from scipy.spatial.transform import Rotation  # half a second, which other clips need not wait for
+    from scipy.spatial.transform import Rotation  # slow import
 
     whole = next((arrays[k] for k in _WHOLE if k in arrays), None)
     if whole is None:
@@ -134,7 +133,7 @@ def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | Non
             raise ClipError(f"{source}: rotations of {whole.shape[1]} joints, the body has {N}")
         vectors = Rotation.from_matrix(whole[:, :N].reshape(-1, 3, 3)).as_rotvec().reshape(-1, N, 3)
     elif flat.shape[1] >= 3 * N and flat.shape[1] % 3 == 0:
-        vectors = flat[:, : 3 * N].reshape(-1, N, 3).copy()  # without the fingers, which are most of it
+        vectors = flat[:, : 3 * N].reshape(-1, N, 3).copy()  # without fingers, most of the data
     else:
         raise ClipError(
             f"{source}: {flat.shape[1]} numbers a frame are no joint rotations of SMPL: "
@@ -164,11 +163,7 @@ def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | Non
 
 
 def _numbers(array: np.ndarray, source: str, what: str) -> np.ndarray:
-    """An array as numbers.
-
-    Raises:
-        ClipError: it holds something else.
-    """
+    """Return an array as bounded numbers, or raise ClipError."""
     try:
         if np.iscomplexobj(array):
             raise TypeError
@@ -181,7 +176,7 @@ def _numbers(array: np.ndarray, source: str, what: str) -> np.ndarray:
 
 
 def _other_units(motion: SmplMotion) -> tuple[str, ...]:
-    """Warnings about rotations and a path that are hardly in radians and metres."""
+    """Warn of rotations not in radians and paths not in metres."""
     turned = float(np.nanmax(np.linalg.norm(motion.rotations, axis=2), initial=0.0))
     far = np.abs(motion.root / motion.scaling).max(axis=1)
     away = float(np.nanmedian(far)) if np.isfinite(far).any() else 0.0
@@ -194,15 +189,15 @@ def _other_units(motion: SmplMotion) -> tuple[str, ...]:
 
 
 def smpl_clip(motion: SmplMotion, rate: float, source: str, size: Size, warnings: tuple[str, ...] = ()) -> MarkerClip:
-    """The motion as a clip of an average person: joints, toes, heels, sides of the wrists, knuckles, front of the head.
+    """Return the motion of an average person: joints, toes, heels, wrist sides, knuckles, front of the head.
 
-    The height is 1.66 m + 0.1 m times the first shape coefficient, as GMR takes it (Ze et al. 2025), but 1.74 m with
-    the male model, whose coefficients mean something else; the others are not used. Where the feet tell more, it is
-    corrected: legs of another length would let standing feet slide.
+    The height is 1.66 m + 0.1 m times the first shape coefficient (Ze et al. 2025), or 1.74 m for the male model. It is
+    corrected if standing feet would otherwise slide.
 
     Args:
-        motion: from `find_smpl`. rate: [Hz]. source: path, for messages and the clip's name.
-        size: what the user tells about it.
+        motion: from `find_smpl`.
+        rate: [Hz].
+        source: path, for messages and the clip's name.
         warnings: of the reader.
     """
     warnings = (*warnings, *_other_units(motion))
@@ -215,7 +210,7 @@ def smpl_clip(motion: SmplMotion, rate: float, source: str, size: Size, warnings
         height, told = HEIGHT, "an average, for there are no shape coefficients"
     height = float(np.clip(height, *_HEIGHTS))
     places = _places(motion.rotations)
-    places *= height  # in place, here and below: a long recording is large
+    places *= height  # in place: long recordings are large
     root = motion.root / motion.scaling
     names = [*JOINTS, *(name for name, _, _ in POINTS)]
     feet = places[:, [names.index("left_foot"), names.index("right_foot")]]
@@ -232,8 +227,8 @@ def smpl_clip(motion: SmplMotion, rate: float, source: str, size: Size, warnings
 
 
 def _places(rotations: np.ndarray) -> np.ndarray:
-    """(T, P, 3) joints and points about the root for rotations (T, 22, 3), world axes [share of the height]."""
-    from scipy.spatial.transform import Rotation  # half a second, which other clips need not wait for
+    """Return joints and points (T, P, 3) about the root for rotations (T, 22, 3), world axes [share of the height]."""
+    from scipy.spatial.transform import Rotation  # slow import
 
     places = np.empty((len(rotations), N + len(POINTS), 3))
     for first in range(0, len(rotations), _CHUNK):
@@ -251,19 +246,21 @@ def _places(rotations: np.ndarray) -> np.ndarray:
     return places
 
 
-_LEAST_WAY = 0.5  # [m] that the feet must go about the root, or nothing can be told from it
-_FACTORS = (0.75, 1.3)  # within which a factor is believed
-_STANDING = 0.3  # share of the frames, those with the slowest foot, in which it is taken to stand
+_LEAST_WAY = 0.5  # [m] shortest conclusive path of the feet about the root
+_FACTORS = (0.75, 1.3)  # accepted range of the factor
+_STANDING = 0.3  # share of the frames, with the slowest foot, that count as stance
 
 
 def leg_factor(root: np.ndarray, feet: np.ndarray, rate: float) -> float | None:
-    """Factor on the legs with which standing feet slide least; None where the motion does not tell.
+    """Return the factor of leg length with least sliding of standing feet, or None if not observable.
 
-    A foot's velocity is that of the root plus f times that of the foot about the root, and zero while it stands: f is
-    fitted by least squares over the frames with the slowest foot, which are chosen anew with each f.
+    A foot's velocity is v_root + f v_foot/root, zero in stance. f is a least-squares fit over the frames with the
+    slowest foot, updated with f.
 
     Args:
-        root: (T, 3) path of the root [m]. feet: (T, 2, 3) feet about the root [m]. rate: [Hz].
+        root: (T, 3) path [m].
+        feet: (T, 2, 3) about the root [m].
+        rate: [Hz].
     """
     v_root, v_feet = np.diff(root, axis=0)[:, None] * rate, np.diff(feet, axis=0) * rate
     known = np.isfinite(v_root).all(axis=(1, 2)) & np.isfinite(v_feet).all(axis=(1, 2))

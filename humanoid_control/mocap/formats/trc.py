@@ -1,4 +1,4 @@
-"""TRC: the tab separated marker file of Motion Analysis, OpenSim and FiLMBOX."""
+"""Reader of TRC, the tab-separated marker format of Motion Analysis, OpenSim and FiLMBOX."""
 
 from __future__ import annotations
 
@@ -22,23 +22,20 @@ from humanoid_control.mocap.formats.common import (
     seconds_of_times,
 )
 
-_WIDE = 60  # spaces between two labels, at most
-_EVEN = 1.5  # longest of steps that are even, in the usual one
+_WIDE = 60  # largest number of spaces between labels
+_EVEN = 1.5  # largest ratio of even steps to the usual one
 
 
 def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
-    """Read the content of a TRC file.
+    """Return the clip of a TRC file, with or without a blank line before the data.
 
-    A marker is missing where its cells are empty or all three exactly zero. A blank line between the header and the
-    data may be there or not.
+    A marker is missing if its cells are empty or all zero.
 
     Args:
-        data: the bytes of the file.
-        source: its path, for messages and the clip's name.
-        size: what the user tells about units.
+        source: path, for messages and the clip's name.
 
     Raises:
-        ClipError: not a TRC file, cut off, or not a person's size in any unit; the message names the line.
+        ClipError: with the line, if the file is invalid, or no unit gives a person.
     """
     text = decoded(data).lstrip()
     if not text.startswith("PathFileType"):
@@ -79,7 +76,7 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
 def _in_order(
     times: np.ndarray, positions: np.ndarray, rate: float, source: str
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """The rows in the order of their times [s], each time once; times in milliseconds are known by the stated rate."""
+    """Return rows sorted by time [s], without duplicates; milliseconds are recognised by the stated rate."""
     if len(times) < 2 or not np.isfinite(times).all() or not np.ptp(times) > 0:
         return times, positions, ()
     notes: tuple[str, ...] = ()
@@ -87,7 +84,7 @@ def _in_order(
     steps = np.diff(times[order])
     if (np.diff(times) < 0).any():
         if steps.max() > _EVEN * base_step(steps):
-            return times, positions, ()  # no order of the rows makes times of them
+            return times, positions, ()  # no row order makes plausible times
         notes += ("the rows are not in the order of their times: sorted",)
     once = order[np.concatenate([[True], np.diff(times[order]) > 0])]
     if len(once) < len(times):
@@ -101,7 +98,7 @@ def _in_order(
 
 
 def _with_tabs(lines: list[str], source: str) -> list[str]:
-    """The lines with tabs between the cells, where all of them have spaces instead."""
+    """Return lines with tabs instead of spaces, if all cells are separated by spaces."""
     if any("\t" in line for line in lines[1:4]):
         return lines
     check_count(lines[3].count(" ") // _WIDE, source)
@@ -111,7 +108,7 @@ def _with_tabs(lines: list[str], source: str) -> list[str]:
 
 
 def _header(keys: str, values: str) -> dict[str, str]:
-    """The second and third line as a dictionary with lower-case keys."""
+    """Return the second and third line as a dictionary with lower-case keys."""
     names, cells = ([cell.strip() for cell in line.split("\t")] for line in (keys, values))
     told, given = [name for name in names if name], [cell for cell in cells if cell]
     if len(cells) > len(names) and len(told) == len(given):  # some writers double the tabs of one line
@@ -120,7 +117,7 @@ def _header(keys: str, values: str) -> dict[str, str]:
 
 
 def _number(text: str, field: str, source: str) -> float:
-    """A finite number of the header."""
+    """Return a finite number of the header."""
     try:
         value = float(text)
     except ValueError:
@@ -131,7 +128,7 @@ def _number(text: str, field: str, source: str) -> float:
 
 
 def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """The data rows: times (T,) [s] and positions (T, M, 3) in file units, NaN = missing; and a warning."""
+    """Return times (T,), positions (T, M, 3) [file units] (NaN: missing), and a warning."""
     width, short = 2 + 3 * n_markers, 0
     last = max((k for k, line in enumerate(lines, start=6) if line.strip()), default=0)
     rows = []
@@ -140,8 +137,8 @@ def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, n
             continue
         cells = [cell.strip() or "nan" for cell in line.split("\t")]
         if len(cells) > width and all(cell == "nan" for cell in cells[width:]):
-            cells = cells[:width]  # rows often end with a tab
-        # Editors take empty cells away at the end of a line; in the last line the file may be cut off instead.
+            cells = cells[:width]  # trailing tab
+        # Editors trim empty cells at line ends; the last line may be cut off instead.
         if number < last and 2 < len(cells) < width and (len(cells) - 2) % 3 == 0:
             cells += ["nan"] * (width - len(cells))
             short += 1
