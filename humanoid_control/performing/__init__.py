@@ -1,4 +1,4 @@
-"""Performing: whole-body motions become ones that contacts and drives can carry, and are danced under physics.
+"""Performing: whole-body motions made dynamically feasible, then tracked under physics.
 
 ```python
 from humanoid_control.mocap import load_body_points

@@ -1,20 +1,19 @@
-"""Centre of mass of a whole clip by one quadratic program, with the motion's own angular momentum.
+"""Centre-of-mass motion of a whole clip by one quadratic program, with the motion's angular momentum.
 
-The zero-moment point of a motion whose centre of mass c has the height z, with gamma = g + z'', and whose angular
-momentum about it is L, is
+For a centre of mass c of height z, gamma = g + z'', and angular momentum L about it, the zero-moment point is
 
     p = c_xy - (z / gamma) c_xy'' + (-L_y', L_x') / (m gamma)                                                       (1)
 
-Heights and momentum are given, so p is linear in c. At knots of 20 ms, with second and third differences D2, D3,
+Height and momentum are given, so p is linear in c. At knots of 20 ms, with second and third differences D2, D3,
 
     minimise  w |c - c_ref|^2 + 2e-7 |D3 c|^2 + 0.3 |p - middle|^2 + 30 |s|^2 + 0.05 s + 3e4 |h|^2 + h
     subject to  n_i . p_k <= b_i - margin + s_k + h_k  for each side of the support,  0 <= s <= margin - least,  h >= 0
 
-over c, and at every knot s, into the margin, and h, beyond the support: it always has a solution, and h is the measure
-of what stays infeasible. The price of the third difference moves the weight ahead of a step.
+over c, s (into the margin) and h (beyond the support). A solution always exists; h measures infeasibility. The price of
+D3 shifts the weight before a step.
 
-It is solved by a primal-dual interior point method (Mehrotra 1992). s and h of a knot meet only the p of that knot, so
-they are eliminated there, and what is left couples each knot with three neighbours: a banded matrix, in O(N).
+Solver: primal-dual interior point method (Mehrotra 1992). s and h of a knot are eliminated, which leaves a banded
+matrix with three neighbours per knot, in O(N).
 """
 
 from __future__ import annotations
@@ -35,27 +34,27 @@ from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.support import convex_hull
 
 KNOT = 0.02  # [s]
-JERK, MIDDLE = 2e-7, 0.3  # prices of the third difference [s^6] and of the distance from the middle of the support
+JERK, MIDDLE = 2e-7, 0.3  # prices of the third difference [s^6] and of the distance to the middle of the support
 INTO, INTO_LINEAR, BEYOND, BEYOND_LINEAR = 30.0, 0.05, 3e4, 1.0  # prices of s and h
-BOUNDS_OF_GAMMA = (4.0, 20.0)  # [m/s^2]
-MOMENTUM_CUTOFF = 6.0  # [Hz] of the angular momentum before it is differentiated
-# Complementarity and slacks are exact to EXACT, the gradient to DUAL: beyond, round-off makes the gradient worse.
-SELF_CUTOFF = 8.0  # [Hz] of a centre of mass that no program moves
+BOUNDS_OF_GAMMA = (4.0, 20.0)  # [m/s^2] keeps the division by gamma regular
+MOMENTUM_CUTOFF = 6.0  # [Hz] filter of the angular momentum before differentiation
+# tolerances: EXACT for complementarity and slacks, DUAL for the gradient, limited by round-off
+SELF_CUTOFF = 8.0  # [Hz] filter of a centre of mass without program
 ITERATIONS, EXACT, DUAL = 60, 1e-9, 1e-5
-REGULAR = (0.0, 1e-14, 1e-12, 1e-10)  # of the largest diagonal, added where round-off makes the matrix indefinite
-COLLINEAR = 1e-9  # [m^2] of the sides of a corner that is none
-NOWHERE = 1e3  # [m] distance of a side that does not count
-BAND = 7  # diagonals below and above: three knots of two numbers, and one
+REGULAR = (0.0, 1e-14, 1e-12, 1e-10)  # of the largest diagonal, added if round-off makes the matrix indefinite
+COLLINEAR = 1e-9  # [m^2] cross product of sides below which a corner is none
+NOWHERE = 1e3  # [m] offset of an inactive side
+BAND = 7  # diagonals on each side: three knots of two numbers, and one
 
 
 class CenterReference(NamedTuple):
-    """What the program is about, at the frames of the result.
+    """Inputs of the program at the frames of the result.
 
     Attributes:
-        center: (T, 3) of mass: x, y that are aimed at, height z that is kept [m].
-        momentum: (T, 3) angular momentum about it [N m s].
-        mass: of the robot [kg].
-        weight: price w of the distance from `center`.
+        center: target x, y and given height z of the centre of mass (T, 3) [m].
+        momentum: angular, about it (T, 3) [N m s].
+        mass: [kg].
+        weight: price w.
     """
 
     center: np.ndarray
@@ -66,14 +65,16 @@ class CenterReference(NamedTuple):
 
 @dataclass(frozen=True)
 class CenterMotion:
-    """Solution of the program at the frames of the result.
+    """Solution at the frames of the result.
 
     Attributes:
-        center, velocity, acceleration: (T, 3) of the centre of mass [m, m/s, m/s^2].
-        momentum, momentum_rate: (T, 3) about it, low-passed [N m s, N m].
-        zmp: (T, 2) zero-moment point [m].
-        infeasible: (T,) distance h by which it has to lie beyond the support [m].
-        iterations: of the interior point method.
+        center: (T, 3) [m].
+        velocity: (T, 3) [m/s].
+        acceleration: (T, 3) [m/s^2].
+        momentum: angular, low-passed (T, 3) [N m s].
+        momentum_rate: (T, 3) [N m].
+        zmp: (T, 2) [m].
+        infeasible: h, beyond the support (T,) [m].
     """
 
     center: np.ndarray
@@ -87,7 +88,7 @@ class CenterMotion:
 
 
 class SupportSides(NamedTuple):
-    """Sides of the supports of N knots: normals n (N, S, 2) outward, offsets b (N, S) [m], middle (N, 2) [m]."""
+    """Support sides at N knots: outward normals n (N, S, 2), offsets b (N, S) [m], middle (N, 2) [m]."""
 
     n: np.ndarray
     b: np.ndarray
@@ -95,17 +96,13 @@ class SupportSides(NamedTuple):
 
     @classmethod
     def of(cls, soles: RigidSoles, plan: ContactPlan, paths: SolePaths, step: int) -> SupportSides:
-        """Hull of the corners that stand during all of the frames from the knot before to the one after.
-
-        Args:
-            soles, plan, paths: of the feet. step: frames from knot to knot.
-        """
+        """Return the hulls of corners that stand from the previous to the next knot; `step`: frames per knot."""
         knots = np.arange(0, len(plan.stands), step)
         corners = standing_corners(plan)
         all_of = np.array([corners[max(0, k - step) : k + step + 1].all(axis=0) for k in knots])
         for i in np.flatnonzero(~all_of.any(axis=1)).tolist():
             all_of[i] = corners[knots[i]]
-        # Standing feet do not move, so a hull is made once for each set of corners of the same stances.
+        # standing feet do not move: one hull serves all knots with the same corners of the same stances
         number = np.array([[_stance_number(plan, f, int(k)) for f in (0, 1)] for k in knots])
         n, b = np.zeros((len(knots), 8, 2)), np.full((len(knots), 8), NOWHERE)
         middle, known = np.zeros((len(knots), 2)), dict[tuple, tuple[np.ndarray, np.ndarray, np.ndarray]]()
@@ -119,7 +116,7 @@ class SupportSides(NamedTuple):
 
 
 def standing_corners(plan: ContactPlan) -> np.ndarray:
-    """(T, 8) corners that press on the floor: heel left, right, toe left, right, of the left and of the right foot."""
+    """Return loaded corners (T, 8): heel left, right, toe left, right, of the left, then the right foot."""
     heel = plan.stands & ~plan.toe_only
     return np.stack([np.repeat(np.stack([heel[:, f], plan.stands[:, f]], 1), 2, axis=1) for f in (0, 1)], 1).reshape(
         -1, 8
@@ -132,7 +129,7 @@ def _stance_number(plan: ContactPlan, f: int, frame: int) -> int:
 
 
 def _places(soles: RigidSoles, plan: ContactPlan, frame: int, on: np.ndarray, paths: SolePaths) -> np.ndarray:
-    """Places (m, 2) of the corners that stand: of the flat sole, of one foot alone what its ankle carries."""
+    """Return places (m, 2) of standing corners; a single foot counts as far as its ankle can load it."""
     out = []
     for f in (0, 1):
         stance = plan.stance_at(f, frame)
@@ -150,12 +147,12 @@ def _places(soles: RigidSoles, plan: ContactPlan, frame: int, on: np.ndarray, pa
 
 
 def _sides(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Normals, offsets and middle of the hull of points (m, 2); an edge alone has two sides and two ends."""
+    """Return normals, offsets and middle of the hull of points (m, 2); an edge has two sides and two ends."""
     offset = points.mean(axis=0)
     hull = convex_hull(np.ascontiguousarray(points - offset))
     along = np.roll(hull, -1, axis=0) - hull
     corner = np.abs(np.roll(along, 1, axis=0)[:, 0] * along[:, 1] - np.roll(along, 1, axis=0)[:, 1] * along[:, 0])
-    if (corner > COLLINEAR).sum() > 2:  # a corner of nearly 180 degrees comes and goes by round-off
+    if (corner > COLLINEAR).sum() > 2:  # corners of nearly 180 degrees come and go by round-off
         hull = hull[corner > COLLINEAR]
         along = np.roll(hull, -1, axis=0) - hull
     n = np.stack([along[:, 1], -along[:, 0]], axis=1)
@@ -166,7 +163,7 @@ def _sides(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _area_middle(hull: np.ndarray) -> np.ndarray:
-    """Middle (2,) of the area of a polygon (k, 2); of an edge its middle."""
+    """Return the area centroid (2,) of a polygon (k, 2), or the middle of an edge."""
     following = np.roll(hull, -1, axis=0)
     cross = hull[:, 0] * following[:, 1] - hull[:, 1] * following[:, 0]
     if not abs(cross.sum()) > 1e-9:
@@ -178,10 +175,13 @@ def _area_middle(hull: np.ndarray) -> np.ndarray:
 
 
 def free_motion(center: np.ndarray, momentum: np.ndarray, mass: float, rate: float) -> CenterMotion:
-    """A centre of mass (T, 3) that moves as it does: its zero-moment point by (1), whatever the support.
+    """Return the motion of a given centre of mass, with its zero-moment point by (1), regardless of support.
 
     Args:
-        center: [m]. momentum: (T, 3) about it [N m s]. mass: [kg]. rate: [Hz].
+        center: (T, 3) [m].
+        momentum: angular, about it (T, 3) [N m s].
+        mass: [kg].
+        rate: [Hz].
     """
     c, L = smoothed(center, SELF_CUTOFF, rate), smoothed(momentum, MOMENTUM_CUTOFF, rate)
     velocity, change = np.gradient(c, 1.0 / rate, axis=0), np.gradient(L, 1.0 / rate, axis=0)
@@ -193,26 +193,25 @@ def free_motion(center: np.ndarray, momentum: np.ndarray, mass: float, rate: flo
 
 
 class CenterProgram:
-    """Program of one plan; its references may change from solution to solution.
+    """Program of one plan, reusable for several references.
 
     Attributes:
-        sides: of the supports at the knots.
-        knots: (N,) frames of the result.
+        sides: supports at the knots.
+        knots: frames (N,).
         rate: [Hz].
     """
 
     def __init__(self, soles: RigidSoles, plan: ContactPlan, paths: SolePaths, settings: FeasibilitySettings) -> None:
-        """Prepare for a plan, and the paths of its soles."""
         step = max(1, settings.frames(KNOT))
         self.sides, self.rate, self.settings = SupportSides.of(soles, plan, paths, step), settings.rate, settings
         self.knots = np.arange(0, len(plan.stands), step)
         self.frames, self.dt = len(plan.stands), step / settings.rate
 
     def solve(self, reference: CenterReference) -> CenterMotion:
-        """Centre of mass, zero-moment point and what is infeasible of a reference.
+        """Solve for a reference.
 
         Raises:
-            ClipError: no solution is found: values that are not numbers.
+            ClipError: if values are not finite.
         """
         k, dt = self.knots, self.dt
         L = smoothed(reference.momentum, MOMENTUM_CUTOFF, self.rate)
@@ -220,7 +219,7 @@ class CenterProgram:
         z = reference.center[:, 2]
         gamma = np.clip(GRAVITY + _second(z, 1.0 / self.rate), *BOUNDS_OF_GAMMA)
         shift = np.stack([-rate[:, 1], rate[:, 0]], axis=1) / (reference.mass * gamma)[:, None]
-        origin = reference.center[0, :2].copy()  # far from the world's origin digits would be lost
+        origin = reference.center[0, :2].copy()  # keeps digits far from the world origin
         sides = SupportSides(self.sides.n, self.sides.b - self.sides.n @ origin, self.sides.middle - origin)
         knots = _Knots(
             (z / gamma)[k], shift[k], reference.center[k, :2] - origin, reference.weight, dt, sides, self.settings
@@ -231,7 +230,8 @@ class CenterProgram:
         at = np.minimum(at, t[-1])
         center = np.column_stack([spline(at) + origin, z])
         velocity = np.column_stack([spline(at, 1), np.gradient(z, 1.0 / self.rate)])
-        # Between knots the zero-moment point goes straight, and the acceleration follows by (1): the curvature of the
+        # between knots the zero-moment point is linear and the acceleration follows from (1): the spline's curvature
+        # overshoots at changes of support
         # spline overshoots where the support changes, and would take the point out of it.
         zmp = np.column_stack([np.interp(at, t, p[:, i]) for i in (0, 1)]) + origin
         flat = (gamma / z)[:, None] * (center[:, :2] + shift - zmp)
@@ -240,7 +240,7 @@ class CenterProgram:
 
 
 def _second(z: np.ndarray, dt: float) -> np.ndarray:
-    """Second difference (T,) of a signal; at both ends that of its neighbour."""
+    """Return the second difference (T,), with neighbour values at both ends."""
     out = np.empty_like(z)
     out[1:-1] = (z[2:] - 2 * z[1:-1] + z[:-2]) / dt**2
     out[0], out[-1] = out[1], out[-2]
@@ -248,14 +248,14 @@ def _second(z: np.ndarray, dt: float) -> np.ndarray:
 
 
 class _Rows(NamedTuple):
-    """Numbers of all inequalities: of the sides (N, S), of s from below and above and of h (N, 3)."""
+    """Values for all inequalities: sides (N, S); s from below, s from above, h (N, 3)."""
 
     side: np.ndarray
     own: np.ndarray
 
 
 class _Knots:
-    """The program at N knots, solved by an interior point method."""
+    """Program at N knots with its interior point method."""
 
     def __init__(
         self,
@@ -268,7 +268,7 @@ class _Knots:
         settings: FeasibilitySettings,
     ) -> None:
         N = len(height)
-        # p = sum_j alpha_j c_(k+j) + shift; beyond both ends c rests where it ends.
+        # p = sum_j alpha_j c_(k+j) + shift; c rests beyond both ends
         r = height / dt**2
         self.alpha = np.stack([-r, 1 + 2 * r, -r], axis=1)
         self.alpha[0] = [0.0, 1 + r[0], -r[0]]
@@ -279,7 +279,7 @@ class _Knots:
         self.third = _third_differences(N) * (JERK / dt**6)
 
     def solve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """Centre of mass and zero-moment point (N, 2) [m], h (N,) [m], and the number of iterations."""
+        """Return centre of mass and zero-moment point (N, 2) [m], h (N,) [m], iterations."""
         n, N = self.sides.n, len(self.shift)
         c, s, h = self.wanted.copy(), np.full(N, 0.5 * self.most), np.full(N, 0.1)
         t, lam = self._slack(c, s, h), _Rows(np.ones(self.limit.shape), np.ones((N, 3)))
@@ -296,7 +296,7 @@ class _Knots:
                 break
             W = _Rows(lam.side / t.side, lam.own / t.own)
             solver = _Newton(self, W)
-            # Predictor: straight to the solution; corrector: with the second order of the product, to a smaller mu.
+            # predictor: full Newton step; corrector: second-order term and smaller mu (Mehrotra 1992)
             target = _Rows(t.side * lam.side, t.own * lam.own)
             step = solver.step((gc, gs, gh), off, target, t, lam)
             most = _largest(t, lam, step)
@@ -327,7 +327,7 @@ class _Knots:
         return out
 
     def back(self, f: np.ndarray) -> np.ndarray:
-        """P' f (N, 2)."""
+        """Return P' f (N, 2)."""
         out = self.alpha[:, 1:2] * f
         out[:-1] += self.alpha[1:, 0:1] * f[1:]
         out[1:] += self.alpha[:-1, 2:3] * f[:-1]
@@ -340,7 +340,7 @@ class _Knots:
     def _gradient(
         self, c: np.ndarray, s: np.ndarray, h: np.ndarray, lam: _Rows
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of the Lagrangian, by c (N, 2), s (N,) and h (N,)."""
+        """Return the Lagrangian's gradient by c (N, 2), s (N,), h (N,)."""
         force = 2 * MIDDLE * (self._zmp(c) - self.sides.middle)
         force += np.einsum("ks,ksi->ki", lam.side, self.sides.n)
         gc = 2 * self.weight * (c - self.wanted) + 2 * _banded_product(self.third, c) + self.back(force)
@@ -359,19 +359,19 @@ class _Step(NamedTuple):
 
 
 class _Newton:
-    """Newton's system for given weights W = lambda / t of the inequalities, factored once."""
+    """Newton system for weights W = lambda / t, factored once."""
 
     def __init__(self, knots: _Knots, W: _Rows) -> None:
         self.knots, self.W, n = knots, W, knots.sides.n
-        # Of each knot: p'Ap - 2 p'B (s + h) + ...; s and h are eliminated.
+        # each knot: p'Ap - 2 p'B (s + h) + ...; s and h are eliminated
         self.B = np.einsum("ks,ksi->ki", W.side, n)
         total = W.side.sum(axis=1)
         ss = 2 * INTO + W.own[:, 0] + W.own[:, 1]
         hh = 2 * BEYOND + W.own[:, 2]
-        # Inverse of [[ss + total, total], [total, hh + total]].
+        # inverse of [[ss + total, total], [total, hh + total]]
         det = ss * hh + total * (ss + hh)
         self.inverse = np.stack([(hh + total) / det, -total / det, (ss + total) / det], axis=1)
-        # A - B B' (sum of the inverse), without a difference of large numbers: rows about their weighted mean.
+        # A - B B' (sum of the inverse) about the weighted mean of the rows avoids cancellation
         mean = self.B / total[:, None]
         spread = n - mean[:, None, :]
         M = np.einsum("ks,ksi,ksj->kij", W.side, spread, spread)
@@ -393,10 +393,10 @@ class _Newton:
         )
 
     def step(self, gradient: tuple, off: _Rows, target: _Rows, t: _Rows, lam: _Rows) -> _Step:
-        """Step that takes the gradient and `off`, the error of the slacks, to zero, and t lam down by `target`."""
+        """Return the step that zeroes gradient and slack error `off`, and lowers t lam by `target`."""
         k, W, n = self.knots, self.W, self.knots.sides.n
         gc, gs, gh = gradient
-        # d lam = W (G d - ...) : rows' right-hand sides.
+        # d lam = W (G d - ...): right-hand sides of the rows
         q = _Rows(W.side * off.side - target.side / t.side, W.own * off.own - target.own / t.own)
         rs = -gs + q.side.sum(axis=1) + q.own[:, 0] - q.own[:, 1]
         rh = -gh + q.side.sum(axis=1) + q.own[:, 2]
@@ -405,7 +405,8 @@ class _Newton:
         s0, h0 = i[:, 0] * rs + i[:, 1] * rh, i[:, 1] * rs + i[:, 2] * rh
         rc = rc + k.back(self.B * (s0 + h0)[:, None])
         dc = self._solve(rc)
-        dc += self._solve(rc - self._product(dc))  # refined: weights of active rows are many orders apart
+        # iterative refinement, as the weights of active rows differ by many orders
+        dc += self._solve(rc - self._product(dc))
         dp = k._zmp(dc) - k.shift
         along = np.einsum("ki,ki->k", self.B, dp)
         ds, dh = s0 + (i[:, 0] + i[:, 1]) * along, h0 + (i[:, 1] + i[:, 2]) * along
@@ -420,20 +421,20 @@ class _Newton:
         )
 
     def _product(self, c: np.ndarray) -> np.ndarray:
-        """The matrix that was factored times c (N, 2)."""
+        """Multiply c (N, 2) by the factored matrix."""
         k = self.knots
         force = np.einsum("kij,kj->ki", self.M, k._zmp(c) - k.shift)
         return 2 * k.weight * c + 2 * _banded_product(k.third, c) + k.back(force)
 
 
 def _largest(t: _Rows, lam: _Rows, step: _Step) -> float:
-    """Longest share of a step that keeps t and lambda positive, 1 at most."""
+    """Return the longest step, at most 1, with positive t and lambda."""
     pairs = ((t.side, step.t.side), (t.own, step.t.own), (lam.side, step.lam.side), (lam.own, step.lam.own))
     return min([1.0, *(float(-1.0 / min(-1e-300, (d / x).min())) for x, d in pairs)])
 
 
 def _third_differences(N: int) -> np.ndarray:
-    """D3' D3 (4, N) in lower banded form, of one axis, without the price."""
+    """Return D3' D3 of one axis, lower banded (4, N), without price."""
     D = np.array([-1.0, 3.0, -3.0, 1.0])
     band = np.zeros((4, N))
     for i in range(4):
@@ -443,7 +444,7 @@ def _third_differences(N: int) -> np.ndarray:
 
 
 def _banded_product(band: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Product (N, 2) of a symmetric matrix (4, N), lower banded, with c (N, 2)."""
+    """Multiply c (N, 2) by a symmetric, lower banded matrix (4, N)."""
     out = band[0][:, None] * c
     for d in range(1, 4):
         out[d:] += band[d, :-d, None] * c[:-d]
@@ -452,7 +453,7 @@ def _banded_product(band: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def _doubled(band: np.ndarray) -> np.ndarray:
-    """The matrix (4, N) of one axis for both, whose numbers alternate: (8, 2 N) in lower banded form."""
+    """Expand a banded matrix (4, N) of one axis to both alternating axes (8, 2 N)."""
     out = np.zeros((BAND + 1, 2 * band.shape[1]))
     for d in range(4):
         out[2 * d] = np.repeat(band[d], 2)
@@ -460,7 +461,7 @@ def _doubled(band: np.ndarray) -> np.ndarray:
 
 
 def _congruent(alpha: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """P' M P in lower banded form (8, 2 N), M (N, 2, 2) of each knot."""
+    """Return P' M P, lower banded (8, 2 N), for M (N, 2, 2)."""
     N = len(alpha)
     out = np.zeros((BAND + 1, 2 * N))
     for i in range(3):

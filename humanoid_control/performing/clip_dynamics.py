@@ -1,12 +1,12 @@
-"""Dynamics of a clip: speeds, momentum, contact forces, and the torques that go with them.
+"""Dynamics of a clip: velocities, momentum, contact forces and joint torques.
 
-Forces of the standing corners give the wrench that the centre of mass and the angular momentum ask for, as evenly as
-the cones of friction allow,
+Forces at standing corners produce the wrench required by centre of mass and angular momentum, as evenly as friction
+cones allow:
 
     f = argmin |G f - w|^2 + epsilon^2 |f|^2,    tau = M a + h - J' f
 
-with the rotors of the drives in M. Accelerations of the base are those of the six equations of the base themselves, so
-that q, v, a, f and tau agree to round-off; a wrench that no contact gives is left as `missing`.
+M includes drive rotors. Base accelerations solve the six base equations, so q, v, a, f and tau agree to round-off. A
+wrench beyond the contacts is `missing`.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from humanoid_control.robots import Robot
 from humanoid_control.robots.accelerations import ROTOR_PER_EFFORT
 from humanoid_control.walking.gait import GRAVITY
 
-EVEN = 1e-3  # epsilon: forces are spread evenly where the wrench leaves a choice
+EVEN = 1e-3  # epsilon: even forces where the wrench leaves a choice
 SPEED_CUTOFF, ACCELERATION_CUTOFF = 20.0, 15.0  # [Hz]
 
 
 def friction_cone(friction: float) -> np.ndarray:
-    """Edges (3, 4) of a cone of four sides, upward."""
+    """Return the four upward edges (3, 4) of a friction pyramid."""
     mu = friction
     return np.array([[mu, 0, 1], [-mu, 0, 1], [0, mu, 1], [0, -mu, 1]]).T
 
 
 def skew(arms: np.ndarray) -> np.ndarray:
-    """Matrices (m, 3, 3) whose products with a vector are cross products of arms (m, 3) with it."""
+    """Return cross-product matrices (m, 3, 3) of arms (m, 3)."""
     out = np.zeros((len(arms), 3, 3))
     x, y, z = arms.T
     out[:, 0, 1], out[:, 0, 2], out[:, 1, 2] = -z, y, -x
@@ -45,15 +45,15 @@ def skew(arms: np.ndarray) -> np.ndarray:
 
 
 def contact_forces(arms: np.ndarray, needed: np.ndarray, cone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Forces of points in contact with a level floor that come nearest to a wrench, the most even of them.
+    """Return the most even forces at contact points that best match a wrench.
 
     Args:
-        arms: (m, 3) places of the points from the centre of mass [m].
-        needed: (6,) force [N] and moment about the centre of mass [N m], which count alike.
-        cone: (3, s) edges of the cone of friction, of `friction_cone`.
+        arms: points from the centre of mass (m, 3) [m].
+        needed: force [N] and moment about the centre of mass [N m], equally weighted (6,).
+        cone: friction cone edges (3, s).
 
     Returns:
-        (m, 3) forces on the robot [N], each within the cone; (6,) what they leave of the wrench.
+        Forces on the robot (m, 3) [N], within the cone; remaining wrench (6,).
     """
     if not len(arms):
         return np.zeros((0, 3)), needed.copy()
@@ -66,7 +66,7 @@ def contact_forces(arms: np.ndarray, needed: np.ndarray, cone: np.ndarray) -> tu
 
 
 def velocities(robot: Robot, q: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """Velocities and accelerations (T, nv) of configurations (T, nq): central differences, low-passed."""
+    """Return velocities and accelerations (T, nv) of q (T, nq): low-passed central differences."""
     steps = np.array([pin.difference(robot.model, a, b) for a, b in pairwise(q)])
     steps = np.vstack([steps[:1] * 0.0, steps, steps[-1:] * 0.0])  # at rest before and after
     v = smoothed(0.5 * rate * (steps[1:] + steps[:-1]), SPEED_CUTOFF, rate)
@@ -74,7 +74,7 @@ def velocities(robot: Robot, q: np.ndarray, rate: float) -> tuple[np.ndarray, np
 
 
 def center_and_momentum(robot: Robot, q: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """Centre of mass (T, 3) [m], and angular momentum about it (T, 3) [N m s]."""
+    """Return centre of mass (T, 3) [m] and angular momentum about it (T, 3) [N m s]."""
     v, _ = velocities(robot, q, rate)
     c, L = np.empty((len(q), 3)), np.empty((len(q), 3))
     for k in range(len(q)):
@@ -85,13 +85,13 @@ def center_and_momentum(robot: Robot, q: np.ndarray, rate: float) -> tuple[np.nd
 
 @dataclass(frozen=True)
 class Loads:
-    """Forces and torques of a motion at some of its frames.
+    """Forces and torques at F frames of a motion.
 
     Attributes:
-        frames: (F,) which. forces: (F, 8, 3) of the corners, in the world [N].
-        missing: (F, 6) force [N] and moment about the centre of mass [N m] that no contact gives.
-        torque: (F, n) of the drives [N m]; what moves a mimicking joint is its leader's.
-        acceleration: (F, nv), whose base fulfils the equations of the base with forces and missing wrench.
+        forces: on corners, in the world (F, 8, 3) [N].
+        missing: force [N] and moment about the centre of mass [N m] beyond the contacts (F, 6).
+        torque: of drives (F, n) [N m]; mimic joints count for their leaders.
+        acceleration: consistent with forces and missing wrench (F, nv).
     """
 
     frames: np.ndarray
@@ -110,13 +110,11 @@ def loads_of(
     friction: float,
     step: int = 1,
 ) -> Loads:
-    """Forces and torques of a motion.
+    """Compute forces and torques of a motion.
 
     Args:
-        robot, soles, plan: who stands where.
-        center: of mass, whose acceleration and momentum rate the forces give.
+        center: acceleration and momentum rate to produce.
         motion: q (T, nq), v, a (T, nv).
-        friction: of the floor.
         step: every n-th frame.
     """
     q, v, a = motion
@@ -138,7 +136,7 @@ def loads_of(
         places = np.concatenate([soles.corners[f] @ X[f].rotation.T + X[f].translation for f in (0, 1)])
         needed = np.concatenate([mass * (center.acceleration[k] + weight), center.momentum_rate[k]])
         forces[i, on[k]], missing[i] = contact_forces(places[on[k]] - c, needed, cone)
-        # The wrench of the contacts and of what is missing, and the base's acceleration that goes with it.
+        # contact wrenches, missing wrench, and the base acceleration consistent with them
         for joint, own in carried:
             arms, f = places[own] - data.oMi[joint].translation, forces[i, own]
             moment = np.einsum("kij,kj->i", skew(arms), f)
@@ -158,12 +156,12 @@ def loads_of(
 
 
 def _local(X: pin.SE3, force: np.ndarray, moment: np.ndarray) -> pin.Force:
-    """A wrench about the origin of a joint at X, from the axes of the world to those of the joint."""
+    """Express a wrench about the origin of a joint at X in its axes."""
     return pin.Force(X.rotation.T @ force, X.rotation.T @ moment)
 
 
 def torque_limits(robot: Robot) -> np.ndarray:
-    """Torque limits (n,) [N m] of the joints that are driven and carry mass; infinite where none is known."""
+    """Return torque limits (n,) [N m] of driven joints with mass; infinite if unknown."""
     limits = np.where(robot.effort_known & (robot.effort > 0), robot.effort, np.inf)
     masses = np.array([inertia.mass for inertia in robot.model.inertias])
     for k in range(robot.n):

@@ -1,11 +1,11 @@
-"""Whole-body inverse kinematics of a clip: soles on their paths, the centre of mass where the program has it.
+"""Whole-body inverse kinematics of a clip: soles on their paths, centre of mass as planned.
 
 minimise  sum_k w_k |corner_k - target_k|^2 + |C (c(x) - c_ref)|^2 + w_R |R(x) - R_ref|^2
           + sum_j w_j (x_j - ref_j)^2 + warm |x - x_start|^2
 subject to  range and speed of every joint (bounds), near pairs of shapes keep their distance (rows)
 
-frame by frame, by a few Gauss-Newton steps, each a quadratic program with bounds and soft rows. Damping grows with the
-error of the feet, so that a leg that is nearly stretched makes small steps (Sugihara 2011).
+per frame by Gauss-Newton steps, each a quadratic program with bounds and soft rows. Damping grows with the foot error,
+so nearly stretched legs make small steps (Sugihara 2011).
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ from humanoid_control.retargeting.whole_body.frames import move_base
 from humanoid_control.robots import Robot
 
 CORNERS, ROOT_AXES = 8, 3
-# Weights of a corner of a sole; in the air it may lag where a knee is too slow, rather than that the trunk dips.
-STANDING, SWINGING, LANDING = 1e5, 300.0, 0.08  # the last: time before and after a contact in which it rises [s]
-CENTER = (400.0, 400.0, 400.0)  # weights of the centre of mass along x, y, z
-ROOT, JOINTS, LEGS = 4.0, 1.0, 0.02  # weights of the root's rotation, and of joints [1/rad^2]
-WARM, DAMPING, CAUTION = 0.05, 1e-3, 0.3  # weights of the start and of a step; of the feet's error in it
-FOOT_ERROR = 1e4  # weight with which the feet's error counts for the damping
-AHEAD = 0.9  # share of the last step that a frame starts with
-FIRST, EACH = 30, 6  # Gauss-Newton steps of the first frame, and of the others
-CONVERGED = 1e-4  # [rad, m] a step after which nothing changes
-LEAST_KNEE = 0.15  # [rad] of flexion: a straight leg is singular
-MARGIN, ACTIVATION = 0.01, 0.05  # [m] distance that shapes keep; below it a pair is a row
-APPROACH, RECOVERY, SLACK = 30.0, 0.3, 1e5  # [1/s] of a distance in a second; [m/s]; price of a violated row
-FAR, CLOSE = 1e9, 0.05  # [m] stands for no near pair; of pairs that are measured
-HALVINGS = 5  # of a step that would bring shapes into each other
+# weights of a sole corner: in the air it may lag behind a slow knee rather than lower the trunk
+STANDING, SWINGING, LANDING = 1e5, 300.0, 0.08  # LANDING: ramp of the weight around a contact [s]
+CENTER = (400.0, 400.0, 400.0)  # centre of mass along x, y, z
+ROOT, JOINTS, LEGS = 4.0, 1.0, 0.02  # rotation of the root, joints, leg joints [1/rad^2]
+WARM, DAMPING, CAUTION = 0.05, 1e-3, 0.3  # weights of the start, of a step, of the foot error in the damping
+FOOT_ERROR = 1e4  # weight of the foot error for the damping
+AHEAD = 0.9  # share of the last step used for the prediction
+FIRST, EACH = 30, 6  # Gauss-Newton steps of the first frame, and of all others
+CONVERGED = 1e-4  # [rad, m] step size of convergence
+LEAST_KNEE = 0.15  # [rad] minimum flexion: a straight leg is singular
+MARGIN, ACTIVATION = 0.01, 0.05  # [m] distance to keep; distance of active pairs
+APPROACH, RECOVERY, SLACK = 30.0, 0.3, 1e5  # [1/s] approach rate; [m/s] recovery; price of a violated row
+FAR, CLOSE = 1e9, 0.05  # [m] no near pair; distance of measured pairs
+HALVINGS = 5  # of a step that would cause penetration
 BASE_SPEED = 20.0  # [m/s, rad/s]
 
 
 class MassPoints(NamedTuple):
-    """Centres of mass of the bodies of a tree: body (B,), place in it (B, 3) [m], share of the whole mass (B,)."""
+    """Centres of mass of B bodies: body (B,), place in it (B, 3) [m], mass share (B,)."""
 
     body: I1
     point: F2
@@ -68,10 +68,12 @@ class IkReference(NamedTuple):
     """References of T frames.
 
     Attributes:
-        target: (T, 11, 3) corners of the soles [m], then the axes of the root as rows of points.
-        weight: (T, 11) of them. center: (T, 3) of mass [m].
-        joints: (T, D) coordinates; those of the base do not count. own: (D,) their weights.
-        pull: (3,) weights of the centre of mass.
+        target: sole corners [m], then root axes as points (T, 11, 3).
+        weight: of targets (T, 11).
+        center: of mass (T, 3) [m].
+        joints: coordinates, base ignored (T, D).
+        own: weights of coordinates (D,).
+        pull: weights of the centre of mass (3,).
     """
 
     target: F3
@@ -83,7 +85,7 @@ class IkReference(NamedTuple):
 
 
 class IkResults(NamedTuple):
-    """Results of T frames: x (T, D), R (T, 3, 3), p (T, 3) pose of the root, center (T, 3), clearance (T,) [m]."""
+    """Results of T frames: x (T, D), root R (T, 3, 3), p (T, 3), center (T, 3), clearance (T,) [m]."""
 
     x: F2
     R: F3
@@ -94,11 +96,12 @@ class IkResults(NamedTuple):
 
 @kernel
 def center_of(points: MassPoints, w: Scratch, out: np.ndarray) -> None:
-    """Centre of mass (3,), after `place_points`."""
+    """Return the centre of mass (3,), after `place_points`."""
     R, p = w.bodies.R, w.bodies.p
     out[:] = 0.0
     for k in range(points.body.shape[0]):
         b, share = points.body[k], points.share[k]
+        # share-weighted sum of body points p + R a
         for i in range(3):
             out[i] += share * (
                 p[b, i]
@@ -110,10 +113,11 @@ def center_of(points: MassPoints, w: Scratch, out: np.ndarray) -> None:
 
 @kernel
 def center_jacobian(points: MassPoints, tree: KinematicTree, w: Scratch, J: np.ndarray) -> None:
-    """Jacobian (3, D) of the centre of mass, after `place_points`: each joint moves the mass that it carries."""
+    """Fill the Jacobian (3, D) of the centre of mass, after `place_points`."""
     R, p, axes = w.bodies.R, w.bodies.p, w.bodies.axes
     J[:] = 0.0
     for j in range(axes.shape[0]):
+        # mass share and first moment of all bodies that joint j moves
         mass, x, y, z = 0.0, 0.0, 0.0, 0.0
         for k in range(points.body.shape[0]):
             b = points.body[k]
@@ -125,10 +129,12 @@ def center_jacobian(points: MassPoints, tree: KinematicTree, w: Scratch, J: np.n
             y += share * (p[b, 1] + R[b, 1, 0] * a[0] + R[b, 1, 1] * a[1] + R[b, 1, 2] * a[2])
             z += share * (p[b, 2] + R[b, 2, 0] * a[0] + R[b, 2, 1] * a[1] + R[b, 2, 2] * a[2])
         c, gain = tree.coordinate[j], tree.gain[j]
+        # a sliding joint translates its mass along the axis
         if tree.joints.slides[j]:
             for i in range(3):
                 J[i, c] += gain * mass * axes[j, i]
             continue
+        # a turning joint moves it by axis x (first moment about the joint)
         x, y, z = x - mass * p[j + 1, 0], y - mass * p[j + 1, 1], z - mass * p[j + 1, 2]
         J[0, c] += gain * (axes[j, 1] * z - axes[j, 2] * y)
         J[1, c] += gain * (axes[j, 2] * x - axes[j, 0] * z)
@@ -137,10 +143,11 @@ def center_jacobian(points: MassPoints, tree: KinematicTree, w: Scratch, J: np.n
 
 @kernel
 def add_squares(weight: float, error: np.ndarray, J: np.ndarray, first: int, H: np.ndarray, g: np.ndarray) -> None:
-    """Add weight/2 |error - J[first : first + 3] step|^2 to the lower triangle of H and the gradient g."""
+    """Add weight/2 |error - J[first : first + 3] step|^2 to H (lower triangle) and gradient g."""
     d = g.shape[0]
     for i in range(d):
         s0, s1, s2 = weight * J[first, i], weight * J[first + 1, i], weight * J[first + 2, i]
+        # many joints do not move this point: skip their zero columns
         if s0 == 0.0 and s1 == 0.0 and s2 == 0.0:
             continue
         g[i] -= s0 * error[0] + s1 * error[1] + s2 * error[2]
@@ -159,11 +166,12 @@ def frame_equations(
     w: Scratch,
     Jc: np.ndarray,
 ) -> None:
-    """Lower triangle of the Hessian (`w.curvature`) and gradient (`w.vectors[0]`) of a frame at x."""
+    """Fill Hessian (`w.curvature`, lower triangle) and gradient (`w.vectors[0]`) of a frame at x."""
     H, g, J, e, d = w.curvature, w.vectors[0], w.J, np.empty(3), x.shape[0]
     place_points(problem, x, w)
     point_jacobian(problem, w, J)
     center_jacobian(masses, problem.tree, w, Jc)
+    # joint references and warm start are diagonal
     for i in range(d):
         for j in range(i):
             H[i, j] = 0.0
@@ -177,23 +185,26 @@ def frame_equations(
                 feet += FOOT_ERROR / 4.0 * e[i] * e[i]
         add_squares(reference.weight[t, k], e, J, 3 * k, H, g)
     center_of(masses, w, e)
+    # the square root of the weight scales error and rows, so that one call adds all three axes
     for i in range(3):
         pull = np.sqrt(reference.pull[i])
         e[i] = pull * (reference.center[t, i] - e[i])
         for j in range(d):
             Jc[i, j] *= pull
     add_squares(1.0, e, Jc, 0, H, g)
+    # Levenberg-Marquardt damping proportional to the foot error
     for i in range(d):
         H[i, i] += CAUTION * feet
 
 
 @kernel
 def distance_bounds(problem: RetargetingProblem, x: np.ndarray, dt: float, w: Scratch) -> int:
-    """Rows of the near pairs: each keeps its margin, or comes back to it; their number."""
+    """Fill the rows of near pairs, which keep or regain their margin; return their number."""
     count, keep = carried_rows(problem, x, ACTIVATION, w), np.exp(-APPROACH * dt)
     for k in range(count):
         limit = min(MARGIN, problem.at_rest[w.near.pair[k]])
         over = w.b[k] - limit
+        # distances above the limit decay exponentially, those below recover at a bounded speed
         w.b[k] = (keep - 1.0) * over if over > 0.0 else min(-over, RECOVERY * dt)
     return count
 
@@ -208,13 +219,14 @@ def follow_clip(
     out: IkResults,
     w: Scratch,
 ) -> None:
-    """Solve all frames, each from the one before; the tree's base frame is where the root begins.
+    """Solve all frames in sequence; the tree's base frame is the initial root pose.
 
     Args:
-        problem: limits, points and shapes. masses: of the bodies.
-        reference: what is followed.
-        begin: (D,) posture from which the first frame is solved.
-        dt: [s]. out: filled. w: memory.
+        masses: of the bodies.
+        begin: start of the first frame (D,).
+        dt: [s].
+        out: filled.
+        w: working memory.
     """
     problem, reference, out, w = uncounted(problem), uncounted(reference), uncounted(out), uncounted(w)
     d = begin.shape[0]
@@ -223,6 +235,7 @@ def follow_clip(
     floor = 0.0
     for t in range(out.x.shape[0]):
         last[:] = x
+        # predict from the last step, within range and speed
         for i in range(d):
             x[i] += AHEAD * v[i]
         for i in range(d):
@@ -236,6 +249,7 @@ def follow_clip(
                 reach = problem.velocity[i] * dt if t > 0 else np.inf
                 low[i] = max(problem.lower[i], last[i] - reach) - x[i]
                 high[i] = min(problem.upper[i], last[i] + reach) - x[i]
+                # zero must stay admissible: bounds never exclude the present posture
                 low[i], high[i] = min(low[i], 0.0), max(high[i], 0.0)
             count = distance_bounds(problem, x, dt, w)
             w.guess.works[:] = False
@@ -272,16 +286,16 @@ class ClipIk:
     """Inverse kinematics of clips on one robot.
 
     Attributes:
-        robot, soles: whose it is. moving: (n,) indices of the joints that move.
-        legs: (D,) coordinates of legs. problem, masses: see above.
+        moving: indices of moving joints (n,).
+        legs: coordinates of leg joints (D,) bool.
     """
 
     def __init__(self, robot: Robot, soles: RigidSoles, moving: np.ndarray) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
-            robot: with a floating base. soles: its own.
-            moving: indices of the joints that the clip moves; those of legs and waist join them.
+            robot: with a floating base.
+            moving: joints moved by the clip; legs and waist are added.
         """
         followers = [follower for follower, *_ in robot.mimic]
         self.robot, self.soles = robot, soles
@@ -302,7 +316,7 @@ class ClipIk:
         self.legs = np.concatenate([np.zeros(p.base, dtype=bool), groups])
 
     def _bend_knees(self, lower: np.ndarray, upper: np.ndarray) -> None:
-        """Keep knees from a straight leg, by the side to which they bend."""
+        """Keep knees bent towards their own side."""
         model = self.robot.model
         for joint in self.soles.legs.joints[1:3]:
             k = model.joints[joint].idx_v - self.robot.iv
@@ -339,13 +353,14 @@ class ClipIk:
         rate: float,
         own: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Configurations (T, nq), centre of mass (T, 3) [m] and clearance (T,) [m] of a clip.
+        """Return q (T, nq), centre of mass (T, 3) [m] and clearance (T,) [m] of a clip.
 
         Args:
-            paths: of the soles. stands: (T, 2) soles that stand.
-            center: (T, 3) of mass [m]. q_ref: (T, nq) whose joints and root rotation are followed.
+            stands: standing soles (T, 2).
+            center: of mass (T, 3) [m].
+            q_ref: joint and root rotation reference (T, nq).
             rate: [Hz].
-            own: (D,) weights of the joints; default: JOINTS, of legs LEGS.
+            own: joint weights (D,); default: JOINTS, LEGS for legs.
         """
         p, robot, T = self.problem, self.robot, len(center)
         d = len(p.rest)
@@ -378,7 +393,7 @@ class ClipIk:
 
 
 def sole_weights(stands: np.ndarray, rate: float) -> np.ndarray:
-    """Weights (T, 2) of the corners of soles that stand (T, 2); in the air they fall, and rise before a landing."""
+    """Return corner weights (T, 2): low in the air, rising before a landing."""
     away = np.stack([frames_from(stands[:, f]) for f in (0, 1)], axis=1) / (LANDING * rate)
     return np.asarray(STANDING * (SWINGING / STANDING) ** np.minimum(away, 1.0))
 

@@ -1,7 +1,7 @@
 """Contact plan of a motion: when each foot stands, flat or on its toes.
 
-A person's contacts flicker, hover and fly; a plan that forces can carry has one foot on the floor at every time, both
-of them around every change of the carrying foot, and swings that legs have time for. What is changed is reported.
+Human contacts flicker, hover and fly. A feasible plan always has a standing foot, double support around each change of
+support, and swings of sufficient duration. Changes are reported.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from humanoid_control.performing.settings import FeasibilitySettings
 from humanoid_control.performing.source_motion import SourceMotion, wrapped, yaw_of
 from humanoid_control.retargeting.whole_body.contacts import HEEL, TOE, runs
 
-ROUNDS = 2  # of the rules, after which hardly anything changes
-LONG_SWING, CALM = 0.7, 0.12  # [s] of a swing in which a hovering foot is put down; for so long it must be low and slow
-PUT_DOWN = 0.2  # [s] for which a foot is put down within a long stance on the other leg
+ROUNDS = 2  # the rules hardly change anything afterwards
+LONG_SWING, CALM = 0.7, 0.12  # [s] swing after which a hovering foot is put down; [s] it must be low and slow
+PUT_DOWN = 0.2  # [s] of an inserted contact within a long stance on the other leg
 
 
 class Change(NamedTuple):
-    """Something that the motion was changed in: time [s] of the result, what, and how much, with its unit."""
+    """Reported change: time in the result [s], kind, amount and unit."""
 
     time: float
     what: str
@@ -31,7 +31,7 @@ class Change(NamedTuple):
 
 
 class FootMotion(NamedTuple):
-    """Paths of both soles (T, 2): place (T, 2, 2) along the floor [m], height [m], yaw [rad]."""
+    """Sole paths: place (T, 2, 2) on the floor [m], height [m] and yaw [rad] (T, 2)."""
 
     place: np.ndarray
     height: np.ndarray
@@ -39,7 +39,7 @@ class FootMotion(NamedTuple):
 
     @classmethod
     def of(cls, source: SourceMotion) -> FootMotion:
-        """Those of a motion; the height is that of the lowest corner."""
+        """Read sole paths; the height is that of the lowest corner."""
         corners = np.einsum("tfij,fkj->tfki", source.sole_R, source.soles.corners) + source.sole_p[:, :, None]
         height = np.maximum(corners[..., 2].min(axis=2), 0.0)
         return cls(source.sole_p[..., :2], height, np.unwrap(yaw_of(source.sole_R), axis=0))
@@ -47,13 +47,16 @@ class FootMotion(NamedTuple):
 
 @dataclass(frozen=True)
 class Stance:
-    """A foot on the floor.
+    """Contact of one foot.
 
     Attributes:
-        foot: 0 left, 1 right. first, end: first frame, and the one behind the last.
-        place: (2,) of the sole's frame [m]. yaw: of the sole, flat on the floor [rad].
-        rolls: first frame in which the sole rolls over its toe edge; `end` where it stays flat.
-        pitch: to which it rolls, heel up [rad].
+        foot: 0 left, 1 right.
+        first: first frame.
+        end: frame after the last.
+        place: of the sole frame (2,) [m].
+        yaw: of the flat sole [rad].
+        rolls: first frame of the roll over the toe edge; `end`: none.
+        pitch: final pitch of the roll, heel up [rad].
     """
 
     foot: int
@@ -70,9 +73,11 @@ class ContactPlan:
     """Stances of both feet.
 
     Attributes:
-        stands: (T, 2) a foot is on the floor. toe_only: (T, 2) on its toe edge alone.
-        stances: of each foot, in the order of time.
-        changes: what is not as in the motion. filled: seconds of flight that were filled.
+        stands: (T, 2).
+        toe_only: on the toe edge (T, 2).
+        stances: by foot, in time order.
+        changes: against the motion.
+        filled: filled flight [s].
     """
 
     stands: np.ndarray
@@ -83,7 +88,7 @@ class ContactPlan:
 
     @classmethod
     def of(cls, source: SourceMotion, settings: FeasibilitySettings) -> ContactPlan:
-        """Plan the contacts of a motion, each stance where the motion's foot stands."""
+        """Plan the contacts of a motion, with stances at its feet."""
         edges = source.edges.reshape(-1, 2, 2)
         feet, changes = FootMotion.of(source), list[Change]()
         stands = steady_stands(np.asarray(edges.any(axis=2)), feet, settings, changes)
@@ -99,11 +104,11 @@ class ContactPlan:
         return cls(stands, toe_only, stances, changes, filled)
 
     def stance_at(self, foot: int, frame: int) -> Stance | None:
-        """The stance of a foot at a frame; None where it swings."""
+        """Return the stance of a foot at a frame; None in a swing."""
         return next((s for s in self.stances[foot] if s.first <= frame < s.end), None)
 
     def swings(self) -> list[tuple[Stance, Stance]]:
-        """Stances before and after each swing, in the order of landing."""
+        """Return stances before and after each swing, in landing order."""
         pairs = [pair for own in self.stances for pair in pairwise(own)]
         return sorted(pairs, key=lambda pair: pair[1].first)
 
@@ -114,16 +119,14 @@ class ContactPlan:
 def steady_stands(
     stands: np.ndarray, feet: FootMotion, settings: FeasibilitySettings, changes: list[Change] | None = None
 ) -> np.ndarray:
-    """Contacts (T, 2) of which every one can be carried.
+    """Return contacts (T, 2) that can be carried.
 
-    A foot always stands; both do for `double_support` around each change of the carrying foot; a swing lasts for
-    `shortest_swing` at least.
+    One foot always stands, both stand for `double_support` around a change of support, and swings last at least
+    `shortest_swing`.
 
     Args:
-        stands: (T, 2) True where a foot is in contact.
-        feet: their motion.
-        settings: times and distances.
-        changes: flights that are filled and swings that are closed are added.
+        stands: (T, 2).
+        changes: extended by filled flights and closed swings.
     """
     s, out = settings, stands.copy()
     told = [] if changes is None else changes
@@ -149,7 +152,7 @@ _SIDE = ("left", "right")
 
 
 def put_down(stands: np.ndarray, feet: FootMotion, s: FeasibilitySettings) -> None:
-    """Put down a foot that hovers in a long swing, and one that would leave the other alone for too long."""
+    """Put down a foot that hovers in a long swing or leaves the other alone too long."""
     speed = np.linalg.norm(np.gradient(feet.place, axis=0), axis=2) * s.rate
     speed = np.hypot(speed, np.gradient(feet.height, axis=0) * s.rate)
     low = feet.height < s.hover_height
@@ -166,7 +169,7 @@ def put_down(stands: np.ndarray, feet: FootMotion, s: FeasibilitySettings) -> No
 
 
 def _interrupt(stands: np.ndarray, speed: np.ndarray, a: int, b: int, s: FeasibilitySettings) -> None:
-    """Put a foot down where it is slowest, until no part of frames a .. b - 1 in the air is too long."""
+    """Insert contacts where the foot is slowest until no part of the swing [a, b) is too long."""
     longest, half = s.frames(s.hover_time), max(1, s.frames(0.5 * PUT_DOWN))
     swing = s.frames(s.shortest_swing) + half
     if b - a <= longest or b - a < 2 * swing + 1:
@@ -178,7 +181,7 @@ def _interrupt(stands: np.ndarray, speed: np.ndarray, a: int, b: int, s: Feasibi
 
 
 def close_creeps(stands: np.ndarray, feet: FootMotion, s: FeasibilitySettings) -> None:
-    """Close gaps in which a foot hardly moves, where they are short or the foot hardly rises."""
+    """Close gaps with little foot motion that are short or hardly rise."""
     T = len(stands)
     for f in (0, 1):
         for a, b in runs(~stands[:, f]):
@@ -193,7 +196,7 @@ def close_creeps(stands: np.ndarray, feet: FootMotion, s: FeasibilitySettings) -
 
 
 def drop_brushes(stands: np.ndarray, s: FeasibilitySettings) -> None:
-    """Drop contacts that are short, while the other foot stands for longer."""
+    """Drop short contacts within a longer stance of the other foot."""
     T, before = len(stands), stands.copy()
     for f in (0, 1):
         for a, b in runs(before[:, f]):
@@ -202,7 +205,7 @@ def drop_brushes(stands: np.ndarray, s: FeasibilitySettings) -> None:
 
 
 def fill_flights(stands: np.ndarray) -> list[tuple[int, int]]:
-    """Let the foot that left stand until the middle of each flight, and the one that lands from there on."""
+    """Fill flights: the lifting foot stands up to the middle, the landing foot from there."""
     T, found = len(stands), runs(np.asarray(~stands.any(axis=1)))
     for a, b in found:
         before = stands[a - 1] if a > 0 else np.zeros(2, dtype=bool)
@@ -213,7 +216,7 @@ def fill_flights(stands: np.ndarray) -> list[tuple[int, int]]:
         if not coming.any():
             coming = left.copy()
         if left.all() and not coming.all():
-            left = ~coming  # the other foot lands: this one may swing
+            left = ~coming  # the other foot lands, so this one may swing
         elif coming.all() and not left.all():
             coming = ~left
         middle = (a + b) // 2
@@ -223,9 +226,9 @@ def fill_flights(stands: np.ndarray) -> list[tuple[int, int]]:
 
 
 def support_changes(stands: np.ndarray, s: FeasibilitySettings) -> None:
-    """Widen the time on both feet around every change of the carrying foot: earlier landing, later lift-off."""
+    """Extend double support around changes of support by earlier landing and later lift-off."""
     T, least = len(stands), s.frames(s.double_support)
-    for _ in range(2 * T):  # each turn widens one change; there are fewer than frames
+    for _ in range(2 * T):  # each iteration widens one change; there are fewer changes than frames
         alone = np.where(stands.all(axis=1), -1, np.where(stands[:, 0], 0, 1))
         single = np.flatnonzero(alone >= 0)
         change = np.flatnonzero((alone[single[1:]] != alone[single[:-1]]) & (np.diff(single) - 1 < least))
@@ -240,7 +243,7 @@ def support_changes(stands: np.ndarray, s: FeasibilitySettings) -> None:
 
 
 def lengthen_swings(stands: np.ndarray, s: FeasibilitySettings) -> None:
-    """Lengthen short swings both ways, as far as the other foot stands and both do around its own swings."""
+    """Lengthen short swings both ways, within the other foot's stance and double support."""
     T, least, both = len(stands), s.frames(s.shortest_swing), s.frames(s.double_support)
     for a, b, f in sorted((*run, foot) for foot in (0, 1) for run in runs(~stands[:, foot])):
         missing = least - (b - a)
@@ -259,7 +262,7 @@ def lengthen_swings(stands: np.ndarray, s: FeasibilitySettings) -> None:
 
 
 def stance_pose(source: SourceMotion, feet: FootMotion, f: int, a: int, b: int) -> tuple[np.ndarray, float]:
-    """Place (2,) and yaw of a stance, frames a .. b - 1: medians over the frames in which its edges are held."""
+    """Return the median place (2,) and yaw of a stance over the frames [a, b) with held edges."""
     edges = source.edges[a:b, 2 * f : 2 * f + 2]
     held = edges.all(axis=1)
     if not held.any():
@@ -274,14 +277,14 @@ def stance_pose(source: SourceMotion, feet: FootMotion, f: int, a: int, b: int) 
     R, p = source.sole_R[a:b, f][held], source.sole_p[a:b, f][held]
     edge = p[:, :2] + lever[:, None] * R[:, :2, 0]
     own = np.stack([lever, np.zeros_like(lever)], axis=1) @ turn.T
-    # Along the stance's own axes, so that the median does not depend on the axes of the world.
+    # in the stance's axes, so that the median is independent of the world axes
     return turn @ np.median((edge - own) @ turn, axis=0), yaw
 
 
 def toe_roll(
     source: SourceMotion, stands: np.ndarray, f: int, stance: tuple[int, int], s: FeasibilitySettings
 ) -> tuple[int, float]:
-    """First frame and largest pitch of the roll over the toe edge at the end of a stance; its end and 0: none."""
+    """Return first frame and largest pitch of the final roll over the toe edge; stance end and 0: none."""
     a, b = stance
     if not s.toe_off or source.soles.toe_links or b == len(stands):
         return b, 0.0

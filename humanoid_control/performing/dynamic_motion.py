@@ -1,4 +1,4 @@
-"""A motion that contacts and drives can carry, with everything that a controller or a learner asks of it."""
+"""Dynamically feasible motion with the references of controllers and learners."""
 
 from __future__ import annotations
 
@@ -18,32 +18,41 @@ MOST_CHANGES = 100_000  # in a file
 
 @dataclass(frozen=True)
 class DynamicMotion:
-    """A feasible motion of one robot, T frames at an even rate.
+    """Feasible motion of one robot, T frames at an even rate.
 
     Attributes:
-        robot: name of the robot. joint_names: (n,).
-        rate: [Hz]. clock: (T,) time of the retargeted clip at each frame [s].
-        q: (T, nq), v, a: (T, nv) in pinocchio's conventions; the base's acceleration fulfils the base's equations.
-        center, center_velocity, center_acceleration: (T, 3) of the program [m, m/s, m/s^2].
-        momentum, momentum_rate: (T, 3) about the centre of mass [N m s, N m].
-        zmp: (T, 2) zero-moment point [m].
-        stands, toe_only: (T, 2) a foot is on the floor; on its toe edge alone.
-        sole_rotation: (T, 2, 3, 3), sole_position: (T, 2, 3) references of the soles, whose frames lie under the
-            ankles [m].
-        sole_twist, sole_acceleration: (T, 2, 6) linear, then angular, in the world.
-        forces: (T, 8, 3) on the corners of the soles, within the cone of friction, in the world [N].
-        torque: (T, n) of the drives [N m].
-        infeasible: (T,) distance of the zero-moment point beyond the support [m]. missing: (T, 6) force [N] and moment
-            about the centre of mass [N m] that no contact gives.
-        moved: (T, 2) mean distance of the seven points from the retargeted motion, in the world and in the axes of the
-            root [m].
-        clearance: (T,) least distance of two shapes [m].
-        errors: (T, 20) distance of each point of `WholeBodyTrajectory.point_names` from its target at most [m]: that of
-            the retargeted motion, and how far the point was moved in the axes of the root.
-        speed_share, torque_share: (T,) largest of all joints, as shares of their limits.
-        changes: what was changed. way: share of the way of the feet that is kept. filled: seconds of flight.
-        center_error: 95th percentile of the distance of the centre of mass of q from `center` [m].
-        fallback: why this is the retargeted motion itself; empty where it is feasible as far as `infeasible` says.
+        robot: name.
+        rate: [Hz].
+        clock: time of the retargeted clip (T,) [s].
+        q: pinocchio convention (T, nq).
+        v: (T, nv).
+        a: (T, nv); solves the base's equations of motion.
+        center: of mass (T, 3) [m].
+        center_velocity: (T, 3) [m/s].
+        center_acceleration: (T, 3) [m/s^2].
+        momentum: angular, about the centre of mass (T, 3) [N m s].
+        momentum_rate: (T, 3) [N m].
+        zmp: zero-moment point (T, 2) [m].
+        stands: foot on the floor (T, 2).
+        toe_only: on its toe edge only (T, 2).
+        sole_rotation: reference (T, 2, 3, 3).
+        sole_position: reference of the frame below the ankle (T, 2, 3) [m].
+        sole_twist: linear, angular, in the world (T, 2, 6).
+        sole_acceleration: linear, angular, in the world (T, 2, 6).
+        forces: on sole corners within friction cones, in the world (T, 8, 3) [N].
+        torque: of drives (T, n) [N m].
+        infeasible: zero-moment point outside the support (T,) [m].
+        missing: force [N] and moment about the centre of mass [N m] beyond the contacts (T, 6).
+        moved: mean distance of seven points from the retargeted motion, in the world and in root axes (T, 2) [m].
+        clearance: smallest distance of two shapes (T,) [m].
+        errors: upper bound of each point's target distance (`WholeBodyTrajectory.point_names`): retargeting error plus
+            motion in root axes (T, 20) [m].
+        speed_share: largest joint share of the limit (T,).
+        torque_share: largest joint share of the limit (T,).
+        way: kept share of the feet's way.
+        filled: filled flight [s].
+        center_error: 95th percentile distance of q's centre of mass from `center` [m].
+        fallback: why this is the retargeted motion; empty: feasible apart from `infeasible`.
     """
 
     robot: str
@@ -85,12 +94,12 @@ class DynamicMotion:
 
     @property
     def time(self) -> np.ndarray:
-        """(T,) [s]."""
+        """Frame times (T,) [s]."""
         return np.arange(len(self)) / self.rate
 
     @property
     def playing(self) -> np.ndarray:
-        """(T,) True where the clip runs: the first and the last posture are not held."""
+        """Frames of the running clip, without held ends (T,)."""
         moving = np.flatnonzero((self.clock > self.clock[0]) & (self.clock < self.clock[-1]))
         out = np.zeros(len(self), dtype=bool)
         if len(moving):
@@ -98,7 +107,7 @@ class DynamicMotion:
         return out
 
     def trajectory(self) -> WholeBodyTrajectory:
-        """The motion as a trajectory, which all formats and measures take."""
+        """Return the motion as a trajectory."""
         positions = self.q[:, 7:]
         velocity = np.zeros_like(positions)
         velocity[:-1] = np.diff(positions, axis=0) * self.rate
@@ -119,10 +128,10 @@ class DynamicMotion:
         )
 
     def write(self, path: str | Path) -> None:
-        """Write an NPZ file with all of it, without a pickle; whole or not at all.
+        """Write an NPZ file atomically, without pickle.
 
         Raises:
-            ConfigError: it cannot be written.
+            ConfigError: if it cannot be written.
         """
         arrays: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "changes"}
         arrays["joint_names"] = np.array(self.joint_names)
@@ -138,7 +147,7 @@ class DynamicMotion:
         """Read a file of `write`.
 
         Raises:
-            ClipError: it cannot be read, lacks a field, or holds values that are not numbers.
+            ClipError: if it is unreadable, incomplete or not finite.
         """
         try:
             with np.load(path, allow_pickle=False) as file:

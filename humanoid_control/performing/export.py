@@ -1,4 +1,4 @@
-"""Feasible motions in files: our own, with everything, and those of other programs with forces where they take them."""
+"""Export of feasible motions, with forces where a format supports them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from humanoid_control.retargeting.whole_body.scaling import WholeBodyTargets
 from humanoid_control.robots import Robot
 
 DYNAMIC, MUJOCO = "dynamic", "mujoco"
-WITH_FORCES = (DYNAMIC, MUJOCO)  # layouts that keep more of a feasible motion than its frames
+WITH_FORCES = (DYNAMIC, MUJOCO)  # formats that keep forces and torques
 
 
 def mujoco_arrays(motion: DynamicMotion, robot: Robot) -> dict[str, Any]:
-    """Arrays of MuJoCo: qpos (T, 7 + n), qvel, qacc (T, 6 + n), qfrc_actuator (T, 6 + n), contact_force (T, 8, 3).
+    """Return MuJoCo arrays: qpos (T, 7 + n), qvel, qacc, qfrc_actuator (T, 6 + n), contact_force (T, 8, 3).
 
-    MuJoCo has the root's linear velocity and acceleration in the world, its angular ones in its own frame. Forces are
-    those on the corners of the soles, in the world.
+    Linear root velocity and acceleration are in the world, angular ones in the root frame. Forces act on sole corners,
+    in the world.
     """
     names = tree_order(robot)
     columns = [robot.index[name] for name in names]
@@ -45,10 +45,10 @@ def mujoco_arrays(motion: DynamicMotion, robot: Robot) -> dict[str, Any]:
 
 
 def write_with_forces(path: Path, motion: DynamicMotion, robot: Robot, layout: str) -> None:
-    """Write a motion in one of WITH_FORCES.
+    """Write a motion in a format of WITH_FORCES.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: if it cannot be written.
     """
     if layout == DYNAMIC:
         motion.write(path)
@@ -58,10 +58,10 @@ def write_with_forces(path: Path, motion: DynamicMotion, robot: Robot, layout: s
 
 
 def as_whole_body(motion: DynamicMotion, targets: WholeBodyTargets) -> WholeBodyMotion:
-    """The motion and its targets frame by frame, for what takes retargeted motions.
+    """Return motion and targets frame by frame, as a retargeted motion.
 
     Args:
-        motion: made of a trajectory with these targets. targets: of the clip, at its own frames.
+        targets: of the source clip, at its frames.
     """
     frames = np.clip(np.round(motion.clock * targets.rate).astype(int), 0, len(targets.positions) - 1)
     T = len(targets.positions)

@@ -1,12 +1,11 @@
-"""A retargeted motion becomes one that contacts and drives can carry.
+"""Feasibility pass: a retargeted motion becomes one that contacts and drives can carry.
 
     contact plan -> footholds within reach -> paths of the soles
         -> [ program of the centre of mass -> whole-body inverse kinematics -> momentum, torques ], a few passes
         -> forces and torques
 
-Between the passes a dial eases the posture where a torque limit is near: a bow or squat that hips cannot hold becomes
-shallower, in time, and nothing else changes. Where that is not enough, where the pelvis turns too fast, a flight was
-filled or a step has no time, the clip is slowed down, there alone.
+Between passes a dial eases the posture near torque limits, e.g. a bow becomes shallower. Otherwise, and where the
+pelvis turns too fast, a flight was filled or a step lacks time, the clip is slowed down locally.
 """
 
 from __future__ import annotations
@@ -37,21 +36,22 @@ from humanoid_control.retargeting import WholeBodyTrajectory
 from humanoid_control.retargeting.problem import Followed, imitation_points
 from humanoid_control.robots import Robot
 
-HEADING_CUTOFF, PLACE_CUTOFF = 2.0, 3.0  # [Hz] of how root and trunk go along with the feet
-CENTER_CUTOFF, HEIGHT_CUTOFF = 3.0, 2.0  # [Hz] of the reference of the centre of mass
-STRETCH = 0.975  # of the leg that may be used
-# [s], [Hz] the reach of the legs is the least of its neighbours, smooth: quicker, and the vertical acceleration of a
-# walk would double the load of the knees.
+HEADING_CUTOFF, PLACE_CUTOFF = 2.0, 3.0  # [Hz] filters of how root and trunk follow the feet
+CENTER_CUTOFF, HEIGHT_CUTOFF = 3.0, 2.0  # [Hz] filters of the reference of the centre of mass
+STRETCH = 0.975  # usable share of the leg length
+# [s], [Hz] leg reach: minimum over a window, then smoothed; faster, and the vertical acceleration of a walk would
+# double the knee load
 REACH_WINDOW, REACH_CUTOFF = 0.3, 1.8
-RESULT_CUTOFF, RESULT_WEIGHT = 8.0, 30.0  # [Hz] of the result; weight of its centre of mass in the last program
+RESULT_CUTOFF, RESULT_WEIGHT = 8.0, 30.0  # [Hz] filter of the result; weight of its centre of mass in the last program
 DIAL_GAIN, DIAL_STEP, DIAL_MOST, DIAL_WINDOW, DIAL_CUTOFF = 1.2, 0.5, 0.9, 0.5, 1.5  # [-, -, -, s, Hz]
-STAND_SHARE = 0.985  # of the standing height to which the dial raises the centre of mass
+STAND_SHARE = 0.985  # share of the standing height to which the dial raises the centre of mass
 ERRORS = 20  # points of `WholeBodyTrajectory.point_names`
-EACH_TORQUE = 5  # frames from one whose torques are looked at to the next
-UPRIGHT = 0.7  # cosine between the vertical and an axis that does not lean the trunk
-SETTLE = 10.0  # weight of the joints where the result is put onto its soles again
-PACE_ROUNDS, PACE_WINDOW, PACE_CUTOFF = 2, 0.25, 1.5  # how often; [s] about a frame; [Hz]
-PACE_FLIGHT, PACE_STEP, LEAST_GAIN = 0.7, 0.8, 0.97  # of filled flights; of a step; a pace above it is no change
+EACH_TORQUE = 5  # frames between evaluated torques
+UPRIGHT = 0.7  # cosine to the vertical above which a waist axis does not lean the trunk
+SETTLE = 10.0  # joint weight when the result returns to its soles
+PACE_ROUNDS, PACE_WINDOW, PACE_CUTOFF = 2, 0.25, 1.5  # rounds; [s] window around a frame; [Hz]
+# paces of filled flights and of steps; ratio above which a pace counts as unchanged
+PACE_FLIGHT, PACE_STEP, LEAST_GAIN = 0.7, 0.8, 0.97
 
 
 def make_feasible(
@@ -60,13 +60,11 @@ def make_feasible(
     """Make a retargeted motion feasible.
 
     Args:
-        trajectory: of the whole body, of this robot.
         robot: with a floating base.
-        settings: default: `FeasibilitySettings()`.
 
     Raises:
-        ClipError: a motion of another robot, values that are not numbers, mostly flight.
-        RobotError: no soles or masses.
+        ClipError: if the motion is invalid, of another robot, or mostly flight.
+        RobotError: if soles or masses are missing.
     """
     s = settings or FeasibilitySettings()
     source = SourceMotion.of(trajectory, robot, s)
@@ -89,14 +87,15 @@ def make_feasible(
 
 
 def feasible_source(source: SourceMotion, settings: FeasibilitySettings) -> DynamicMotion:
-    """Make a motion feasible whose frames, contacts and soles are given as they are, at a pace of 1.
+    """Make a motion feasible with given frames, contacts and soles, at pace 1.
 
     Args:
-        source: its soles need not be those of its configurations: they are where the feet are to stand.
-        settings: of its rate.
+        source: its soles are targets, independent of its configurations.
+        settings: with its rate.
 
     Raises:
-        ClipError, RobotError: as `make_feasible`.
+        ClipError: as `make_feasible`.
+        RobotError: as `make_feasible`.
     """
     joints = source.q[:, source.robot.iq :]
     T = len(source)
@@ -119,10 +118,7 @@ def feasible_source(source: SourceMotion, settings: FeasibilitySettings) -> Dyna
 def retargeted_motion(
     trajectory: WholeBodyTrajectory, robot: Robot, settings: FeasibilitySettings | None = None
 ) -> DynamicMotion:
-    """The retargeted motion itself, eased in and out, with what its contacts cannot give: to compare with.
-
-    Args, raises: as of `make_feasible`.
-    """
+    """Return the retargeted motion, eased in and out, with its missing contact wrench, as a baseline."""
     s = replace(settings or FeasibilitySettings(), passes=1)
     s = replace(s, pace=s.pace or 1.0)
     run = _Run(SourceMotion.of(trajectory, robot, s), s)
@@ -132,7 +128,7 @@ def retargeted_motion(
 
 @dataclass
 class _Pass:
-    """What one pass leaves: configurations, centre of mass of the program and of q, momentum, clearance."""
+    """Result of one pass."""
 
     q: np.ndarray
     planned: CenterMotion
@@ -142,7 +138,7 @@ class _Pass:
 
 
 class _Run:
-    """The pipeline for one pace."""
+    """Pipeline for one pace."""
 
     def __init__(self, source: SourceMotion, settings: FeasibilitySettings) -> None:
         self.source, self.settings, self.robot = source, settings, source.robot
@@ -160,7 +156,7 @@ class _Run:
     # -- references -----------------------------------------------------------------------------------------------
 
     def _follow_feet(self) -> np.ndarray:
-        """Configurations (T, nq) of the source whose root goes along with the feet that were moved."""
+        """Return source configurations (T, nq) with the root following the moved feet."""
         source, rate = self.source, self.source.rate
         turn = wrapped(yaw_of(self.paths.R) - yaw_of(source.sole_R))
         dv = smoothed(np.unwrap(turn, axis=0).mean(axis=1), HEADING_CUTOFF, rate)
@@ -173,10 +169,12 @@ class _Run:
         return q
 
     def _height(self, reference: np.ndarray, center: np.ndarray, hips: np.ndarray) -> np.ndarray:
-        """Height (T,) of the centre of mass that legs reach and drives carry.
+        """Return a height (T,) of the centre of mass within the reach of legs and drives.
 
         Args:
-            reference: (T,) of the retargeted motion, smooth. center: (T, 3) of mass. hips: (T, 2, 3) from it.
+            reference: of the retargeted motion, smooth (T,).
+            center: of mass (T, 3).
+            hips: from it (T, 2, 3).
         """
         soles, rate, lam = self.source.soles, self.settings.rate, self.dial
         z = (1 - lam) * reference + lam * np.maximum(reference, STAND_SHARE * self._standing)
@@ -195,7 +193,7 @@ class _Run:
         return float(self.robot.center_of_mass(self.robot.q("neutral"))[2])
 
     def _hips(self, q: np.ndarray, center: np.ndarray) -> np.ndarray:
-        """Both hips (T, 2, 3) from the centre of mass (T, 3) [m]."""
+        """Return both hips (T, 2, 3) from the centre of mass (T, 3) [m]."""
         model, data, legs = self.robot.model, self.robot.data, self.source.soles.legs
         pin.forwardKinematics(model, data, self.robot.q("neutral"))
         pelvis = legs.joints[0]
@@ -207,7 +205,7 @@ class _Run:
         return out
 
     def _eased(self) -> np.ndarray:
-        """The reference with root and waist drawn upright where the dial says so."""
+        """Return the reference with root and waist drawn upright by the dial."""
         lam, q = self.dial, self.reference
         if not lam.any():
             return q
@@ -244,7 +242,7 @@ class _Run:
         return self._settled(last)
 
     def _turn_dial(self, last: _Pass) -> None:
-        """Ease the posture where a torque of legs or waist is near its limit."""
+        """Ease the posture near torque limits of legs or waist."""
         s, rate = self.settings, self.settings.rate
         groups = self.source.soles.legs.moving
         v, a = velocities(self.robot, last.q, rate)
@@ -260,7 +258,7 @@ class _Run:
         return loads_of(self.robot, self.source.soles, self.plan, last.planned, motion, friction, step)
 
     def _settled(self, last: _Pass) -> _Pass:
-        """The last pass, low-passed, with its soles on their paths again, and the program about its centre of mass."""
+        """Low-pass the last pass, put its soles back on their paths, and solve the program again."""
         rate = self.settings.rate
         q = last.q.copy()
         q[:, 3:7] = _continuous(q[:, 3:7])
@@ -281,7 +279,7 @@ class _Run:
     # -- pace -------------------------------------------------------------------------------------------------------
 
     def asked_pace(self, pace: np.ndarray) -> np.ndarray:
-        """A slower pace (P,) of the clip, where this run asks for it."""
+        """Return a pace (P,) slowed where this run requires it."""
         s, rate, q = self.settings, self.settings.rate, self.last.q
         v, a = velocities(self.robot, q, rate)
         loads = self._loads(self.last, (q, v, a), EACH_TORQUE)
@@ -303,7 +301,7 @@ class _Run:
                 short = max(change.amount / s.shortest_swing, s.least_pace)
                 last = first + s.frames(change.amount) + 1
                 ask[first:last] = np.minimum(short, ask[first:last])
-        # Back to the clip's time: the slowest of the frames that show a part of it.
+        # back to clip time: the slowest of all frames that show the same part
         grid = np.minimum(np.round(self.source.clock * rate).astype(int), len(pace) - 1)
         own = np.ones(len(pace))
         np.minimum.at(own, grid, ask)
@@ -311,10 +309,10 @@ class _Run:
         return np.clip(np.minimum(smoothed(own * pace, PACE_CUTOFF, rate), pace), s.least_pace, 1.0)
 
     def retargeted(self, trajectory: WholeBodyTrajectory, lost: float) -> DynamicMotion:
-        """The retargeted motion itself, at this pace, with what its contacts cannot give.
+        """Return the retargeted motion at this pace, with its missing contact wrench.
 
         Args:
-            trajectory: it. lost: distance by which the inverse kinematics missed the centre of mass [m].
+            lost: error of the centre of mass that caused the fallback [m].
         """
         rate, source = self.settings.rate, self.source
         center, L = center_and_momentum(self.robot, source.q, rate)
@@ -332,7 +330,7 @@ class _Run:
     # -- result -------------------------------------------------------------------------------------------------------
 
     def result(self, trajectory: WholeBodyTrajectory, pace: float) -> DynamicMotion:
-        """The motion, with its forces and torques."""
+        """Return the motion with forces and torques."""
         rate, last, robot = self.settings.rate, self.last, self.robot
         v, a = velocities(robot, last.q, rate)
         loads = self._loads(last, (last.q, v, a))
@@ -382,7 +380,7 @@ class _Run:
         )
 
     def _moved(self, trajectory: WholeBodyTrajectory) -> tuple[np.ndarray, np.ndarray]:
-        """Distances of the seven points from the source (T, 2), and errors (T, 20) of all points at most [m]."""
+        """Return distances of seven points from the source (T, 2) and upper bounds of all point errors (T, 20) [m]."""
         robot, legs = self.robot, self.source.soles.legs
         points = [*imitation_points(robot, 0.0), *legs.points(robot)]
         ours, root = _points_of(robot, points, self.last.q)
@@ -398,7 +396,7 @@ class _Run:
 
 
 def _points_of(robot: Robot, points: list[Followed], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places (T, K, 3) of points in the world and in the axes of the root [m]."""
+    """Return points (T, K, 3) in the world and in root axes [m]."""
     world, local = np.empty((len(q), len(points), 3)), np.empty((len(q), len(points), 3))
     for k, row in enumerate(q):
         pin.forwardKinematics(robot.model, robot.data, row)
@@ -408,7 +406,7 @@ def _points_of(robot: Robot, points: list[Followed], q: np.ndarray) -> tuple[np.
 
 
 def _leaning_waist(robot: Robot) -> list[int]:
-    """Joints of the waist that lean the trunk: whose axes are not upright in the neutral posture."""
+    """Return the waist joints that lean the trunk."""
     from humanoid_control.kinematics.forward_kinematics import joint_axis
     from humanoid_control.robots.joint_groups import JointGroups
 
@@ -419,13 +417,13 @@ def _leaning_waist(robot: Robot) -> list[int]:
 
 
 def yaw_rate(quaternion: np.ndarray, rate: float) -> np.ndarray:
-    """Yaw rate (T,) of rotations (T, 4) x y z w [rad/s]."""
+    """Return the yaw rate (T,) [rad/s] of quaternions (T, 4) x y z w."""
     R = np.array([pin.Quaternion(x).toRotationMatrix() for x in quaternion])
     return np.asarray(np.gradient(np.unwrap(yaw_of(R))) * rate)
 
 
 def _sole_twists(paths: SolePaths, rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """Twists and accelerations (T, 2, 6) of both soles, linear and angular in the world, by central differences."""
+    """Return sole twists and accelerations (T, 2, 6), linear then angular, in the world."""
     T = len(paths.p)
     turn = np.zeros((T, 2, 3))
     for f in (0, 1):
@@ -438,7 +436,7 @@ def _sole_twists(paths: SolePaths, rate: float) -> tuple[np.ndarray, np.ndarray]
 
 
 def _quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Products (T, 4) of quaternions x y z w."""
+    """Multiply quaternions (T, 4) x y z w."""
     (ax, ay, az, aw), (bx, by, bz, bw) = a.T, b.T
     return np.stack(
         [

@@ -1,9 +1,8 @@
-"""Paths of both soles over a plan: flat on their places, rolling over the toes, and swinging as the dancer swings.
+"""Sole paths of a plan: flat stances, rolls over the toes, swings in the dancer's style.
 
-A swing is a blend from place to place, to which the deviation of the retargeted foot from its own blend is added. It
-keeps the dancer's way of moving the foot, and begins and ends with zero speed and acceleration. The sole is above its
-place before it comes down. A person's heel rises farther in a quick step than knees of robots can follow: the height
-has a limit that grows with the square of the time.
+A swing is a blend between places plus the retargeted foot's deviation from its own blend. It starts and ends with zero
+speed and acceleration, and descends above its place. The height limit grows with time squared, as robot knees cannot
+follow the human heel in quick steps.
 """
 
 from __future__ import annotations
@@ -24,31 +23,26 @@ from humanoid_control.performing.source_motion import (
     yaw_of,
 )
 
-WAIT, ARRIVE = 0.04, 0.85  # share of a swing at which the way begins, and at which it is over
-RISE, FALL, DOWN = 0.35, 0.87, 0.35  # of it: the deviation comes in until, is gone from, takes so long to go
-CLEARANCE, LIFT_SPEED = 0.045, 0.25  # [m] of a step; [m/s] of its time, for shorter ones
-TOP, TOP_TIME = 0.045, 0.4  # [m] highest in a step that takes so long [s]; it grows with the square of the time
-SMOOTH = 8.0  # [Hz] of the height
-TURN_SHARE = 0.7  # of the retargeted deviation of the rotation
-NEAR, BEND, HIGHEST = 0.56, 0.24, 0.35  # of the leg: free distance from the standing sole, beyond it, and height
-ASIDE, FUNNEL, PASSING = 0.2, 1.5, 0.015  # share of a swing; of the distance ahead; [m] between passing soles
-SOFT = 0.01  # [m] over which the lowest corner changes from toe to heel
+WAIT, ARRIVE = 0.04, 0.85  # shares of a swing at which the way begins and ends
+RISE, FALL, DOWN = 0.35, 0.87, 0.35  # shares of a swing: deviation fades in until RISE, out before FALL, over DOWN
+CLEARANCE, LIFT_SPEED = 0.045, 0.25  # [m] of a step; [m/s] of its duration, for short steps
+TOP, TOP_TIME = 0.045, 0.4  # [m] largest height of a step of TOP_TIME [s]; grows with time squared
+SMOOTH = 8.0  # [Hz] filter of the height
+TURN_SHARE = 0.7  # share of the retargeted rotation deviation
+NEAR, BEND, HIGHEST = 0.56, 0.24, 0.35  # of the leg: free distance from the standing sole, bend beyond it, height limit
+ASIDE, FUNNEL, PASSING = 0.2, 1.5, 0.015  # share of a swing; slope over the distance ahead; [m] between passing soles
+SOFT = 0.01  # [m] transition of the lowest corner from toe to heel
 
 
 class SolePaths(NamedTuple):
-    """Poses of both soles over time: R (T, 2, 3, 3), p (T, 2, 3) [m]."""
+    """Sole poses over time: R (T, 2, 3, 3), p (T, 2, 3) [m]."""
 
     R: np.ndarray
     p: np.ndarray
 
     @classmethod
     def of(cls, source: SourceMotion, plan: ContactPlan) -> SolePaths:
-        """Paths over the places of a plan.
-
-        Args:
-            source: motion whose swings are followed.
-            plan: with reachable stances.
-        """
+        """Return paths over a plan with reachable stances, swinging as the source."""
         T = len(source)
         paths = cls(np.empty((T, 2, 3, 3)), np.zeros((T, 2, 3)))
         for f in (0, 1):
@@ -59,7 +53,7 @@ class SolePaths(NamedTuple):
         return paths
 
     def _stand(self, soles: RigidSoles, stance: Stance) -> None:
-        """Poses of a stance: flat, then about the toe edge."""
+        """Fill a stance: flat, then about the toe edge."""
         f, frames = stance.foot, np.arange(stance.first, stance.end)
         share = np.clip((frames - stance.rolls + 1) / max(1, stance.end - stance.rolls), 0.0, 1.0)
         pitch = stance.pitch * minimum_jerk(share)
@@ -73,7 +67,7 @@ class SolePaths(NamedTuple):
         self.p[stance.first : stance.end, f] = toe - soles.toe[f] * R[:, :, 0]
 
     def _swing(self, source: SourceMotion, plan: ContactPlan, before: Stance, landing: Stance) -> None:
-        """Poses between two stances."""
+        """Fill a swing."""
         f, a, b = landing.foot, before.end - 1, landing.first
         if b - a < 2:
             return
@@ -81,7 +75,7 @@ class SolePaths(NamedTuple):
         frames = np.arange(a + 1, b)
         u, seconds = (frames - a) / (b - a), (b - a) / rate
         s, w = _share((u - WAIT) / (ARRIVE - WAIT)), _share(u / RISE) * _share((FALL - u) / DOWN)
-        # Along the floor: the plan's way, and how the retargeted foot leaves its own.
+        # along the floor: the plan's way plus the retargeted foot's deviation
         base = _between(self.p[a, f, :2], self.p[b, f, :2], s)
         own = source.sole_p[a : b + 1, f, :2]
         deviation = own[1:-1] - _between(own[0], own[-1], s)
@@ -90,7 +84,7 @@ class SolePaths(NamedTuple):
         turn = turns[0] + s * float(wrapped(turns[1] - turns[0]))
         turned = np.einsum("tij,tj->ti", rotations_z(turn)[:, :2, :2], deviation)
         xy = base + w[:, None] * turned
-        # Height of the lowest corner.
+        # height of the lowest corner
         theirs = np.einsum("tij,kj->tki", source.sole_R[a + 1 : b, f], corners) + source.sole_p[a + 1 : b, f][:, None]
         lift = min(CLEARANCE, LIFT_SPEED * seconds)
         height = np.maximum(w * np.maximum(theirs[..., 2].min(axis=1), 0.0), 16 * lift * u**2 * (1 - u) ** 2)
@@ -98,12 +92,12 @@ class SolePaths(NamedTuple):
         height = (1 - round_) * height + round_ * smoothed(np.concatenate([[0.0], height, [0.0]]), SMOOTH, rate)[1:-1]
         scale = min(1.0, TOP * (seconds / TOP_TIME) ** 2 / max(float(height.max()), 1e-9))
         height = np.minimum(scale * np.maximum(height, 0.0), HIGHEST * L)
-        # Reach from the foot that stands.
+        # reach from the standing foot
         stands = plan.stance_at(1 - f, (a + b) // 2)
         if stands is not None:
             xy = _near(stands.place, xy, base, L)
             xy = _beside(source.soles, stands, xy, _share(u / ASIDE) * _share((1 - u) / ASIDE))
-        # Rotation, and with it the height of the frame above the lowest corner.
+        # rotation, and the frame height above the lowest corner it implies
         first, last = Rotation.from_matrix(self.R[a, f]), Rotation.from_matrix(self.R[b, f])
         blend = first * Rotation.from_rotvec(s[:, None] * (first.inv() * last).as_rotvec())
         seen = Rotation.from_matrix(source.sole_R[a : b + 1, f])
@@ -116,17 +110,17 @@ class SolePaths(NamedTuple):
 
 
 def _share(u: np.ndarray) -> np.ndarray:
-    """Share of a way after a share u of its time, which is cut to 0 .. 1."""
+    """Return the minimum-jerk share of a way at a time share u, clipped to 0 .. 1."""
     return minimum_jerk(np.clip(u, 0.0, 1.0))
 
 
 def _between(a: np.ndarray, b: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Points (T, m) from a to b at shares (T,)."""
+    """Interpolate points (T, m) from a to b at shares (T,)."""
     return np.asarray(a + s[:, None] * (b - a))
 
 
 def _near(stands: np.ndarray, xy: np.ndarray, base: np.ndarray, L: float) -> np.ndarray:
-    """Places (T, 2) within reach of the standing sole; the way between the plan's places is never bent."""
+    """Limit places (T, 2) to the reach of the standing leg, without bending the planned way."""
     free = np.maximum(NEAR * L, np.linalg.norm(base - stands, axis=1))
     off = xy - stands
     far = np.linalg.norm(off, axis=1)
@@ -135,9 +129,9 @@ def _near(stands: np.ndarray, xy: np.ndarray, base: np.ndarray, L: float) -> np.
 
 
 def _beside(soles: RigidSoles, stands: Stance, xy: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Places (T, 2) that pass the standing foot on their own side, by a share (T,) of what is lacking.
+    """Move places (T, 2) to their own side of the standing foot, by a share (T,) of the lack.
 
-    After a large turn the straight way leads through the standing leg.
+    After a large turn the straight way would cross the standing leg.
     """
     side, forward = 2.0 * stands.foot - 1.0, np.array([np.cos(stands.yaw), np.sin(stands.yaw)])
     left = np.array([-forward[1], forward[0]])
@@ -149,10 +143,10 @@ def _beside(soles: RigidSoles, stands: Stance, xy: np.ndarray, share: np.ndarray
 
 
 def _drop(R: np.ndarray, corners: np.ndarray, soft: np.ndarray) -> np.ndarray:
-    """Height (T,) of a sole's frame above its lowest corner; toe and heel change places over a soft (T,) distance."""
+    """Return the frame height (T,) above the lowest corner, smooth over a distance `soft` (T,)."""
     depth = -np.einsum("tj,kj->tk", R[:, 2], corners)
     most = depth.max(axis=1)
     width = np.maximum(soft, 1e-9)
-    # Two corners of an edge are lowest together: they count as one.
+    # both corners of an edge are lowest together and count once
     total = np.exp((depth - most[:, None]) / width[:, None]).sum(axis=1)
     return np.asarray(most + width * np.log(total / len(corners)))

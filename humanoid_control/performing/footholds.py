@@ -1,8 +1,7 @@
-"""Footholds within reach of the legs: places and yaws of all stances of a plan.
+"""Footholds within reach of the legs: places and yaws of all stances.
 
-A step keeps its distance from the standing foot as far as the legs can make it, not its place in the world: a robot
-whose steps are shortened would lag ever farther behind such places. Yaw is absolute: the next steps make up for a turn
-that was cut.
+A step keeps its distance from the standing foot, not its world position: a robot with shortened steps would lag behind.
+Yaw is absolute, so later steps recover a clipped turn.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from humanoid_control.performing.contact_plan import Change, ContactPlan, Stance
 from humanoid_control.performing.settings import FeasibilitySettings
 from humanoid_control.performing.source_motion import RigidSoles, wrapped
 
-CLEAR = 0.015  # [m] between two soles side by side
+CLEAR = 0.015  # [m] between soles side by side
 FORWARD, BACKWARD, OUTWARD = 0.72, 0.8, 0.45  # of the leg; of the forward reach; of the leg beyond the neutral width
-HIP_SHARE, INWARD, OUT_TURN = 0.6, 0.5, 1.2  # of the range of the hips; [rad] most turn of a step toward the other foot
-RAMPS = 0.06  # [s] of a swing in which the foot hardly moves
+HIP_SHARE, INWARD, OUT_TURN = 0.6, 0.5, 1.2  # of the hip range; [rad] largest inward and outward turn of a step
+RAMPS = 0.06  # [s] of a swing with little foot motion
 TOLD, TOLD_TURN = 0.005, np.radians(1.0)  # [m], [rad] from which a changed step is reported
-WAY = 0.3  # [m] of steps below which no share of the way is told
+WAY = 0.3  # [m] of steps below which the kept way is not evaluated
 
 
 def reachable_footholds(plan: ContactPlan, soles: RigidSoles, settings: FeasibilitySettings) -> ContactPlan:
-    """Move the stances of a plan to where the legs reach, in the order of their landings; changes are added."""
+    """Move stances within reach, in landing order, and record the changes."""
     reach = StepReach(soles, settings)
     own = plan.stances
     planned: tuple[list[Stance], list[Stance]] = (list(own[0]), list(own[1]))
@@ -47,7 +46,7 @@ def reachable_footholds(plan: ContactPlan, soles: RigidSoles, settings: Feasibil
 
 
 def way_kept(plan: ContactPlan, planned: ContactPlan) -> float:
-    """Length of the way of the feet's middle, as a share of the one before `reachable_footholds`; 1: hardly any."""
+    """Return the kept share of the way of the feet's middle; 1 for short ways."""
     ways = []
     for stances in (plan.stances, planned.stances):
         steps = sorted((s.first, f, k) for f in (0, 1) for k, s in enumerate(stances[f]))
@@ -61,16 +60,16 @@ def way_kept(plan: ContactPlan, planned: ContactPlan) -> float:
 
 
 class StepReach:
-    """Reach of a step from the standing foot, by the robot's legs.
+    """Reach of a step from the standing foot.
 
     Attributes:
-        narrowest, neutral: lateral distance of the ankles at least, and in the neutral posture [m].
+        narrowest: smallest lateral ankle distance [m].
+        neutral: in the neutral posture [m].
         length: of the leg [m].
-        turn: (2, 2) least and largest yaw of the left, right foot against the other one, outward positive [rad].
+        turn: yaw range of left, right foot against the other, outward positive (2, 2) [rad].
     """
 
     def __init__(self, soles: RigidSoles, settings: FeasibilitySettings) -> None:
-        """Read the limits of a robot's legs."""
         self.soles, self.length, self.neutral = soles, soles.length, soles.width
         self.narrowest = max(soles.breadth + CLEAR, min(settings.narrowest, self.neutral))
         self.speed = settings.swing_speed * self.length
@@ -81,16 +80,17 @@ class StepReach:
     def land(
         self, own: Stance, stood: Stance, stands: Stance, last: np.ndarray, seconds: float
     ) -> tuple[np.ndarray, float, float, float]:
-        """Place and yaw of a landing.
+        """Return a reachable landing.
 
         Args:
-            own: the stance as it was retargeted.
-            stood, stands: the other foot's, as it was retargeted, and as it is planned.
-            last: (2,) where the swing begins [m].
-            seconds: duration of the swing.
+            own: retargeted stance.
+            stood: retargeted stance of the other foot.
+            stands: planned stance of the other foot.
+            last: start of the swing (2,) [m].
+            seconds: of the swing.
 
         Returns:
-            (place (2,), yaw, distance that it was moved [m], turn [rad]).
+            Place (2,), yaw, correction [m], correction of yaw [rad].
         """
         side = 1.0 - 2.0 * own.foot
         wanted = float(side * wrapped(own.yaw - stands.yaw))
@@ -107,7 +107,7 @@ class StepReach:
         return place, stands.yaw + side * outward, moved, outward - wanted
 
     def first(self, left: Stance, right: Stance) -> tuple[Stance, Stance]:
-        """Both stances at the beginning, brought within reach of each other half by half."""
+        """Bring both initial stances within reach, each by half."""
         middle, yaw = 0.5 * (left.place + right.place), right.yaw + 0.5 * float(wrapped(left.yaw - right.yaw))
         outward = float(np.clip(wrapped(left.yaw - right.yaw), *self.turn[0]))
         step = self._within(_turned(left.place - right.place, -yaw), 1.0, outward)
@@ -118,7 +118,7 @@ class StepReach:
         )
 
     def _within(self, step: np.ndarray, side: float, outward: float) -> np.ndarray:
-        """A step (2,), forward and to the left of the standing foot, cut to what the legs reach."""
+        """Clip a step (2,), forward and left of the standing foot, to the reach."""
         toes = float((self.soles.toe + self.soles.heel).mean())
         narrow = self.narrowest + 0.5 * toes * abs(np.sin(outward))
         wide = self.neutral + OUTWARD * self.length
@@ -129,6 +129,6 @@ class StepReach:
 
 
 def _turned(v: np.ndarray, yaw: float) -> np.ndarray:
-    """A vector (2,) turned by an angle."""
+    """Rotate a vector (2,)."""
     c, s = np.cos(yaw), np.sin(yaw)
     return np.array([c * v[0] - s * v[1], s * v[0] + c * v[1]])

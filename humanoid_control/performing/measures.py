@@ -1,4 +1,4 @@
-"""Numbers that say how feasible a motion is, over the clip without its held ends."""
+"""Measures of feasibility over a clip without its held ends."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ import numpy as np
 
 from humanoid_control.performing.dynamic_motion import DynamicMotion
 
-BEYOND = 1e-3  # [m] of the zero-moment point beyond the support that counts
-MISSING, LEVER = 0.05, 0.5  # share of the weight; [m] by which a moment counts against a force
-SECOND = 1.0  # [s] of the worst part
+BEYOND = 1e-3  # [m] of the zero-moment point outside the support that counts
+MISSING, LEVER = 0.05, 0.5  # share of the weight; [m] lever that converts a moment to a force
+SECOND = 1.0  # [s] window of the worst part
 
 
 def lacking(missing: np.ndarray, weight: float) -> np.ndarray:
-    """(T,) True where more than 5 % of the weight, or of its half metre, is missing of a wrench (T, 6).
+    """Return frames (T,) that lack over 5 % of the weight, or of its moment at half a metre.
 
     Args:
-        missing: force [N] and moment [N m] that no contact gives. weight: of the robot [N].
+        missing: force [N] and moment [N m] beyond the contacts (T, 6).
+        weight: [N].
     """
     force, moment = np.linalg.norm(missing[:, :3], axis=1), np.linalg.norm(missing[:, 3:], axis=1)
     return np.asarray((force > MISSING * weight) | (moment > MISSING * LEVER * weight))
 
 
 def worst_part(flags: np.ndarray, rate: float, seconds: float = SECOND) -> tuple[float, float]:
-    """Largest share of flags (T,) within a time, and when that begins [s].
-
-    Args:
-        flags: one a frame. rate: frames a second [Hz]. seconds: the time.
-    """
+    """Return the largest share of flags (T,) within a window, and its start [s]."""
     window = int(np.clip(round(seconds * rate), 1, max(len(flags), 1)))
     if not len(flags):
         return 0.0, 0.0
@@ -37,17 +34,17 @@ def worst_part(flags: np.ndarray, rate: float, seconds: float = SECOND) -> tuple
 
 
 def feasibility_row(motion: DynamicMotion, weight: float) -> dict[str, float | str]:
-    """Numbers of a motion for a table and for JSON.
+    """Return the measures of a motion for tables and JSON.
 
     Args:
-        motion: feasible, or a fallback. weight: of the robot [N].
+        weight: [N].
 
     Returns:
-        infeasible_percent, infeasible_mm: frames whose zero-moment point is beyond the support, and the farthest;
-        missing_percent: frames that lack a wrench; worst_second_percent, worst_second_s: of these in the worst second;
-        torque_beyond_percent, torque_share, speed_share: frames above a torque limit, and the largest shares;
-        moved_root_cm, moved_world_cm: mean distance of the seven points from the retargeted motion;
-        way_percent: of the feet's way that is kept; slowest_pace; filled_s of flight; steps; center_error_mm.
+        infeasible_percent, infeasible_mm: frames with the zero-moment point outside the support, largest distance;
+            missing_percent: frames that lack a wrench; worst_second_percent, worst_second_s: share of both in the worst
+            second, its start; torque_beyond_percent, torque_share, speed_share: frames above a torque limit, largest
+            shares; moved_root_cm, moved_world_cm: mean distance of seven points from the retargeted motion;
+            way_percent: kept share of the feet's way; slowest_pace; filled_s: filled flight; steps; center_error_mm.
     """
     on = motion.playing if motion.playing.any() else np.ones(len(motion), dtype=bool)
     missing = lacking(motion.missing, weight)

@@ -1,7 +1,6 @@
-"""Performance of a feasible motion by a simulated robot, and what became of it, by the simulator's truth.
+"""Performance of a feasible motion by a simulated robot, evaluated with the simulator's true state.
 
-A performer commands the drives, tick by tick; `OpenLoop` commands the motion itself, without any feedback of balance:
-what a motion is worth before a controller tracks it.
+A performer commands the drives every tick. `OpenLoop` replays the motion without balance feedback, as a baseline.
 """
 
 from __future__ import annotations
@@ -23,43 +22,39 @@ from humanoid_control.simulation import Engine
 from humanoid_control.walking.gait import GRAVITY
 
 TICK = 0.002  # [s] of a performer
-FALLEN_TILT, FALLEN_HEIGHT = np.radians(40.0), 0.55  # against the reference; share of its height
-UNLOADED, LOADED, LANDED, BEARS = 0.05, 0.08, 0.15, 0.2  # of the weight; of it; [s] after a landing; of the weight
-PLACED, ON_BEAT = 0.03, 0.1  # [m] of a landing against the other foot; [s] of its time
+FALLEN_TILT, FALLEN_HEIGHT = np.radians(40.0), 0.55  # tilt and share of the height, relative to the reference
+# shares of the weight: unloaded swing, landing; [s] after a landing; share of the weight that bears
+UNLOADED, LOADED, LANDED, BEARS = 0.05, 0.08, 0.15, 0.2
+PLACED, ON_BEAT = 0.03, 0.1  # tolerances of a landing: [m] relative to the other foot, [s] in time
 IN_SWING = (0.3, 0.8)  # part of a swing in which the foot must be unloaded
-# [1/s] of the commands of position drives to what is measured. HRP-2 falls at 2 and 10: drives that hold their own
-# positions move against the feedback of balance. It dances at 40 and above.
+# [1/s] feedback of measurements into position commands. HRP-2 falls at 2 and 10, as stiff positions counteract balance;
+# it dances at 40 and above.
 LEAK = 80.0
-SATURATED = 0.98  # of a torque limit
-EARLY_LANDING = 0.5  # share of a swing from which on a load is its landing
+SATURATED = 0.98  # share of a torque limit
+EARLY_LANDING = 0.5  # share of a swing after which a load is its landing
 
 
 class Performer(Protocol):
-    """Whatever commands a robot so that it performs a motion."""
+    """Interface of motion controllers."""
 
     def start(self, engine: Engine) -> None:
-        """Begin: the robot stands in the first posture."""
+        """Start with the robot in the first posture."""
 
     def tick(self, t: float, engine: Engine) -> None:
-        """Command the drives at a time of the motion [s]."""
+        """Command the drives at a motion time [s]."""
 
     def numbers(self) -> dict[str, Any]:
-        """What the performer itself measured, as plain values."""
+        """Return the performer's own measurements as plain values."""
 
 
 class OpenLoop:
-    """The motion's positions and velocities as commands of position drives, with its torques if `forces`."""
+    """Replay of positions and velocities by position drives, with feed-forward torques if `forces`."""
 
     def __init__(self, motion: DynamicMotion, forces: bool = True) -> None:
-        """Replay a motion.
-
-        Args:
-            motion: of this robot. forces: its torques are fed forward.
-        """
         self.motion, self.forces = motion, forces
 
     def start(self, engine: Engine) -> None:
-        """Nothing is to be prepared."""
+        """Do nothing."""
 
     def tick(self, t: float, engine: Engine) -> None:
         """See `Performer.tick`."""
@@ -73,12 +68,12 @@ class OpenLoop:
         engine.command(joints, speed, torque if self.forces else None)
 
     def numbers(self) -> dict[str, Any]:
-        """See `Performer.numbers`: nothing."""
+        """See `Performer.numbers`: none."""
         return {}
 
 
 class Tracker(Performer, Protocol):
-    """A performer that knows accelerations, torques and state of the joints: `WholeBodyController`."""
+    """Performer with joint accelerations, torques and state: `WholeBodyController`."""
 
     acceleration: np.ndarray
     torque: np.ndarray
@@ -86,17 +81,16 @@ class Tracker(Performer, Protocol):
 
 
 class PositionDrives:
-    """A controller whose accelerations are integrated to commands of position-controlled drives.
+    """Controller for position drives: integrated accelerations.
 
-    Positions and velocities are integrals of the accelerations of its program, and leak to what is measured, so that
-    they do not run away from a joint that is held by the ground. Its torques are fed forward.
+    Commands leak towards measurements, so they do not wind up at joints blocked by the ground. Torques are fed forward.
     """
 
     def __init__(self, tracker: Tracker, leak: float = LEAK) -> None:
         """Wrap a controller.
 
         Args:
-            tracker: it. leak: rate at which commands follow what is measured [1/s].
+            leak: [1/s].
         """
         self.tracker, self.leak = tracker, leak
         self.q, self.v = np.zeros(0), np.zeros(0)
@@ -128,13 +122,16 @@ class Performance:
     """Outcome of one performance.
 
     Attributes:
-        fell: time at which it fell [s]; infinite where it danced to the end. why: what was seen first; empty.
+        fell: time of the fall [s]; infinite: none.
+        why: first sign of a fall; empty: none.
         seconds: of the motion.
-        steps, made, placed, on_beat: steps of the plan until the fall; those in which the foot left the floor and
-            landed, those within 3 cm of their place against the other foot, those within 0.1 s of their time.
-        slip: longest way of a flat sole that bears a fifth of the weight [m].
-        tilt: most of the root against the reference [rad].
-        tracking: mean distance of the seven points, in the axes of the root and in the world [m].
+        steps: planned until the fall.
+        made: steps with lift-off and landing.
+        placed: steps within 3 cm relative to the other foot.
+        on_beat: steps within 0.1 s.
+        slip: longest slip of a flat sole that bears a fifth of the weight [m].
+        tilt: largest, of the root against the reference [rad].
+        tracking: mean distance of seven points, in root axes and in the world [m].
         saturated: share of ticks with a joint at its torque limit.
         real_time: simulated time per processor time.
     """
@@ -155,11 +152,11 @@ class Performance:
 
     @property
     def survived(self) -> bool:
-        """It danced to the last frame."""
+        """True without a fall."""
         return not np.isfinite(self.fell)
 
     def row(self) -> dict[str, Any]:
-        """Plain values for a table and for JSON."""
+        """Return plain values for tables and JSON."""
         return {
             "survived": self.survived,
             "fell_s": None if self.survived else round(self.fell, 2),
@@ -181,16 +178,15 @@ class Performance:
 def perform(
     motion: DynamicMotion, engine: Engine, performer: Performer, watch: Callable[[float, Engine], None] | None = None
 ) -> Performance:
-    """Let a simulated robot perform a motion from its first posture at rest until its end, or until it falls.
+    """Run a performance from the first posture at rest to the end or a fall.
 
     Args:
-        motion: of the engine's robot.
-        engine: world with a robot whose base floats.
-        performer: commands it every 2 ms.
-        watch: called before every tick with its time [s]: pushes, for example.
+        engine: with a floating base.
+        performer: called every 2 ms.
+        watch: called before every tick with its time [s], e.g. for pushes.
 
     Raises:
-        ConfigError: a motion of another robot, or a base that is fixed.
+        ConfigError: if the motion belongs to another robot, or the base is fixed.
     """
     robot = engine.robot
     if robot.base != "floating" or tuple(robot.joint_names) != motion.joint_names:
@@ -215,7 +211,7 @@ def perform(
 
 
 class _Record:
-    """What was seen at every tick."""
+    """Recording of every tick."""
 
     def __init__(self, motion: DynamicMotion, engine: Engine) -> None:
         self.motion, self.engine, self.robot = motion, engine, engine.robot
@@ -233,7 +229,7 @@ class _Record:
         self.data = engine.robot.model.createData()
 
     def take(self, t: float) -> str:
-        """Record the state at a time of the motion [s]; why the robot counts as fallen, empty where it does not."""
+        """Record a tick at motion time t [s]; return the reason of a fall, or ''."""
         e, m, k = self.engine, self.motion, self.count
         frame = min(round(t * m.rate), len(m) - 1)
         if e.diverged:
@@ -262,7 +258,7 @@ class _Record:
         return ""
 
     def outcome(self, fell: float, why: str, real_time: float) -> Performance:
-        """The numbers of what was recorded."""
+        """Evaluate the recording."""
         m, n = self.motion, self.count
         made = placed = beat = total = 0
         for f in (0, 1):
@@ -290,7 +286,7 @@ class _Record:
         )
 
     def _step(self, f: int, begin: float, end: float) -> tuple[int, int, int]:
-        """Whether a swing was made, placed, and on the beat."""
+        """Evaluate a swing: made, placed, on the beat (0 or 1 each)."""
         m, n, span = self.motion, self.count, end - begin
         low, high = (int((begin + share * span) / TICK) for share in IN_SWING)
         free = float(np.median(self.load[low:high, f])) < UNLOADED
@@ -308,7 +304,7 @@ class _Record:
         return 1, int(np.linalg.norm(ours - theirs) < PLACED), int(abs(at - end) < ON_BEAT)
 
     def _slip(self) -> float:
-        """Longest way of a sole that is flat by the plan and bears a fifth of the weight [m]."""
+        """Return the longest slip of a flat, loaded sole [m]."""
         m, n, most = self.motion, self.count, 0.0
         frames = np.minimum(np.round((np.arange(n) + 1) * TICK * m.rate).astype(int), len(m) - 1)
         for f in (0, 1):
@@ -320,13 +316,13 @@ class _Record:
 
 
 def _seen_from(place: np.ndarray, yaw: float, point: np.ndarray) -> np.ndarray:
-    """A point (2,) along the floor in the axes of a sole."""
+    """Return a floor point (2,) in the axes of a sole."""
     c, s = np.cos(yaw), np.sin(yaw)
     return np.array([[c, s], [-s, c]]) @ (point[:2] - place[:2])
 
 
 def _side(robot: Any, link: str, soles: RigidSoles) -> int:
-    """The foot, 0 left or 1 right, that a link belongs to."""
+    """Return the foot of a link: 0 left, 1 right."""
     joint = int(robot.model.frames[robot.model.getFrameId(link, pin.FrameType.BODY)].parentJoint)
     while joint not in soles.joints and joint > 0:
         joint = int(robot.model.parents[joint])

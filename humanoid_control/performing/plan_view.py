@@ -1,4 +1,4 @@
-"""What a controller plans and feels at one moment, as points, arrows and polygons to be drawn."""
+"""Plan and measurements of a controller as points, arrows and polygons for drawing."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from humanoid_control.performing.whole_body_controller import STAND, WholeBodyCo
 from humanoid_control.walking.feet import reaction_of
 from humanoid_control.walking.support import convex_hull
 
-COMING, AHEAD = 4, 10.0  # landings that are shown; [s] within which they lie
-LEAST_FORCE = 0.03  # of the weight that is shown
+COMING, AHEAD = 4, 10.0  # number of landings shown; [s] their horizon
+LEAST_FORCE = 0.03  # share of the weight from which a force is shown
 
 
 @dataclass(frozen=True)
 class PlanView:
-    """Plan and sensors at a moment, in the world of the controller.
+    """Plan and measurements at one moment, in the controller's world.
 
     Attributes:
-        landings: (frame, foot, pose of its sole) of those to come, in the order of time.
-        forces: foot -> (point where it presses (3,) [m], force (3,) [N]) of the feet that carry.
-        support: (K, 2) corners of the polygon of the soles that stand, counter-clockwise [m]; (0, 2) without one.
-        zmp, zmp_planned: (2,) zero-moment point that is felt, and that of the plan [m].
-        dcm: (2,) divergent component of motion. center: (3,) of mass [m].
+        landings: next (frame, foot, sole pose), in time order.
+        forces: by loaded foot: centre of pressure (3,) [m], force (3,) [N].
+        support: counter-clockwise polygon of standing soles (K, 2) [m].
+        zmp: measured (2,) [m].
+        zmp_planned: (2,) [m].
+        dcm: divergent component of motion (2,) [m].
+        center: of mass (3,) [m].
     """
 
     landings: list[tuple[int, int, pin.SE3]]
@@ -39,7 +41,7 @@ class PlanView:
 
 
 def plan_view(c: WholeBodyController) -> PlanView:
-    """The view of a controller that has made a tick."""
+    """Return the view of a controller after a tick."""
     e, m, k = c.estimate, c.motion, frame_of(c)
     assert e is not None
     shift = np.array([*c.offset, 0.0])
@@ -62,17 +64,17 @@ def plan_view(c: WholeBodyController) -> PlanView:
 
 
 def frame_of(c: WholeBodyController) -> int:
-    """The frame of the motion that a controller is at."""
+    """Return the present frame of the motion."""
     return int(np.clip(round(c.clock * c.motion.rate), 0, len(c.motion) - 1))
 
 
 def corners_of(soles: RigidSoles, f: int, R: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Corners (4, 3) of a sole at a pose [m]."""
+    """Return sole corners (4, 3) at a pose [m]."""
     return np.asarray(soles.corners[f] @ R.T + p)
 
 
 def coming_landings(motion: DynamicMotion, frame: int) -> list[tuple[int, int]]:
-    """The next landings after a frame, as (frame, foot), in the order of time."""
+    """Return the next landings (frame, foot), in time order."""
     lands = motion.stands[frame + 1 :] & ~motion.stands[frame:-1]
     rows, feet = np.nonzero(lands[: round(AHEAD * motion.rate)])
     return [(frame + 1 + int(k), int(f)) for k, f in zip(rows[:COMING], feet[:COMING], strict=True)]

@@ -1,7 +1,6 @@
-"""Preparation of a performance in a process of its own: a clip becomes a motion, and a stance the way to it.
+"""Preparation of performances in a separate process, as the standing robot must be controlled meanwhile.
 
-Both take seconds, in which a robot that stands must be controlled. The process reads requests, a line of JSON each, and
-answers by lines of JSON: how far it is, then a file or what is wrong. It ends with its input.
+Requests and answers are JSON lines: progress, then a file or an error. The process ends with its input.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from humanoid_control.performing.transitions import placed_on, way_to
 from humanoid_control.robots import Robot, load_robot
 
 MOTION, WAY = "motion", "way"  # requests
-SAY_EVERY = 0.1  # of the frames
+SAY_EVERY = 0.1  # of the frames between progress lines
 
 
 def read_motion(path: str | Path, robot: Robot) -> DynamicMotion:
-    """A feasible motion of a robot, from a file.
+    """Read a feasible motion of a robot.
 
     Raises:
-        ClipError: it cannot be read, or is one of another robot.
+        ClipError: if unreadable or of another robot.
     """
     motion = DynamicMotion.read(path)
     if motion.joint_names != tuple(robot.joint_names):
@@ -40,10 +39,10 @@ def read_motion(path: str | Path, robot: Robot) -> DynamicMotion:
 
 
 def check_performer(robot: Robot) -> None:
-    """Refuse a robot that cannot perform by torques.
+    """Check that a robot can perform by torques.
 
     Raises:
-        RobotError: a floating base, legs, soles, masses or a torque limit is missing.
+        RobotError: if floating base, legs, soles, masses or torque limits are missing.
     """
     if robot.base != "floating":
         raise RobotError(f"{robot.name} is held at its base: a robot that performs stands on its own feet")
@@ -58,30 +57,30 @@ def check_performer(robot: Robot) -> None:
 
 
 class Preparer:
-    """Does what requests ask for.
+    """Handler of requests.
 
     Attributes:
-        motion: the one that was made or read last.
+        motion: last motion made or read.
     """
 
     def __init__(self, robot: Robot, out: TextIO) -> None:
-        """Prepare; out: for the lines that say how far it is."""
+        """Set up; `out` receives progress lines."""
         self.robot, self._out = robot, out
         self.motion: DynamicMotion | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="humanoid_performing_")
         self._count = 0
 
     def close(self) -> None:
-        """Remove the files that were handed over."""
+        """Remove all handed-over files."""
         self._folder.cleanup()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request: `file`, None where there is no way to go; or `error`."""
+        """Answer a request with `file` (None: no transition needed) or `error`."""
         try:
             made = self._make(request) if request["do"] == MOTION else self._way(np.array(request["q"]))
         except HumanoidError as e:
             return {"error": str(e)}
-        except Exception as e:  # whoever waits for the answer must get one
+        except Exception as e:  # every request needs an answer
             return {"error": f"preparing the performance failed: {type(e).__name__}: {first_line(e)}"}
         if made is None:
             return {"file": None}
@@ -91,7 +90,7 @@ class Preparer:
         return {"file": str(path)}
 
     def _make(self, request: dict[str, Any]) -> DynamicMotion:
-        """The motion of a file, or of a clip that is retargeted and made feasible."""
+        """Read a motion, or retarget a clip and make it feasible."""
         if request.get("motion"):
             self.motion = read_motion(request["motion"], self.robot)
             return self.motion
@@ -118,7 +117,7 @@ class Preparer:
         return self.motion
 
     def _way(self, q: np.ndarray) -> DynamicMotion | None:
-        """The way from a configuration to the motion's first posture; None where it is that one."""
+        """Return the transition from q to the first posture; None if already there."""
         assert self.motion is not None
         self.say("finding the way to the first posture")
         soles = RigidSoles.of(self.robot)
@@ -126,16 +125,12 @@ class Preparer:
         return way_to(self.robot, soles, q, placed_on(self.motion, R, p))
 
     def say(self, text: str) -> None:
-        """Say how far it is."""
+        """Report progress."""
         print(json.dumps({"progress": text}), file=self._out, flush=True)
 
 
 def serve(robot: str, requests: Iterable[str], out: TextIO) -> None:
-    """Answer requests until there are no more.
-
-    Args:
-        robot: name or path. requests: lines. out: for the answers.
-    """
+    """Answer request lines until their end."""
     try:
         preparer = Preparer(load_robot(robot, "floating"), out)
     except HumanoidError as e:

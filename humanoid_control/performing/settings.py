@@ -1,4 +1,4 @@
-"""Settings of the feasibility pass: one set for all robots, since lengths scale with the leg where that matters."""
+"""Settings of the feasibility pass, common to all robots; lengths scale with the leg where needed."""
 
 from __future__ import annotations
 
@@ -15,31 +15,34 @@ class FeasibilitySettings:
     """Settings of `make_feasible`.
 
     Attributes:
-        rate: frames a second of the result [Hz].
-        hold: time for which the first and the last posture are held, with both feet on the floor [s].
-        ease: time over which the clip's time starts and stops [s].
-        cutoff: of the low-pass filter of root and joints [Hz].
-        shortest_gap: shorter gaps of a contact are closed, where the foot creeps [s].
-        creep: a foot creeps where it moves less [m]. creep_turn: and turns less [rad].
-        creep_rise: a foot that creeps and rises less never left the floor [m].
+        rate: of the result [Hz].
+        hold: of end postures, on both feet [s].
+        ease: start and stop of clip time [s].
+        cutoff: low-pass of root and joints [Hz].
+        shortest_gap: shorter contact gaps of a creeping foot are closed [s].
+        creep: largest motion of a creeping foot [m].
+        creep_turn: its largest turn [rad].
+        creep_rise: below it a creeping foot stays on the floor [m].
         shortest_support: shorter contacts are dropped while the other foot stands [s].
-        double_support: least time on both feet around a change of the carrying foot [s].
-        shortest_swing: shorter swings are lengthened, or closed [s].
-        hover_height: a foot hovers below it [m]. hover_speed: and where it is slower [m/s]; in a long swing it is put
-            down. hover_time: longest stance on one leg beside a foot below that height [s].
-        toe_off: rear feet roll over their toe edge before they lift off. toe_off_time: least duration [s].
-            toe_off_pitch: least and largest pitch at lift-off [rad].
-        swing_speed: mean speed of a swinging foot at most, for each metre of the leg [1/s].
-        narrowest: distance of the ankles at least, where the robot's neutral width allows [m].
-        margin, margin_least: distance of the zero-moment point from the edge that is aimed at, and that is kept [m].
-        passes: of the program and the inverse kinematics.
-        friction: of the floor.
-        torque_share: share of a torque limit above which the posture is eased.
-        yaw_rate: of the pelvis at most [rad/s].
-        least_pace: slowest local pace. pace: 0: chosen; else the pace of the whole clip.
-        lost_center: 95th percentile of the distance of the centre of mass from its plan above which the motion is
-            refused [m].
-        most_flight: share of the clip in flight above which it is refused.
+        double_support: minimum around a change of support [s].
+        shortest_swing: shorter swings are lengthened or closed [s].
+        hover_height: below it a foot hovers [m].
+        hover_speed: slower hovering feet are put down in a long swing [m/s].
+        hover_time: longest single stance next to a hovering foot [s].
+        toe_off: rear feet roll over the toe edge before lift-off.
+        toe_off_time: minimum [s].
+        toe_off_pitch: range at lift-off [rad].
+        swing_speed: largest mean foot speed per leg length [1/s].
+        narrowest: ankle distance, at most the neutral width [m].
+        margin: target distance of the zero-moment point from the edge [m].
+        margin_least: guaranteed distance [m].
+        passes: of program and inverse kinematics.
+        torque_share: of a limit above which the posture is eased.
+        yaw_rate: limit of the pelvis [rad/s].
+        least_pace: slowest local pace.
+        pace: of the whole clip; 0: automatic.
+        lost_center: 95th percentile error of the centre of mass that rejects a motion [m].
+        most_flight: share of flight that rejects a clip.
     """
 
     rate: float = 100.0
@@ -88,5 +91,5 @@ class FeasibilitySettings:
             raise ConfigError(f"feasibility: passes must be 1 or more, got {self.passes}")
 
     def frames(self, seconds: float) -> int:
-        """Number of frames in a time [s]."""
+        """Convert a duration [s] to frames."""
         return round(seconds * self.rate)

@@ -1,7 +1,7 @@
-"""The retargeted motion as the feasibility pass reads it: at an even rate, eased in and out, smooth, with its soles.
+"""Retargeted motion as input of the feasibility pass: evenly sampled, eased in and out, smooth, with soles.
 
-The clip's time runs from rate 0 to 1 at the beginning and back at the end, since many clips begin in mid-walk. Before
-and after, the first and the last posture are held. A pace below 1 slows the clip where its dynamics ask for that.
+Clip time accelerates from rate 0 to 1 and back, as many clips start in mid-walk; end postures are held. A pace below 1
+slows the clip locally.
 """
 
 from __future__ import annotations
@@ -20,33 +20,32 @@ from humanoid_control.retargeting.whole_body.scaling import Legs
 from humanoid_control.robots import Robot
 from humanoid_control.walking.feet import Feet
 
-EDGE = 0.3  # [s] by which both ends of a signal are continued for a filter
-FINE = 1e-3  # [s] of the grid on which the pace is integrated
+EDGE = 0.3  # [s] extension of both signal ends for a filter
+FINE = 1e-3  # [s] integration step of the pace
 
 
 def smoothed(x: np.ndarray, cutoff: float, rate: float) -> np.ndarray:
     """Low-pass a signal (T, ...) without delay.
 
     Args:
-        x: even samples along the first axis.
-        cutoff: [Hz]; not below half the rate: x itself.
+        cutoff: [Hz]; above 0.45 of the rate: no filter.
         rate: [Hz].
     """
     if cutoff >= 0.45 * rate or len(x) < 4:
         return np.array(x, dtype=float)
     flat = np.ascontiguousarray(x, dtype=float).reshape(len(x), -1)
     edge = min(len(x) - 1, max(3, round(EDGE * rate)))
-    offset = flat[:1].copy()  # far from the origin the filter would lose digits
+    offset = flat[:1].copy()  # keeps digits far from the origin
     return np.asarray(offset + filtered_both_ways(flat - offset, low_pass(cutoff, 1.0 / rate), edge)).reshape(x.shape)
 
 
 def yaw_of(R: np.ndarray) -> np.ndarray:
-    """Heading of rotations (..., 3, 3): of the x axis where that is level, without a jump where it stands upright."""
+    """Return headings of rotations (..., 3, 3): of the x axis if level, continuous if upright."""
     return np.arctan2(R[..., 1, 0] - R[..., 0, 1], R[..., 0, 0] + R[..., 1, 1])
 
 
 def rotations_z(yaw: np.ndarray) -> np.ndarray:
-    """Rotations (..., 3, 3) about the vertical by angles (...)."""
+    """Return rotations (..., 3, 3) about the vertical by yaw (...)."""
     out = np.zeros((*np.shape(yaw), 3, 3))
     out[..., 0, 0] = out[..., 1, 1] = np.cos(yaw)
     out[..., 1, 0], out[..., 2, 2] = np.sin(yaw), 1.0
@@ -55,7 +54,7 @@ def rotations_z(yaw: np.ndarray) -> np.ndarray:
 
 
 def wrapped(angle: np.ndarray | float) -> np.ndarray:
-    """The angle within -pi .. pi."""
+    """Wrap an angle to -pi .. pi."""
     return np.asarray((np.asarray(angle) + np.pi) % (2 * np.pi) - np.pi)
 
 
@@ -64,18 +63,18 @@ def wrapped(angle: np.ndarray | float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RigidSoles:
-    """Both soles of a robot, left and right, as rectangles that the ankle carries.
+    """Left and right sole of a robot as rectangles carried by the ankles.
 
-    The frame of a sole lies under the ankle: x forward, y to the left, z up from the sole.
+    Sole frame, below the ankle: x forward, y left, z up from the sole.
 
     Attributes:
-        legs: of the robot.
-        joints: pinocchio joints that carry the soles. X_joint_sole: their frames in those of the joints.
-        corners: (2, 4, 3) heel left, heel right, toe left, toe right, in the frame of the sole [m].
-        pressed: the same corners, as far as the ankles' drives carry the whole weight on them [m].
-        length: hip to ankle of a straight leg [m]. width: distance of both soles in the neutral posture [m].
-        toe_links: a toe link follows the sole, so that it cannot roll over its toe edge.
-        carriers: (2, 4) pinocchio joints that carry the corners: of a foot with a toe link, the toe's for its toe edge.
+        joints: pinocchio joints that carry the soles.
+        corners: heel left, heel right, toe left, toe right, in the sole frame (2, 4, 3) [m].
+        pressed: the corners, as far as ankle drives can load them with the whole weight [m].
+        length: straight leg, hip to ankle [m].
+        width: between the soles in the neutral posture [m].
+        toe_links: a toe link excludes rolling over the toe edge.
+        carriers: pinocchio joints of the corners, toe joints included (2, 4).
     """
 
     legs: Legs
@@ -93,7 +92,7 @@ class RigidSoles:
         """Read the soles of a robot.
 
         Raises:
-            RobotError: no floating base, legs or soles; no mass.
+            RobotError: if floating base, legs, soles or mass are missing.
         """
         legs = Legs.of(robot)
         if not robot.mass > 0:
@@ -128,21 +127,21 @@ class RigidSoles:
 
     @property
     def breadth(self) -> float:
-        """Least distance of both frames at which the soles, side by side, do not overlap [m]."""
+        """Smallest distance of the frames without overlap of soles side by side [m]."""
         return float(self.corners[1, :, 1].max() - self.corners[0, :, 1].min())
 
     @property
     def toe(self) -> np.ndarray:
-        """(2,) distance from the frame forward to the toe edge [m]."""
+        """Forward distance to the toe edge (2,) [m]."""
         return np.asarray(self.corners[:, 2:, 0].mean(axis=1))
 
     @property
     def heel(self) -> np.ndarray:
-        """(2,) distance from the frame backward to the heel edge [m]."""
+        """Backward distance to the heel edge (2,) [m]."""
         return np.asarray(-self.corners[:, :2, 0].mean(axis=1))
 
     def poses(self, robot: Robot, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rotations (T, 2, 3, 3) and places (T, 2, 3) of the soles at configurations q (T, nq)."""
+        """Return sole rotations (T, 2, 3, 3) and places (T, 2, 3) at q (T, nq)."""
         R, p = np.empty((len(q), 2, 3, 3)), np.empty((len(q), 2, 3))
         model, data = robot.model, robot.data
         for k, row in enumerate(q):
@@ -154,7 +153,7 @@ class RigidSoles:
 
 
 def _carriers(robot: Robot, corners: np.ndarray, joints: tuple[int, int]) -> np.ndarray:
-    """Joints (2, 4) of the links whose soles reach the corners (2, 4, 3) in the neutral posture, `robot.data` there."""
+    """Return joints (2, 4) of the links that reach the corners (2, 4, 3); `robot.data` holds the neutral posture."""
     out = np.repeat(np.array(joints)[:, None], 4, axis=1)
     for foot in robot.feet:
         frame = robot.model.frames[robot.model.getFrameId(foot.link, pin.FrameType.BODY)]
@@ -168,7 +167,7 @@ def _carriers(robot: Robot, corners: np.ndarray, joints: tuple[int, int]) -> np.
 
 
 def _pressed(robot: Robot, corners: np.ndarray, X_joint_sole: list[pin.SE3]) -> np.ndarray:
-    """Corners (2, 4, 3) drawn inward to what the ankles' drives hold with the whole weight on one foot [m]."""
+    """Return corners (2, 4, 3) limited to what ankle drives hold with the whole weight on one foot [m]."""
     feet, out = Feet(robot), corners.copy()
     for f in (0, 1):
         X = X_joint_sole[f].inverse() * robot.model.frames[feet.frames[f]].placement
@@ -181,12 +180,11 @@ def _pressed(robot: Robot, corners: np.ndarray, X_joint_sole: list[pin.SE3]) -> 
 
 
 def clip_times(duration: float, settings: FeasibilitySettings, pace: np.ndarray | None = None) -> np.ndarray:
-    """Times of the clip (T,) at the frames of the result [s]; the first and the last are held.
+    """Return clip times (T,) [s] at the frames of the result, with held ends.
 
     Args:
-        duration: of the clip [s].
-        settings: rate, hold and ease.
-        pace: (P,) local pace at even times of the clip, from its beginning to its end; None: 1.
+        duration: [s].
+        pace: local pace at even clip times (P,); None: 1.
     """
     s = settings
     grid = np.linspace(0.0, duration, max(2, int(np.ceil(duration / FINE)) + 1))
@@ -194,7 +192,7 @@ def clip_times(duration: float, settings: FeasibilitySettings, pace: np.ndarray 
     if s.pace:
         slow = np.full_like(grid, s.pace)
     spent = np.concatenate([[0.0], np.cumsum(0.5 * (1 / slow[1:] + 1 / slow[:-1]) * np.diff(grid))])
-    # A ramp of the rate from 0 to 1 over a time passes half of that time.
+    # a ramp of the rate from 0 to 1 covers half of its duration
     ease = min(s.ease, spent[-1])
     total = spent[-1] + ease
     t = np.arange(int(np.floor(total * s.rate)) + 1) / s.rate
@@ -207,22 +205,22 @@ def clip_times(duration: float, settings: FeasibilitySettings, pace: np.ndarray 
 
 
 def _ramp(u: np.ndarray) -> np.ndarray:
-    """Integral from 0 to u of a rate that rises from 0 to 1 as a cubic, level at both ends."""
+    """Integrate a cubic rate from 0 to 1, level at both ends, over 0 .. u."""
     return np.asarray(u**3 - 0.5 * u**4)
 
 
 @dataclass(frozen=True)
 class SourceMotion:
-    """A retargeted motion at the frames of the result.
+    """Retargeted motion at the frames of the result.
 
     Attributes:
-        robot, soles: whose it is.
         rate: [Hz].
-        clock: (T,) times of the clip [s].
-        q: (T, nq) configurations.
-        edges: (T, 4) edges of the soles in contact, in the order of `contacts.EDGES`; all of them while held.
-        sole_R, sole_p: (T, 2, 3, 3), (T, 2, 3) poses of the soles.
-        flight: share of the clip in which no edge is in contact.
+        clock: clip times (T,) [s].
+        q: (T, nq).
+        edges: sole edges in contact, as `contacts.EDGES`; all while held (T, 4).
+        sole_R: (T, 2, 3, 3).
+        sole_p: (T, 2, 3) [m].
+        flight: share of the clip without contact.
     """
 
     robot: Robot
@@ -246,14 +244,12 @@ class SourceMotion:
         """Resample, ease and smooth a trajectory.
 
         Args:
-            trajectory: of the robot's joints.
             robot: with a floating base.
-            settings: rate, hold, ease, filter.
-            pace: as of `clip_times`.
+            pace: see `clip_times`.
 
         Raises:
-            ClipError: joints of another robot, values that are not numbers, no rate, fewer than five frames.
-            RobotError: no legs, soles or masses.
+            ClipError: if the trajectory is invalid or belongs to another robot.
+            RobotError: if legs, soles or masses are missing.
         """
         check_trajectory(trajectory, robot)
         soles, T = RigidSoles.of(robot), len(trajectory.positions)
@@ -276,10 +272,10 @@ class SourceMotion:
 
 
 def check_trajectory(trajectory: WholeBodyTrajectory, robot: Robot) -> None:
-    """Refuse a trajectory that is not one of this robot.
+    """Check that a trajectory fits the robot.
 
     Raises:
-        ClipError: see `SourceMotion.of`.
+        ClipError: if joints differ, values are not finite, the rate is not positive, or there are fewer than 5 frames.
     """
     names = tuple(trajectory.joint_names)
     if names != tuple(robot.joint_names):
@@ -297,6 +293,6 @@ def check_trajectory(trajectory: WholeBodyTrajectory, robot: Robot) -> None:
 
 
 def continuous_quaternions(x: np.ndarray) -> np.ndarray:
-    """Quaternions (T, 4) with the sign that is nearest to the one before."""
+    """Return quaternions (T, 4) with continuous sign."""
     flips = np.einsum("ti,ti->t", x[1:], x[:-1]) < 0.0
     return np.asarray(x * np.concatenate([[1.0], np.where(np.cumsum(flips) % 2, -1.0, 1.0)])[:, None])

@@ -1,7 +1,6 @@
-"""A performer on its stage: it stands, performs, is stopped and comes to rest, or falls; whoever runs it gives sensors.
+"""Performance states: stand, perform, stop, fall; independent of sensors and hardware.
 
-The controller follows one motion after another, each of which begins as the one before it ends. Nothing here knows
-where sensors come from, nor who may command the robot.
+The controller follows consecutive motions, each starting where the previous one ends.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from humanoid_control.robots import Robot
 from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.missing_forces import sensed_wrenches
 
-LONGEST_TICK = 0.02  # [s] that one tick stands for: sensors that were silent longer are not made up for
+LONGEST_TICK = 0.02  # [s] longest tick; longer sensor gaps are not made up for
 
 
 class StageState(Enum):
-    """States of a performer that controls its robot."""
+    """States of a performer."""
 
     STAND = "STAND"
     PERFORM = "PERFORM"
@@ -35,21 +34,24 @@ class StageState(Enum):
 
 
 class Stage:
-    """A controller, the motion it follows, and its state.
+    """Controller with its motion and state.
 
     Attributes:
-        controller: tracks `plan`. plan: the motion, with the way to it, where the robot stands.
-        state: now. why: of a fall; empty. performed: how often the end of a motion was reached.
+        plan: motion with approach, placed at the robot.
+        why: reason of a fall; empty: none.
+        performed: completed motions.
     """
 
     def __init__(self, robot: Robot, plan: DynamicMotion, settings: ControllerSettings | None = None) -> None:
-        """Prepare, and run a few ticks at rest, so that what is compiled is loaded.
+        """Set up, and load compiled kernels by ticks at rest.
 
         Args:
-            robot: with a floating base. plan: begins in the posture in which the robot stands. settings: of control.
+            robot: with a floating base.
+            plan: starts in the robot's standing posture.
 
         Raises:
-            ClipError: a motion of another robot. RobotError: no soles or masses.
+            ClipError: if the motion belongs to another robot.
+            RobotError: if soles or masses are missing.
         """
         self.robot, self.plan = robot, plan
         self.controller = WholeBodyController(robot, plan, settings)
@@ -60,7 +62,6 @@ class Stage:
         self._resting = False
 
     def _rehearse(self) -> None:
-        """Load compiled kernels by ticks at rest."""
         r, c = self.robot, self.controller
         q = self.plan.q[0]
         root = pin.XYZQUATToSE3(q[:7]).rotation @ self._X_base_root.rotation
@@ -78,7 +79,7 @@ class Stage:
         return model.frames[model.getFrameId(self.robot.root_link, pin.FrameType.BODY)].placement
 
     def begin(self, measured: Measurement) -> None:
-        """Stand, where a robot is found at rest on both feet; the plan is placed there."""
+        """Stand at rest on both feet, and place the plan there."""
         q = standing_configuration(self.robot, self.controller.estimator, self._soles, measured)
         R, p = (x[0] for x in self._soles.poses(self.robot, q[None]))
         self.controller.follow(placed_on(self.plan, R, p))
@@ -89,14 +90,14 @@ class Stage:
     # -- requests ---------------------------------------------------------------------------------------------------
 
     def start(self) -> bool:
-        """Begin to perform the plan; False where the robot does not stand at its beginning."""
+        """Start the plan; False unless the robot stands at its beginning."""
         if self.state != StageState.STAND or self._resting or self.controller.clock > 0.0:
             return False
         self.state = StageState.PERFORM
         return True
 
     def stop(self) -> bool:
-        """Come to rest on both feet, as soon as the motion has both on the floor; False where it does not move."""
+        """Come to rest at the next double support; False if not performing."""
         if self.state != StageState.PERFORM:
             return False
         frame = stopping_frame(self.plan, self.controller.clock)
@@ -105,7 +106,7 @@ class Stage:
         return True
 
     def give(self, plan: DynamicMotion) -> bool:
-        """Stand at the beginning of another plan, which begins where the robot stands; False where it moves."""
+        """Stand at the beginning of another plan placed at the robot; False while moving."""
         if self.state != StageState.STAND:
             return False
         self.plan, self._resting = plan, False
@@ -115,10 +116,10 @@ class Stage:
     # -- a tick -----------------------------------------------------------------------------------------------------
 
     def step(self, measured: Measurement, dt: float) -> np.ndarray | None:
-        """Torques (n,) [N m]; None where it has fallen, or they are not numbers.
+        """Return torques (n,) [N m]; None after a fall or if not finite.
 
         Args:
-            measured: by the sensors. dt: since the last reading [s].
+            dt: since the last reading [s].
         """
         if self.state == StageState.FALLEN:
             return None
@@ -138,17 +139,17 @@ class Stage:
 
     @property
     def _at_end(self) -> bool:
-        """It holds the end of a motion, and needs another plan to go on."""
+        """True at the end of a motion, until the next plan."""
         return self._resting or self.controller.finished
 
     @property
     def needs_plan(self) -> bool:
-        """It stands at the end of a motion."""
+        """True if standing at the end of a motion."""
         return self.state == StageState.STAND and self._at_end
 
     @property
     def configuration(self) -> np.ndarray:
-        """Configuration (nq,) in which it stands, to begin the next plan from."""
+        """Standing configuration (nq,), to start the next plan from."""
         estimate = self.controller.estimate
         assert estimate is not None
         return np.concatenate([estimate.q[:7], self.controller.motion.q[-1, 7:]])
@@ -172,11 +173,12 @@ class Stage:
 def standing_configuration(
     robot: Robot, estimator: FloatingBaseEstimator, soles: RigidSoles, measured: Measurement
 ) -> np.ndarray:
-    """Configuration (nq,) of a robot at rest on both feet, the middle of which is the origin of the floor.
+    """Return q (nq,) of a robot at rest on both feet, with their middle at the floor origin.
 
     Args:
-        robot: with a floating base. estimator: of it, which knows where the IMU is mounted; its `data` change.
-        soles: of the robot. measured: joints and IMU.
+        robot: with a floating base.
+        estimator: with IMU mounting; its `data` change.
+        measured: joints and IMU.
     """
     estimator.kinematics(measured.joints.q, measured.joints.v, measured.imu)
     q = np.concatenate([np.zeros(3), pin.Quaternion(estimator.data.oMi[1].rotation).coeffs(), measured.joints.q])

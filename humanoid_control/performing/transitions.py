@@ -1,7 +1,7 @@
-"""Ways into a feasible motion and out of it: from any stance to its first posture, and to rest where it is stopped.
+"""Transitions into and out of feasible motions: from a stance to the first posture, and to rest.
 
-A performance begins where the robot stands, by steps where its feet stand otherwise than the motion's, and ends on both
-feet wherever it is stopped. Both are feasible motions themselves, so that the controller knows nothing else.
+A performance starts where the robot stands, with steps if the feet differ, and can stop anywhere on both feet. Both
+transitions are feasible motions.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ SAME_PLACE, SAME_YAW, SAME_JOINT = (
     0.004,
     np.radians(0.5),
     0.01,
-)  # [m], [rad], [rad] that need no way
-SPEED_SHARE, QUICKEST = 0.3, 1.0  # of the joints' speed limits; [s] of the way
-STILL, SWING, BETWEEN, RISE = 0.5, 0.7, 0.5, 0.05  # [s] at both ends, of a step, between two; [m] of its height
-STOPPING, CENTERING, STOOD = 0.4, 1.2, 0.3  # [s] until joints rest, until the weight is in the middle, and beyond
+)  # [m], [rad], [rad] differences that need no motion
+SPEED_SHARE, QUICKEST = 0.3, 1.0  # of the joints' speed limits; [s] shortest duration
+STILL, SWING, BETWEEN, RISE = 0.5, 0.7, 0.5, 0.05  # [s] at both ends, of a step, between steps; [m] step height
+STOPPING, CENTERING, STOOD = 0.4, 1.2, 0.3  # [s] until joints rest, until the weight is centred, and after
 WORLD_VECTORS = ("center_velocity", "center_acceleration", "momentum", "momentum_rate", "forces")
 
 
 def placed(motion: DynamicMotion, yaw: float, shift: np.ndarray) -> DynamicMotion:
-    """The same motion, turned about the vertical through the world's origin and then shifted along the floor.
+    """Rotate a motion about the world's vertical axis, then shift it on the floor.
 
     Args:
-        motion: feasible. yaw: [rad]. shift: (2,) [m].
+        yaw: [rad].
+        shift: (2,) [m].
     """
     R = rotations_z(np.asarray(yaw))
     out: dict[str, Any] = {name: getattr(motion, name) @ R.T for name in WORLD_VECTORS}
@@ -58,10 +59,11 @@ def placed(motion: DynamicMotion, yaw: float, shift: np.ndarray) -> DynamicMotio
 
 
 def placed_on(motion: DynamicMotion, R: np.ndarray, p: np.ndarray) -> DynamicMotion:
-    """The same motion, placed so that its first soles lie over given ones as well as can be.
+    """Place a motion with its first soles over the given ones, in the mean.
 
     Args:
-        motion: feasible. R, p: (2, 3, 3), (2, 3) poses of the soles on which the robot stands.
+        R: rotations of the robot's soles (2, 3, 3).
+        p: their places (2, 3).
     """
     own_R, own_p = motion.sole_rotation[0], motion.sole_position[0]
     yaw = _heading(R, p) - _heading(own_R, own_p)
@@ -70,17 +72,12 @@ def placed_on(motion: DynamicMotion, R: np.ndarray, p: np.ndarray) -> DynamicMot
 
 
 def _heading(R: np.ndarray, p: np.ndarray) -> float:
-    """Mean heading of two soles."""
     yaw = yaw_of(R)
     return float(yaw[0] + 0.5 * wrapped(yaw[1] - yaw[0]))
 
 
 def joined(first: DynamicMotion, second: DynamicMotion) -> DynamicMotion:
-    """One motion after the other, where the first ends at rest as the second begins.
-
-    Args:
-        first, second: of the same robot, at the same rate.
-    """
+    """Concatenate motions of one robot and rate; the first ends at rest where the second begins."""
     arrays: dict[str, Any] = {}
     for f in fields(DynamicMotion):
         a, b = getattr(first, f.name), getattr(second, f.name)
@@ -93,17 +90,17 @@ def joined(first: DynamicMotion, second: DynamicMotion) -> DynamicMotion:
 
 
 def approach(robot: Robot, q: np.ndarray, motion: DynamicMotion) -> DynamicMotion:
-    """A motion from a stance on both feet to the first posture of another one, and that motion after it.
+    """Return a motion from a stance on both feet to the start of `motion`, followed by `motion`.
 
-    Feet that stand otherwise than the motion's step there, one after the other. The motion lies where the robot stands.
+    Feet that differ step one after the other. The motion is placed at the robot.
 
     Args:
         robot: with a floating base.
-        q: (nq,) configuration that stands on both feet.
-        motion: of this robot.
+        q: standing configuration (nq,).
 
     Raises:
-        ClipError, RobotError: as `make_feasible`.
+        ClipError: as `make_feasible`.
+        RobotError: as `make_feasible`.
     """
     soles = RigidSoles.of(robot)
     R, p = (x[0] for x in soles.poses(robot, q[None]))
@@ -113,10 +110,11 @@ def approach(robot: Robot, q: np.ndarray, motion: DynamicMotion) -> DynamicMotio
 
 
 def way_to(robot: Robot, soles: RigidSoles, q: np.ndarray, motion: DynamicMotion) -> DynamicMotion | None:
-    """The way from a stance to the first posture of a motion that lies near it; None where the robot stands in it.
+    """Return the transition from a stance to the first posture; None if already there.
 
     Args:
-        robot, q: as of `approach`. soles: of the robot. motion: placed on the robot's soles.
+        q: standing configuration (nq,).
+        motion: placed at the robot's soles.
     """
     iq, end = robot.iq, motion.q[0]
     R, p = (x[0] for x in soles.poses(robot, q[None]))
@@ -127,7 +125,8 @@ def way_to(robot: Robot, soles: RigidSoles, q: np.ndarray, motion: DynamicMotion
     apart = np.abs(end[iq:] - q[iq:])
     if not steps and apart.max() < SAME_JOINT:
         return None
-    slow = float((apart / (SPEED_SHARE * robot.velocity)).max()) * 1.875  # the largest speed of a minimum jerk
+    # peak speed of a minimum jerk relative to its mean
+    slow = float((apart / (SPEED_SHARE * robot.velocity)).max()) * 1.875
     seconds = max(QUICKEST, slow, len(steps) * SWING + (len(steps) + 1) * BETWEEN if steps else 0.0)
     rate, settings = motion.rate, FeasibilitySettings(rate=motion.rate, pace=1.0)
     still, n = round(STILL * rate), round(seconds * rate)
@@ -154,10 +153,13 @@ def way_to(robot: Robot, soles: RigidSoles, q: np.ndarray, motion: DynamicMotion
 
 
 def standing_motion(robot: Robot, q: np.ndarray, seconds: float = 1.0, rate: float = 100.0) -> DynamicMotion:
-    """The motion of a robot that stands still on both feet.
+    """Return the motion of a robot standing still on both feet.
 
     Args:
-        robot: with a floating base. q: (nq,) configuration whose soles are on the floor. seconds, rate: of the motion.
+        robot: with a floating base.
+        q: soles on the floor (nq,).
+        seconds: [s].
+        rate: [Hz].
     """
     soles, n, nv = RigidSoles.of(robot), max(2, round(seconds * rate)), robot.nv
     R, p = (x[0] for x in soles.poses(robot, q[None]))
@@ -189,7 +191,7 @@ def standing_motion(robot: Robot, q: np.ndarray, seconds: float = 1.0, rate: flo
 
 
 def stopping_frame(motion: DynamicMotion, time: float) -> int:
-    """The first frame from a time [s] on in which both feet stand flat and go on doing so, or the last one."""
+    """Return the first frame from `time` [s] with lasting flat double support, or the last frame."""
     first = int(np.clip(np.ceil(time * motion.rate), 0, len(motion) - 1))
     flat = (motion.stands & ~motion.toe_only).all(axis=1)
     enough = max(1, round(0.05 * motion.rate))
@@ -200,15 +202,15 @@ def stopping_frame(motion: DynamicMotion, time: float) -> int:
 
 
 def coming_to_rest(robot: Robot, motion: DynamicMotion, frame: int) -> DynamicMotion:
-    """A motion from a frame with both feet on the floor to rest: joints slow down, the weight goes to the middle.
+    """Return a motion from a double-support frame to rest: joints slow down, the weight moves to the middle.
 
     Args:
-        robot: of the motion. motion: feasible. frame: of `stopping_frame`.
+        frame: of `stopping_frame`.
     """
     rate, dt = motion.rate, 1.0 / motion.rate
     n = round((CENTERING + STOOD) * rate) + 1
     t = np.arange(n) * dt
-    # Joints: their speed goes to zero as a cubic, level at both ends.
+    # joint speeds fall to zero as a cubic, level at both ends
     u = np.clip(t / STOPPING, 0.0, 1.0)
     speed, slowing = 1 - u**2 * (3 - 2 * u), -6 * u * (1 - u) / STOPPING
     passed = STOPPING * (u - u**3 + 0.5 * u**4)
@@ -238,7 +240,7 @@ def coming_to_rest(robot: Robot, motion: DynamicMotion, frame: int) -> DynamicMo
 
 
 def _to_rest(motion: DynamicMotion, frame: int, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centre of mass (T, 3), its velocity and acceleration, by a quintic to rest between the soles."""
+    """Return centre of mass (T, 3), velocity and acceleration of a quintic to rest between the soles."""
     c, v, a = (x[frame] for x in (motion.center, motion.center_velocity, motion.center_acceleration))
     goal = np.array([*motion.sole_position[frame, :, :2].mean(axis=0), c[2] + 0.3 * STOPPING * v[2]])
     T, u = CENTERING, np.minimum(t, CENTERING)[:, None]

@@ -1,15 +1,15 @@
-"""Whole-body controller of a feasible motion: inverse dynamics as a quadratic program, at 500 Hz, by torques.
+"""Whole-body torque controller of a feasible motion: inverse dynamics as a quadratic program at 500 Hz.
 
-Unknown are the accelerations of the joints and the forces of the corners that stand; the base's accelerations follow
-from its six equations of motion. Tasks are followed by weighted least squares,
+Unknowns are joint accelerations and forces at standing corners; base accelerations follow from its six equations of
+motion. Tasks are weighted least squares:
 
     minimise  sum_i w_i |J_i v' + J_i' v - a_i|^2 + eps_f |f|^2 + eps_v |v'|^2
-    subject to  f within the cones of friction, |M_a v' + h_a - J_a' f| <= torque limits, joints within their ranges and
-                speeds, shapes of the robot apart (`ik/limits/acceleration_limits.py`)
+    subject to  f within friction cones, |M_a v' + h_a - J_a' f| <= torque limits, joints within ranges and speeds,
+                shapes of the robot apart (`ik/limits/acceleration_limits.py`)
 
-A force is a sum of the edges of its cone with shares that are not negative, so that cones are bounds; torque limits are
-soft rows of a high price. The law of the centre of mass is that of the divergent component of motion, written as an
-acceleration; the program clips the zero-moment point by itself, at the true polygon of the corners that stand.
+Forces are non-negative combinations of cone edges, so cones become bounds; torque limits are soft rows. The centre of
+mass follows the law of the divergent component of motion. The program itself keeps the zero-moment point within the
+support polygon.
 """
 
 from __future__ import annotations
@@ -40,30 +40,35 @@ from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.gait import GRAVITY
 
 ALIGNED = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
-UNIT = 100.0  # [N] of a share of a cone's edge in the program
+UNIT = 100.0  # [N] per unit of a cone-edge share: scales the program
 SWING, STAND, LATE = range(3)  # states of a foot
 
 
 @dataclass(frozen=True)
 class ControllerSettings:
-    """Settings of the controller; one set for all robots.
+    """Settings of the controller, common to all robots.
 
     Attributes:
-        dt: of a tick [s].
-        friction: of the forces.
+        dt: tick [s].
         dcm_gain: k of the divergent component [1/s].
-        standing, swinging, turning: weights of a standing sole, of a swinging one and of its rotation.
-        center, height, momentum, root, joints, legs: weights of the other tasks.
-        force, acceleration: prices of a squared force [1/N^2] and acceleration.
+        standing: weight of a standing sole.
+        swinging: weight of a swinging sole.
+        turning: weight of its rotation.
+        force: price [1/N^2].
+        acceleration: price of a squared acceleration.
         torque: price of a squared torque beyond its limit.
-        touch, lift: time in which a foot takes up load, and gives it away before it lifts off [s].
-        early, felt, lost: share of a swing from which a load is a landing; of the weight that is one; below which a
-            foot that should stand does not.
-        reach_speed, reach: speed at which a late foot reaches down [m/s], and how far [m].
-        wait: longest time for which the motion's clock waits for a late foot [s].
-        shift: time constant of where the plan lies in the world [s].
-        margin: distance that the robot's own shapes keep [m]. activation: below it they are looked at; 0: never.
-        limit_rate: rate of the return to ranges and distances [1/s].
+        touch: load ramp after touch-down [s].
+        lift: load ramp before lift-off [s].
+        early: share of a swing after which a load is a landing.
+        felt: share of the weight that is a contact.
+        lost: share of the weight below which a standing foot has none.
+        reach_speed: downward speed of a late foot [m/s].
+        reach: largest depth of a late foot [m].
+        wait: longest stop of the motion's clock for a late foot [s].
+        shift: time constant of the plan's offset in the world [s].
+        margin: kept between the robot's shapes [m].
+        activation: distance of active pairs [m]; 0: none.
+        limit_rate: return to ranges and distances [1/s].
     """
 
     dt: float = 0.002
@@ -96,28 +101,30 @@ class ControllerSettings:
 
 
 class Reference(NamedTuple):
-    """The motion at one time: its frame and the share of the next, and what is between them."""
+    """Motion at one time: frame, share of the next, and the motion."""
 
     frame: int
     share: float
     motion: DynamicMotion
 
     def at(self, values: np.ndarray) -> np.ndarray:
-        """Values (T, ...) of the motion now."""
+        """Interpolate values (T, ...)."""
         return np.asarray((1 - self.share) * values[self.frame] + self.share * values[self.frame + 1])
 
     def rotation(self, values: np.ndarray) -> np.ndarray:
-        """Rotation (3, 3) now, of (T, 3, 3)."""
+        """Interpolate rotations (T, 3, 3)."""
         a, b = values[self.frame], values[self.frame + 1]
         return np.asarray(a @ pin.exp3(self.share * pin.log3(a.T @ b)))
 
 
 @dataclass
 class _Foot:
-    """What is known of a foot.
+    """State of a foot.
 
     Attributes:
-        state: SWING, STAND or LATE. since: time in it [s]. down: how far a late foot has reached [m].
+        state: SWING, STAND or LATE.
+        since: time in it [s].
+        down: reached depth of a late foot [m].
     """
 
     state: int = STAND
@@ -126,7 +133,7 @@ class _Foot:
 
 
 class _Corner(NamedTuple):
-    """A corner of a sole that may carry: foot, number, Jacobian (3, nv), and normal force at most [N]."""
+    """Loaded sole corner: foot, number, Jacobian (3, nv), largest normal force [N]."""
 
     foot: int
     corner: int
@@ -135,17 +142,20 @@ class _Corner(NamedTuple):
 
 
 class WholeBodyController:
-    """Performer that tracks a feasible motion by torques, with the state by the robot's own sensors.
+    """Performer that tracks a feasible motion by torques, with the robot's own sensors.
 
     Attributes:
-        robot: model of its own. motion: that is performed. settings: of the controller.
-        clock: time of the motion [s]. early, late, failed: counts of early and late contacts, and of programs without
-            a solution.
-        dcm_error: (2,) of the last tick, along x and y of the world [m].
-        torque: (n,) commanded [N m]. acceleration: (n,) of the joints that goes with it [rad/s^2].
-        forces: (2, 4, 3) planned on the corners of the soles, in the world [N].
-        felt: (2, 6) wrench on each foot, as of `Feet.wrenches`.
-        estimate: of the last tick; None before the first one. dt: from the tick before to the last one [s].
+        clock: time of the motion [s].
+        early: early contacts.
+        late: late contacts.
+        failed: programs without solution.
+        dcm_error: along world x and y (2,) [m].
+        torque: command (n,) [N m].
+        acceleration: of the joints (n,) [rad/s^2].
+        forces: planned on sole corners, in the world (2, 4, 3) [N].
+        felt: wrenches of `Feet.wrenches` (2, 6).
+        estimate: None before the first tick.
+        dt: between the last two ticks [s].
     """
 
     def __init__(
@@ -155,16 +165,14 @@ class WholeBodyController:
         settings: ControllerSettings | None = None,
         read: Callable[[], Measurement | None] | None = None,
     ) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
-            robot: whose motion it is, with a floating base.
-            motion: feasible.
-            settings: default: `ControllerSettings()`.
-            read: what the sensors give; default: the engine's, without errors.
+            robot: with a floating base.
+            read: sensors; default: the engine's, without errors.
 
         Raises:
-            ClipError: a motion of another robot.
+            ClipError: if the motion belongs to another robot.
         """
         if tuple(robot.joint_names) != motion.joint_names:
             raise ClipError(f"the motion of {motion.robot} is not one of {robot.name}")
@@ -184,18 +192,18 @@ class WholeBodyController:
         self._begin()
 
     def follow(self, motion: DynamicMotion, time: float = 0.0) -> None:
-        """Track another motion of the robot from a time of it [s]; what is known of robot and feet is kept."""
+        """Track another motion from `time` [s]; the state of robot and feet is kept."""
         self.motion, self.clock = motion, time
         self.omega = float(np.sqrt(GRAVITY / np.median(motion.center[:, 2])))
         self._root = Rotation.from_quat(motion.q[:, 3:7]).as_matrix()
 
     @property
     def finished(self) -> bool:
-        """The motion is at its end, and the last posture is held."""
+        """True at the end of the motion; the last posture is held."""
         return self.clock * self.motion.rate >= len(self.motion) - 1
 
     def _toe_edge(self, robot: Robot, f: int) -> np.ndarray:
-        """Middle (3,) of the toe edge in the frame of a sole, as the estimator has it [m]."""
+        """Return the middle of a toe edge in the estimator's sole frame (3,) [m]."""
         edge = self.soles.X_joint_sole[f].act(np.array([self.soles.toe[f], 0.0, 0.0]))
         return np.asarray(robot.model.frames[self.feet_of.frames[f]].placement.actInv(edge))
 
@@ -211,11 +219,11 @@ class WholeBodyController:
         self._errors, self._times = list[np.ndarray](), list[float]()
 
     def start(self, engine: Engine) -> None:
-        """See `Performer.start`: the estimator is told where the soles stand."""
+        """See `Performer.start`; resets the estimator to the standing soles."""
         self.begin(self.motion.q[0])
 
     def begin(self, q: np.ndarray) -> None:
-        """Begin anew, with a robot that stands on both soles in a configuration q (nq,)."""
+        """Restart with a robot that stands on both soles at q (nq,)."""
         self._begin()
         pin.framesForwardKinematics(self.robot.model, self.data, q)
         self.estimator.reset([self.data.oMf[f].translation.copy() for f in self.feet_of.frames])
@@ -232,7 +240,7 @@ class WholeBodyController:
         engine.command(None, None, torque)
 
     def numbers(self) -> dict[str, Any]:
-        """See `Performer.numbers`: error of the divergent component, contacts, and time of a tick on the processor."""
+        """See `Performer.numbers`: DCM error, contacts, processor time of a tick."""
         errors, times = np.array(self._errors or [np.zeros(2)]), np.array(self._times or [0.0])
         rms = 1000 * np.sqrt(np.mean(errors**2, axis=0))
         return {
@@ -247,10 +255,11 @@ class WholeBodyController:
     # -- a tick -----------------------------------------------------------------------------------------------------
 
     def step(self, measured: Measurement, dt: float = 0.0) -> np.ndarray:
-        """Torques (n,) [N m] for a reading of the sensors.
+        """Return torques (n,) [N m] for a reading.
 
         Args:
-            measured: all of it numbers. dt: since the last reading [s]; 0: a tick.
+            measured: finite.
+            dt: since the last reading [s]; 0: a tick.
         """
         s, r = self.settings, self.robot
         self.dt = dt or s.dt
@@ -260,7 +269,7 @@ class WholeBodyController:
         ref = self._now()
         self._contacts(ref, felt / self.weight)
         may = [foot.state == STAND for foot in self.feet]
-        # A foot that rolls over its toe edge stands there, and nowhere else.
+        # a foot rolling over its toe edge is fixed at this edge only
         rolls = ref.motion.toe_only[ref.frame][:, None]
         self.estimator.stand_on(np.where(rolls, self._toes, 0.0))
         estimate = self.estimate = self.estimator.update(felt, may, self.dt, (0.0, 0.0))
@@ -284,7 +293,7 @@ class WholeBodyController:
         return Reference(int(at), at - int(at), self.motion)
 
     def _contacts(self, ref: Reference, load: np.ndarray) -> None:
-        """States of the feet by the plan and by the loads (2,) that are felt, as shares of the weight."""
+        """Update foot states from the plan and loads (2,), shares of the weight."""
         s, k = self.settings, ref.frame
         for f, foot in enumerate(self.feet):
             foot.since += self.dt
@@ -308,7 +317,7 @@ class WholeBodyController:
             foot.state = state
 
     def _swing_share(self, f: int, k: int) -> float:
-        """Share of the swing of a foot that is over at a frame; 0 where it stands."""
+        """Return the elapsed share of a swing; 0 in stance."""
         stands = self.motion.stands[:, f]
         if stands[k]:
             return 0.0
@@ -317,22 +326,24 @@ class WholeBodyController:
         return float((k - before) / max(after - before, 1))
 
     def _most_force(self, f: int, k: int) -> float:
-        """Largest normal force of a corner [N]: it rises after a touch-down and falls before a lift-off."""
+        """Return the largest normal force of a corner [N], ramped after touch-down and before lift-off."""
         s, stands = self.settings, self.motion.stands[:, f]
         ahead = stands[k : k + max(1, round(s.lift * self.motion.rate))]
         left = 1.0 if ahead.all() or not stands[k] else float(np.argmin(ahead)) / len(ahead)
         return 1.2 * self.weight * max(0.05, min(left, foot_share(self.feet[f].since, s.touch)))
 
     def _solve(self, ref: Reference, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
-        """Torques (n,) at a state, None where the program has no solution."""
+        """Return torques (n,); None if the program has no solution."""
         s, r, model, data = self.settings, self.robot, self.robot.model, self.data
         zero = np.zeros(r.nv)
+        # with v' = 0 the time variation of momentum is its drift, Ag' v
         pin.computeCentroidalMomentumTimeVariation(model, data, q, v, zero)
         drift_L, L = data.dhg.angular.copy(), data.hg.angular.copy()
         c, vc, drift_c = data.com[0].copy(), data.hg.linear / r.mass, data.dhg.linear / r.mass
         pin.ccrba(model, data, q, v)
         Ag = data.Ag.copy()
         M, h = pin.crba(model, data, q).copy(), pin.nonLinearEffects(model, data, q, v).copy()
+        # reflected rotor inertia of the drives
         M[6:, 6:] += np.diag(self.rotor)
         pin.forwardKinematics(model, data, q, v, zero)
         pin.computeJointJacobians(model, data, q)
@@ -352,10 +363,12 @@ class WholeBodyController:
                 loads += share * (0.0 if toe else 1.0)
             e_R = X.rotation @ pin.log3(X.rotation.T @ ref.rotation(self.motion.sole_rotation[:, f]))
             twist_ref, acc_ref = ref.at(self.motion.sole_twist)[f], ref.at(self.motion.sole_acceleration)[f]
+            # a flat sole must not move: damped to rest, without position feedback
             if foot.state == STAND and not toe:
                 rows.append(J)
                 wanted.append(-30.0 * twist - drift)
                 price.append(np.full(6, s.standing))
+            # toe corners 2 and 3 are fixed, while the rotation follows the plan
             elif toe:
                 for i in (2, 3):
                     arm = X.rotation @ self.soles.corners[f, i]
@@ -375,14 +388,16 @@ class WholeBodyController:
                 wanted.append(acc_ref + 500.0 * e + 42.0 * (twist_ref - twist) - drift)
                 price.append(np.repeat([s.swinging, s.turning], 3))
         if loads > 1e-6:
+            # the plan follows the standing soles: their distance from the plan becomes its offset in the world
             self.offset += (1 - np.exp(-self.dt / s.shift)) * (places / loads - self.offset)
-        # Centre of mass: the divergent component across, a spring in height; then momentum and root.
+        # centre of mass: DCM law horizontally, a spring in height; then momentum and root
         dc = c - ref.at(self.motion.center)
         dc[:2] -= self.offset
         dv = vc - ref.at(self.motion.center_velocity)
         a_c = ref.at(self.motion.center_acceleration)
         self.dcm_error = dc[:2] + dv[:2] / self.omega
         w, gain = self.omega, s.dcm_gain
+        # c'' = a_ref - w k dc - (w + k) dv makes the DCM error decay at rate k
         a_c[:2] -= w * gain * dc[:2] + (w + gain) * dv[:2]
         a_c[2] -= 80.0 * dc[2] + 16.0 * dv[2]
         rows.append(Ag[:3] / r.mass)
@@ -405,7 +420,7 @@ class WholeBodyController:
         return self._program((M, h), tasks, joints, contacts, (q, v))
 
     def _sole_rows(self, f: int, X: pin.SE3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Jacobian (6, nv) of a sole's frame in the world's axes, its drift J' v (6,), and its twist (6,)."""
+        """Return Jacobian (6, nv), drift J' v (6,) and twist (6,) of a sole frame, in world axes."""
         model, data, joint = self.robot.model, self.data, self.soles.joints[f]
         J = pin.getJointJacobian(model, data, joint, ALIGNED)
         v, a = pin.getVelocity(model, data, joint, ALIGNED), pin.getClassicalAcceleration(model, data, joint, ALIGNED)
@@ -418,7 +433,7 @@ class WholeBodyController:
         return J, drift, twist
 
     def _corner_rows(self, f: int, i: int, X: pin.SE3) -> np.ndarray:
-        """Jacobian (3, nv) of a corner of a sole at X, in the world's axes, as a point of the link that carries it."""
+        """Return the Jacobian (3, nv) of a sole corner at X as a point of its carrying link, in world axes."""
         joint = int(self.soles.carriers[f, i])
         J = pin.getJointJacobian(self.robot.model, self.data, joint, ALIGNED)
         arm = X.act(self.soles.corners[f, i]) - self.data.oMi[joint].translation
@@ -427,7 +442,7 @@ class WholeBodyController:
     def _program(
         self, dynamics: tuple, tasks: tuple, joints: np.ndarray, contacts: list[_Corner], state: tuple
     ) -> np.ndarray | None:
-        """Solve for joint accelerations and shares of the cones' edges; torques (n,)."""
+        """Solve for joint accelerations and cone-edge shares; return torques (n,)."""
         s, n, (M, h), (q, v) = self.settings, self.robot.n, dynamics, state
         G, most = [], []  # generalised forces (nv,) of each edge of each cone
         for corner in contacts:
@@ -435,7 +450,7 @@ class WholeBodyController:
             most.append(np.full(4, corner.most / UNIT))
         edges = UNIT * np.hstack(G) if G else np.zeros((len(M), 0))
         m = edges.shape[1]
-        # v' = T y + t: the base by its equations of motion.
+        # v' = T y + t eliminates the base by its equations of motion
         T, t = np.zeros((len(M), n + m)), np.zeros(len(M))
         base = np.linalg.inv(M[:6, :6])
         T[:6, :n], T[:6, n:], t[:6] = -base @ M[:6, 6:], base @ edges[:6], -base @ h[:6]
@@ -458,7 +473,7 @@ class WholeBodyController:
         A[:, n:] -= edges[6:]
         tau = M[6:] @ t + h[6:]
         known = np.isfinite(self.limits)
-        # Rows in units of each limit, so that one price fits all joints.
+        # rows in units of each limit, so that one price fits all joints
         scale = 1.0 / self.limits[known]
         apart = self.keep.distances(self.data, q, v)
         rows = np.vstack([A[known] * scale[:, None], -A[known] * scale[:, None], apart.J @ T])
@@ -477,5 +492,5 @@ class WholeBodyController:
 
 
 def foot_share(since: float, time: float) -> float:
-    """Share of its load that a foot takes up a time after it touched down [s]."""
+    """Return the load share of a foot at a time after touch-down [s]."""
     return min(1.0, since / time)

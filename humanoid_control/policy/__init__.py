@@ -1,4 +1,4 @@
-"""Learned policies of others: read, explained, checked, run behind a gate on torques.
+"""Learned policies: reading, description, checks, execution behind a torque gate.
 
 ```python
 from humanoid_control.policy import KINDS, kind_of
@@ -6,8 +6,8 @@ from humanoid_control.policy import KINDS, kind_of
 print(kind_of("gravity_orientation"), KINDS["projected_gravity"].unit)
 ```
 
-`read_policy` reads the files of LEAPP, BeyondMimic and mjlab, holosoma, Unitree, rl_sar, and our own description;
-`examine` checks what was read. Networks are ONNX files: the extra `policy` of pip reads and runs them.
+Formats: LEAPP, BeyondMimic and mjlab, holosoma, Unitree, rl_sar, and our own description. Networks are ONNX files
+(extra `policy`).
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,4 @@
-"""Limiters of others next to the gate, written from their descriptions: limits on targets, and a freeze on speed.
-
-Both are what public safety layers do. They are here to be measured in the same run as the gate.
-"""
+"""Limiters of other safety layers, for comparison with the gate: target limits, and a freeze on speed."""
 
 from __future__ import annotations
 
@@ -15,23 +12,23 @@ from humanoid_control.robots import Robot
 
 
 class Limiter(Protocol):
-    """Something between the targets of a policy and the torques of the drives."""
+    """Interface between policy targets and drive torques."""
 
     def reset(self) -> None:
-        """Begin again."""
+        """Restart."""
 
     def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Torque (n,) for the drives [N m], at each step of the PD loop; q, v: (n,) measured [rad], [rad/s]."""
+        """Return torque (n,) [N m] at each PD step; q, v measured (n,) [rad], [rad/s]."""
 
 
 class Unlimited:
-    """PD loops alone, clipped to the torque limits."""
+    """PD loops clipped to torque limits."""
 
     def __init__(self, robot: Robot) -> None:
         self._limit = robot.effort.copy()
 
     def reset(self) -> None:
-        """Begin again."""
+        """Restart."""
 
     def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """See `Limiter.torque`."""
@@ -39,11 +36,10 @@ class Unlimited:
 
 
 class TargetRateLimit:
-    """Targets follow the policy's with a bounded speed and acceleration, as drivers of position drives do.
+    """Targets with bounded speed and acceleration, as in position drives.
 
     Attributes:
         acceleration: [rad/s^2].
-        speed_share: of each joint's speed limit.
     """
 
     def __init__(self, robot: Robot, period: float, acceleration: float = 20.0, speed_share: float = 0.5) -> None:
@@ -57,7 +53,7 @@ class TargetRateLimit:
         self.reset()
 
     def reset(self) -> None:
-        """Begin from the first measured posture."""
+        """Restart from the first measured posture."""
         self._q: np.ndarray | None = None
         self._v = np.zeros(len(self._limit))
 
@@ -67,7 +63,7 @@ class TargetRateLimit:
             self._q = q.copy()
         h, a = self._h, self.acceleration
         gap = targets.q - self._q
-        # the speed from which the target can still stop at its goal, then bounds of speed and acceleration
+        # speed from which the target can still stop at its goal, then bounds of speed and acceleration
         stopping = np.sign(gap) * np.sqrt(2.0 * a * np.abs(gap))
         wanted = np.clip(np.where(np.abs(stopping) * h > np.abs(gap), gap / h, stopping), -self._most, self._most)
         self._v = np.clip(wanted, self._v - a * h, self._v + a * h)
@@ -76,18 +72,14 @@ class TargetRateLimit:
 
 
 class FreezeOnSpeed:
-    """The last posture is held for good once a joint was faster than a share of its speed limit.
-
-    Attributes:
-        frozen: True from then on.
-    """
+    """Permanent hold of the posture once a joint exceeds a share of its speed limit."""
 
     def __init__(self, robot: Robot, share: float = 0.5) -> None:
         self._limit, self._fast = robot.effort.copy(), share * robot.velocity
         self.reset()
 
     def reset(self) -> None:
-        """Begin again."""
+        """Restart."""
         self.frozen = False
         self._held: np.ndarray | None = None
 

@@ -1,7 +1,6 @@
-"""Checks of a policy before it runs: sums, names, gains, scales, range, rate, and one inference at rest.
+"""Checks of a policy before it runs: sizes, names, gains, scales, range, rate, one inference at rest.
 
-A contradiction is a reason not to run the policy; a note is something to look at. Each is one line that says what,
-where and what to do.
+A contradiction prevents running; a note is a hint.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from humanoid_control.policy.terms import KINDS, size_of
 from humanoid_control.robots import Robot
 
 CONTRADICTION, NOTE = "contradiction", "note"
-DRIVE_RATE = 500.0  # [Hz] at which drives close the position loop
-LEAST_SHARE, MOST_SHARE = 0.02, 4.0  # of scale * kp in a torque limit, outside which no public policy lies
-MOST_AT_REST = 1.5  # median share of the torque limits; public policies of a 16 kg robot ask 1.0 for some joints
-UNIT_SLACK = 0.1  # of the length of a quaternion
+DRIVE_RATE = 500.0  # [Hz] of the drives' position loop
+LEAST_SHARE, MOST_SHARE = 0.02, 4.0  # range of scale * kp / torque limit; covers all public policies
+MOST_AT_REST = 1.5  # median share of torque limits; public policies of a 16 kg robot reach 1.0 for some joints
+UNIT_SLACK = 0.1  # deviation of a quaternion's length from 1
 STIFFEST = 5000.0  # [N m/rad]
-RANGE_SLACK = 0.01  # [rad] by which rest postures of public policies leave the range of their joints
-SIDE_SLACK, LEAST_OF_SIDES = 0.05, 0.05  # share by which sides may differ, of values that are at least so large
-LEVEL, SAME_HEIGHT = 0.25, 0.06  # [rad], [m] of soles in a rest posture; those of public policies: 0.05, 0.0
+RANGE_SLACK = 0.01  # [rad] excess of joint ranges in rest postures of public policies
+SIDE_SLACK, LEAST_OF_SIDES = 0.05, 0.05  # permitted relative difference of sides, and smallest compared value
+LEVEL, SAME_HEIGHT = 0.25, 0.06  # [rad], [m] tolerance of soles in a rest posture; public policies: 0.05, 0.0
 UNITS = {"kp": "N m/rad", "kd": "N m s/rad"}
 
 
 class PolicyRemark(NamedTuple):
-    """A check's line, and whether the policy is refused for it."""
+    """Result of a check: CONTRADICTION or NOTE, and text."""
 
     level: str
     text: str
@@ -48,15 +47,15 @@ class PolicyRemark(NamedTuple):
 
 @dataclass(frozen=True)
 class Examination:
-    """A policy with all that was found about it.
+    """Policy with the results of all checks.
 
     Attributes:
-        model: of the policy.
-        network: None where it could not be read.
+        network: None: unreadable.
         findings: contradictions first.
-        targets: (len(acted),) of the first inference at rest [rad]; None where there was none.
-        kp, kd: (len(acted),) that it runs with; from the network where that gives them.
-        torques: (len(acted),) that it asks for at rest [N m]; None where there was no inference.
+        targets: first inference at rest (len(acted),) [rad], or None.
+        kp: used gains (len(acted),).
+        kd: used gains (len(acted),).
+        torques: requested at rest (len(acted),) [N m], or None.
     """
 
     model: PolicyModel
@@ -74,10 +73,10 @@ class Examination:
 
 
 def examine(model: PolicyModel, network: PolicyNetwork | None, robot: Robot | None = None) -> Examination:
-    """Check a policy by itself, and against a robot where one is given.
+    """Check a policy, and against a robot if given.
 
     Raises:
-        ModuleNotFoundError: the package onnxruntime is not installed.
+        ModuleNotFoundError: if onnxruntime is not installed.
     """
     found = [PolicyRemark(CONTRADICTION, text) for text in model.contradictions]
     found += _check_inputs(model) + _check_outputs(model)
@@ -127,7 +126,7 @@ def _note(model: PolicyModel, text: str) -> PolicyRemark:
 
 
 def _asked(model: PolicyModel, outputs: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Targets, kp and kd of one inference."""
+    """Return targets, kp and kd of one inference."""
     kp, kd = model.kp, model.kd
     for output in model.outputs:
         values = outputs[output.name].ravel()
@@ -146,7 +145,7 @@ def _asked(model: PolicyModel, outputs: dict[str, np.ndarray]) -> tuple[np.ndarr
 
 
 def _check_rotations(model: PolicyModel, outputs: dict[str, np.ndarray]) -> list[PolicyRemark]:
-    """Rotations of a motion in a network must be unit quaternions."""
+    """Check that embedded motions hold unit quaternions."""
     found = []
     for output in model.outputs:
         if "quat" in output.kind:
@@ -183,7 +182,7 @@ def _check_inputs(model: PolicyModel) -> list[PolicyRemark]:
 
 
 def _check_reference(model: PolicyModel) -> list[PolicyRemark]:
-    """Terms about a motion need a network that holds it, or one that is given as a clip."""
+    """Check that reference terms have a source."""
     held = {o.kind.partition(".")[2] for o in model.outputs if o.kind.startswith(f"{REFERENCE}.")}
     needs = {t.kind for t in model.terms}
     if held:
@@ -249,7 +248,7 @@ def _check_gains(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Pol
 
 
 def _check_sides(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[PolicyRemark]:
-    """Joints of the left and right side have the same gains, scales and rest postures but for a sign."""
+    """Compare gains, scales and rest postures (without sign) of left and right joints."""
     rows = [("kp", UNITS["kp"], kp), ("kd", UNITS["kd"], kd)]
     if model.output(ACTION) is not None:
         rows.append(("action scale", "rad", np.abs(model.scale)))
@@ -270,7 +269,7 @@ def _check_sides(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Pol
 
 
 def _other_side(joint: str) -> str:
-    """Name of the joint on the right side that belongs to one on the left; empty for others."""
+    """Return the right-side joint of a left-side one; empty for others."""
     for left, right in (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT")):
         if left in joint:
             return joint.replace(left, right)
@@ -336,7 +335,7 @@ def _check_posture(model: PolicyModel, robot: Robot) -> list[PolicyRemark]:
 
 
 def _check_soles(model: PolicyModel, robot: Robot) -> list[PolicyRemark]:
-    """A rest posture is one to stand in: both soles are level, and at the same height."""
+    """Check that both soles are level, at equal height, in the rest posture."""
     q = robot.joints(robot.q("neutral")).copy()
     index = [robot.index[j] for j in model.joints]
     q[index] = np.clip(model.default, robot.lower[index], robot.upper[index])
@@ -354,11 +353,11 @@ def _check_soles(model: PolicyModel, robot: Robot) -> list[PolicyRemark]:
 
 
 def sole_tilts(robot: Robot, q: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Angles (feet,) of the soles from level [rad], and heights (feet,) of their middles from the root link [m].
+    """Return sole tilts [rad] and heights from the root link [m] (feet,).
 
     Args:
-        q: (n,) joints [rad].
-        R: (3, 3) rotation of the root link in the world.
+        q: (n,) [rad].
+        R: root link in the world (3, 3).
     """
     model, data = robot.model, robot.data
     pin.framesForwardKinematics(model, data, robot.q(q, pin.SE3(R, np.zeros(3))))

@@ -1,18 +1,17 @@
-"""Gate on torques between a policy and its drives: limits of range and speed are kept, and the body is kept apart.
+"""Torque gate between policy and drives: keeps range, speed and distances of shapes.
 
-A target of a PD loop is a torque, not a place: a limit on the *target's* rate takes torque away at the moment it keeps
-the balance. So a command is judged by the motion that it causes, not by itself. At every step of the PD loop, with q
-and v measured and M the joint-space inertia of the floating robot with armature, in this order, each result clipped
-to the torque limits:
+The target of a PD loop defines a torque: a limit on the *target's* rate would remove torque exactly when balance needs
+it. So the gate judges the resulting motion. At every step of the PD loop, with measured q and v and joint-space inertia
+M of the floating robot with armature, in this order, each result clipped to the torque limits:
 
 1. PD with feed-forward.
-2. Range: where q + h v leaves the range, torque at most M_jj ((limit - q) / h - v) / T toward it; mirrored below.
-3. Speed: where |v| > 0.8 of the limit, torque with it at most tau_max (0.9 v_max - |v|) / (0.1 v_max): none is left at
-   0.9 of the limit, and at the limit all of it brakes.
-4. Pairs of shapes nearer than 120 mm: where d + h d' < margin, torque on the arm, or on hip roll and yaw, so that the
-   distance grows at least as ((margin - d) / h - d') / T.
+2. Range: if q + h v leaves the range, torque at most M_jj ((limit - q) / h - v) / T towards it; mirrored below.
+3. Speed: if |v| > 0.8 of the limit, torque along v at most tau_max (0.9 v_max - |v|) / (0.1 v_max): zero at 0.9 of the
+limit, full braking at the limit.
+4. Pairs of shapes nearer than 120 mm: if d + h d' < margin, torque on the arm, or on hip roll and yaw, so that the
+distance grows at least as ((margin - d) / h - d') / T.
 
-Nothing else is touched: where no rule acts, the torque is that of the PD loop, bit by bit.
+If no rule acts, the torque equals the PD torque bit by bit.
 """
 
 from __future__ import annotations
@@ -40,15 +39,14 @@ from humanoid_control.robots.self_collision import CollisionMonitor
 
 @dataclass(frozen=True)
 class GateSettings:
-    """Constants of the gate, as measured on eight runs of six policies of a G1.
+    """Constants of the gate, fitted on eight runs of six G1 policies.
 
     Attributes:
-        horizon: h, over which the motion is predicted [s]; longer ones act in far more steps and gain nothing.
-        settling: T, in which a speed is to be reached [s].
-        margin: distance of shapes that is kept [m].
-        near: distance below which a pair is looked at [m].
-        range, speed, pairs: which rules act.
-        exempt: pairs of links that may touch, such as hands that a motion brings together.
+        horizon: h, prediction time [s]; longer ones act more often without benefit.
+        settling: T, time to reach a speed [s].
+        margin: kept between shapes [m].
+        near: distance of active pairs [m].
+        exempt: pairs of links that may touch.
     """
 
     horizon: float = 0.020
@@ -63,13 +61,12 @@ class GateSettings:
 
 @dataclass
 class GateActivity:
-    """How often the gate acted: a report, never a trigger.
+    """Activity counters; for reports only.
 
     Attributes:
         steps: of the PD loop.
-        active: in which some rule acted.
-        range, speed, pairs: in which that rule acted.
-        joints: (n,) steps in which the torque of a joint was changed.
+        active: steps with any rule active.
+        joints: steps with a changed torque, by joint (n,).
     """
 
     steps: int = 0
@@ -81,16 +78,17 @@ class GateActivity:
 
     @property
     def share(self) -> float:
-        """Steps in which some rule acted, as a share of all."""
+        """Share of steps with any rule active."""
         return self.active / max(self.steps, 1)
 
 
 def pd_torque(targets: PolicyTargets, q: np.ndarray, v: np.ndarray, limit: np.ndarray) -> np.ndarray:
-    """Torque (n,) of the PD loops with feed-forward, clipped to the limits [N m].
+    """Return PD torque with feed-forward, clipped (n,) [N m].
 
     Args:
-        targets: with finite gains.
-        q, v: (n,) measured [rad], [rad/s].
+        targets: finite gains.
+        q: measured (n,) [rad].
+        v: measured (n,) [rad/s].
         limit: (n,) [N m].
     """
     tau = targets.kp * (targets.q - q) + targets.kd * (targets.v - v) + targets.tau
@@ -99,20 +97,19 @@ def pd_torque(targets: PolicyTargets, q: np.ndarray, v: np.ndarray, limit: np.nd
 
 
 class TorqueGate:
-    """The gate of one robot.
+    """Torque gate of one robot.
 
     Attributes:
-        settings: constants.
         activity: since the last reset.
         torque_limit: (n,) [N m].
     """
 
     def __init__(self, robot: Robot, armature: np.ndarray, settings: GateSettings | None = None) -> None:
-        """Create the torque gate.
+        """Create the gate.
 
         Args:
-            robot: with a base that floats.
-            armature: (n,) rotor inertia seen at the joints [kg m^2].
+            robot: with a floating base.
+            armature: rotor inertia at the joints (n,) [kg m^2].
         """
         self.robot, self.settings = robot, settings or GateSettings()
         self.torque_limit = robot.effort.copy()
@@ -135,11 +132,11 @@ class TorqueGate:
         self.activity = GateActivity(joints=np.zeros(robot.n, dtype=int))
 
     def reset(self) -> None:
-        """Count again."""
+        """Reset the counters."""
         self.activity = GateActivity(joints=np.zeros(self.robot.n, dtype=int))
 
     def _near_distances(self) -> np.ndarray:
-        """Distance (P,) below which each pair is looked at; below all for those that may touch [m]."""
+        """Return activation distances (P,) [m]; -inf for exempt pairs."""
         if self._monitor is None:
             return np.zeros(0)
         out = np.full(self._monitor.count, self.settings.near)
@@ -150,15 +147,16 @@ class TorqueGate:
         return out
 
     def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Torque (n,) for the drives [N m]: finite and within the limits, whatever it is given.
+        """Return torque (n,) [N m], always finite and within limits.
 
-        A joint with a NaN measurement gets no torque; the others use its last position.
+        An unmeasured (NaN) joint gets no torque; the others use its last position.
 
         Args:
-            targets: with finite gains.
-            q, v: (n,) measured [rad], [rad/s].
+            targets: finite gains.
+            q: measured (n,) [rad].
+            v: measured (n,) [rad/s].
         """
-        if np.abs(q).max(initial=0.0) < SANE and np.abs(v).max(initial=0.0) < SANE:  # false where not a number
+        if np.abs(q).max(initial=0.0) < SANE and np.abs(v).max(initial=0.0) < SANE:  # False for NaN
             return self._bounded_torque(targets, q, v)
         known = (np.abs(q) < SANE) & (np.abs(v) < SANE)
         place, speed = np.where(known, q, self._q[self.robot.iq :]), np.where(known, v, 0.0)
@@ -166,7 +164,7 @@ class TorqueGate:
         return np.where(known, tau, 0.0)
 
     def _bounded_torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """See `torque`; q and v are numbers."""
+        """Compute `torque` for finite q and v."""
         a, table, s, count = self._arrays.record, self._arrays.table, self.settings, self.activity
         for row, values in zip(a.target, targets, strict=True):
             row[:] = values
@@ -193,7 +191,7 @@ class TorqueGate:
         assert self._monitor is not None
         s, iv = self.settings, self.robot.iv
         reach = self._activation
-        if self._bounds is not None:  # farther pairs cannot come so near, however their joints turn
+        if self._bounds is not None:  # other pairs cannot come near within the horizon at these joint speeds
             closing_speed = self._bounds @ np.abs(v)
             reach = np.minimum(reach, s.margin + SLACK + s.horizon * closing_speed)
         near = self._monitor.update(self._q, reach)
@@ -206,7 +204,7 @@ class TorqueGate:
         if not closing.any():
             return tau
         pin.crba(self._model, self._data, self._q)
-        # One pass: where torques are at their limits, further ones turn joints that part nothing.
+        # one pass: with torques at their limits, more passes would only move joints that separate nothing
         out = tau
         for k in np.flatnonzero(closing):
             goal = ((s.margin - near.distance[k]) / s.horizon - rate[k]) / s.settling
@@ -217,7 +215,7 @@ class TorqueGate:
         return tau if np.array_equal(out, tau) else out
 
     def _accelerations(self, J: np.ndarray) -> np.ndarray:
-        """Row (n,) g: a torque tau makes the distance with the gradient J accelerate by g tau; after `pin.crba`."""
+        """Return g (n,): torque tau accelerates the distance with gradient J by g tau; after `pin.crba`."""
         row = np.zeros(self.robot.nv)
         row[self.robot.iv :] = J
         pin.cholesky.decompose(self._model, self._data)
@@ -225,15 +223,15 @@ class TorqueGate:
         return solved
 
 
-SANE = 1e6  # [rad], [rad/s] beyond which a measurement is none
-SLACK = 1e-6  # [m] of a distance: round-off
-LEAST_REACH = 1e-6  # [m^2/(kg m^2)] of the joints that a pair may use: below it they cannot part it
+SANE = 1e6  # [rad], [rad/s] beyond which a measurement is invalid
+SLACK = 1e-6  # [m] round-off of a distance
+LEAST_REACH = 1e-6  # [m^2/(kg m^2)] below which the permitted joints cannot separate a pair
 
 
 def _pair_joints(robot: Robot, monitor: CollisionMonitor) -> np.ndarray:
-    """Joints (P, n) that part each pair: 1 for those of the arm that is one of its sides, else for hip roll and yaw.
+    """Return joints (P, n) that separate each pair: those of an arm on one side, else hip roll and yaw.
 
-    Weights by effort limits over all joints would hand a hand's pair to hips and waist, and the robot falls.
+    Weights by effort limits over all joints would assign a hand's pair to hips and waist, and the robot would fall.
     """
     arms, hips = arm_joints(robot), hip_joints(robot)
     columns = robot.ancestor_mask[:, robot.iv :].astype(bool)
@@ -243,7 +241,7 @@ def _pair_joints(robot: Robot, monitor: CollisionMonitor) -> np.ndarray:
     for k in range(monitor.count):
         sides = [shapes.get(name, links.get(name, 0)) for name in monitor.name(k)]
         moved = np.array([columns[j] for j in sides])
-        apart = moved[0] ^ moved[1]  # joints that move one side and not the other
+        apart = moved[0] ^ moved[1]  # joints that move exactly one side
         chosen = apart & arms
         if not chosen.any():
             chosen = apart & hips
@@ -252,7 +250,7 @@ def _pair_joints(robot: Robot, monitor: CollisionMonitor) -> np.ndarray:
 
 
 def arm_joints(robot: Robot) -> np.ndarray:
-    """Which joints (n,) move one wrist and not the other, and all that these carry."""
+    """Return joints (n,) that move exactly one wrist, and all joints they carry."""
     columns = robot.ancestor_mask[:, robot.iv :].astype(bool)
     sides = [p for p in ("l_wrist", "r_wrist") if p in robot.points]
     if len(sides) < 2:
@@ -264,7 +262,7 @@ def arm_joints(robot: Robot) -> np.ndarray:
 
 
 def hip_joints(robot: Robot) -> np.ndarray:
-    """Which joints (n,) roll and turn a hip: of the first three of each leg those whose axis is not sideward."""
+    """Return hip roll and yaw joints (n,): of a leg's first three, those with an axis not sideward."""
     model, data = robot.model, robot.model.createData()
     pin.computeJointJacobians(model, data, robot.q("neutral"))
     columns = robot.ancestor_mask[:, robot.iv :].astype(bool)
@@ -276,19 +274,20 @@ def hip_joints(robot: Robot) -> np.ndarray:
     return out
 
 
-SIDEWARD = 0.7  # share of an axis along y from which a joint is one of pitch
+SIDEWARD = 0.7  # share of an axis along y above which a joint is a pitch joint
 
 
 def exempt_pairs(links: Iterable[tuple[str, str]]) -> tuple[frozenset[str], ...]:
-    """Pairs of links that may touch, for `GateSettings`."""
+    """Return pairs of links for `GateSettings.exempt`."""
     return tuple(frozenset(pair) for pair in links)
 
 
 def named_pairs(text: str, robot: Robot) -> tuple[frozenset[str], ...]:
-    """Return the pairs of links in a text such as 'l_hand/r_hand, l_hand/torso', for `GateSettings`.
+    """Parse pairs such as 'l_hand/r_hand, l_hand/torso' for `GateSettings.exempt`.
 
     Raises:
-        ConfigError: not two links with a stroke between them. UnknownNameError: a link without shapes.
+        ConfigError: if a part is not two links.
+        UnknownNameError: if a link has no shapes.
     """
     known = sorted({shape.link for shape in robot.shapes})
     out = []

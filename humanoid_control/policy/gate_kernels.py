@@ -1,4 +1,4 @@
-"""Compiled parts of the gate: the PD loops, and the bounds on torques by range and speed."""
+"""Kernels of the torque gate."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2
 from humanoid_control.numerics.packed import Table, unpack
 
-SPEED_SHARE = 0.8  # of the speed limit, from which torque with the motion falls
-NO_TORQUE = 0.9  # of the speed limit, where none is left: with 1.0 joints of falling robots reached 1.2 of it
-RANGE, SPEED = 1, 2  # rules that may act
+SPEED_SHARE = 0.8  # share of the speed limit above which torque along the motion falls
+# share of the speed limit with zero torque: with 1.0, joints of falling robots reached 1.2 of the limit
+NO_TORQUE = 0.9
+RANGE, SPEED = 1, 2  # rules that may act (bits)
 
 
 class GateArrays(NamedTuple):
-    """Arrays of n joints, and constants.
+    """Arrays of n joints and constants: q [rad], v [rad/s], torques [N m].
 
     Attributes:
-        target: (5, n) q, v, tau, kp, kd as in `Targets`.
-        q, v: (n,) measured [rad], [rad/s].
-        lower, upper: range [rad].
-        speed: limits [rad/s].
-        limit: of the torques [N m].
-        inertia: (n,) diagonal of the joint-space inertia [kg m^2].
-        tau: (n,) written [N m].
-        horizon, settling: h, T [s].
+        target: q, v, tau, kp, kd (5, n).
+        inertia: diagonal of the joint-space inertia (n,) [kg m^2].
+        tau: output (n,) [N m].
+        horizon: h [s].
+        settling: T [s].
     """
 
     target: F2
@@ -44,16 +42,15 @@ class GateArrays(NamedTuple):
 
 @kernel
 def close_loops(table: Table[GateArrays]) -> int:
-    """Torques of the PD loops with feed-forward, clipped to the limits; which rules may act on them.
-
-    A torque that is not a number is none.
-    """
+    """Compute clipped PD torques, zero if not finite; return the rules that may act."""
     a = unpack(table, GateArrays)
     rules = 0
     for i in range(a.q.shape[0]):
         q, v = a.q[i], a.v[i]
+        # rows of target: 0 q, 1 v, 2 tau, 3 kp, 4 kd
         tau = a.target[3, i] * (a.target[0, i] - q) + a.target[4, i] * (a.target[1, i] - v) + a.target[2, i]
         a.tau[i] = min(max(tau, -a.limit[i]), a.limit[i]) if np.isfinite(tau) else 0.0
+        # a cheap test here spares the inertia and the other kernels in most steps
         ahead = q + a.horizon * v
         if ahead > a.upper[i] or ahead < a.lower[i]:
             rules |= RANGE
@@ -64,12 +61,13 @@ def close_loops(table: Table[GateArrays]) -> int:
 
 @kernel
 def keep_range(table: Table[GateArrays]) -> bool:
-    """Bound the torques of joints that leave their range within the horizon; True where one is changed."""
+    """Bound torques of joints that leave their range within the horizon; True if any changed."""
     a = unpack(table, GateArrays)
     changed, h, T = False, a.horizon, a.settling
     for i in range(a.q.shape[0]):
         q, v, most = a.q[i], a.v[i], a.limit[i]
         ahead, tau = q + h * v, a.tau[i]
+        # torque for the speed that just reaches the limit after h, attained within T; never above the torque limit
         if ahead < a.lower[i]:
             tau = max(tau, min(a.inertia[i] * ((a.lower[i] - q) / h - v) / T, most))
         if ahead > a.upper[i]:
@@ -81,13 +79,15 @@ def keep_range(table: Table[GateArrays]) -> bool:
 
 @kernel
 def keep_speed(table: Table[GateArrays]) -> bool:
-    """Let torque with the motion fall to nothing at 0.9 of the speed limit; True where one is changed."""
+    """Reduce torque along the motion to zero at 0.9 of the speed limit; True if any changed."""
     a = unpack(table, GateArrays)
     changed = False
     for i in range(a.q.shape[0]):
         v, limit, most = a.v[i], a.speed[i], a.limit[i]
         if abs(v) > SPEED_SHARE * limit:
+            # linear from full torque at SPEED_SHARE to zero at NO_TORQUE, braking beyond
             left = most * (NO_TORQUE * limit - abs(v)) / ((NO_TORQUE - SPEED_SHARE) * limit)
+            # only the bound along the motion; opposing torque stays
             tau = min(a.tau[i], max(left, -most)) if v > 0 else max(a.tau[i], min(-left, most))
             changed = changed or tau != a.tau[i]
             a.tau[i] = tau

@@ -1,7 +1,4 @@
-"""Description of a learned policy, whatever its file: inputs, outputs, joints, gains, rate, and what was assumed.
-
-Every reader of `formats` fills a `PolicyModel`; the checks, the printed page and the controller need nothing else.
-"""
+"""Format-independent description of a learned policy, filled by the readers of `formats`."""
 
 from __future__ import annotations
 
@@ -36,16 +33,15 @@ REFERENCE_CHANNELS = {
 
 @dataclass(frozen=True)
 class Term:
-    """A part of an observation.
+    """Term of an observation.
 
     Attributes:
-        name: as the file calls it.
         kind: of `terms.KINDS`.
-        size: numbers in one frame.
-        scale: (size,) factors, applied after the kind's value.
-        clip: lower and upper bound after the scale; None: unbounded.
-        history: frames that the network sees, 1: the present one only.
-        joints: the joints of a term about joints, in its order.
+        size: numbers per frame.
+        scale: factors after the kind's value (size,).
+        clip: bounds after the scale; None: none.
+        history: frames; 1: present only.
+        joints: of a joint term, in order.
     """
 
     name: str
@@ -59,14 +55,13 @@ class Term:
 
 @dataclass(frozen=True)
 class Block:
-    """Terms that follow each other in an input, with the layout of their history.
+    """Consecutive terms of an input with a common history layout.
 
     Attributes:
-        terms: in their order.
-        layout: PER_TERM: all frames of a term, then the next term; PER_FRAME: all terms of a frame, then the next.
+        layout: PER_TERM: all frames of a term, then the next; PER_FRAME: all terms of a frame, then the next.
         order: of the frames.
-        delayed: the present frame is not among them: the history ends one frame before.
-        fill: what stands for frames before the first: the first one, or zeros.
+        delayed: without the present frame.
+        fill: before the first frame: that frame, or zeros.
     """
 
     terms: tuple[Term, ...]
@@ -77,19 +72,19 @@ class Block:
 
     @property
     def size(self) -> int:
-        """Numbers of the block in the input."""
+        """Numbers in the input."""
         return sum(term.size * term.history for term in self.terms)
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input of the network; exactly one of the three sources is given.
+    """Network input with exactly one of three sources.
 
     Attributes:
-        name, shape: of the tensor; a dimension that the file leaves open is 1.
+        shape: open dimensions are 1.
         blocks: of an observation.
-        feedback: the output whose last value is fed back; zeros at first.
-        time_step: the input counts the steps of a motion that the network holds.
+        feedback: output fed back; initially zero.
+        time_step: step of a motion in the network.
     """
 
     name: str
@@ -106,7 +101,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """One output of the network: its kind is ACTION, TARGET, STIFFNESS, DAMPING, FEEDBACK or REFERENCE.channel."""
+    """Network output of kind ACTION, TARGET, STIFFNESS, DAMPING, FEEDBACK or REFERENCE.channel."""
 
     name: str
     shape: tuple[int, ...]
@@ -123,12 +118,12 @@ RESTS = (RUNNING, BOTH_PI, ZERO)
 
 
 class GaitSignal(NamedTuple):
-    """Clock of a gait.
+    """Gait clock.
 
     Attributes:
         period: of a step cycle [s].
-        phases: at its start [rad], a foot each.
-        rest: of the phases where the commanded velocity is 0: they run on, are both pi, or are 0.
+        phases: initial, by foot [rad].
+        rest: phases at zero command: run on, both pi, or 0.
     """
 
     period: float
@@ -137,7 +132,7 @@ class GaitSignal(NamedTuple):
 
 
 class Assumption(NamedTuple):
-    """A fact that the file does not state: what it is, the value taken, and who usually knows it."""
+    """Fact missing in the file: name, assumed value, usual source."""
 
     what: str
     value: str
@@ -146,33 +141,29 @@ class Assumption(NamedTuple):
 
 @dataclass(frozen=True)
 class PolicyModel:
-    """A learned policy.
+    """Learned policy.
 
     Attributes:
-        path: of the file that was read.
-        form: its format.
-        name: of the policy.
-        network: path of the ONNX file; None where it is refused or missing.
-        inputs, outputs: of the network.
-        joints: all that it observes or drives, in the policy's order.
-        acted: those that it drives, in the order of the action; kp, kd, scale, offset, torque_limit are in this order.
-        default: (len(joints),) rest posture [rad].
-        scale, offset: (len(acted),) target = offset + scale * action [rad].
-        action_clip: bounds of the action before the scale.
-        target_clip: (2, len(acted)) bounds of the target [rad].
+        form: file format.
+        network: ONNX file; None if rejected or missing.
+        joints: observed or driven, in policy order.
+        acted: driven, in action order (also of kp, kd, scale, offset, torque_limit).
+        default: rest posture (len(joints),) [rad].
+        scale: target = offset + scale * action (len(acted),) [rad].
+        offset: (len(acted),) [rad].
+        action_clip: bounds before the scale.
+        target_clip: (2, len(acted)) [rad].
         kp: (len(acted),) [N m/rad].
-        kd: [N m s/rad]; NaN where an output of the network gives them.
+        kd: [N m s/rad]; NaN: network outputs.
         torque_limit: (len(acted),) [N m]; NaN: not stated.
-        period: of the policy [s].
-        commands: ranges of the commanded velocity by axis (`x`, `y` [m/s], `yaw` [rad/s], `heading` [rad]).
-        gait: its clock, where a term needs one.
-        imu: link in which it wants angular velocity and gravity; empty: the root link.
-        anchor: link whose orientation a tracker compares.
-        bodies: the tracked links.
-        may_touch: pairs of links that the motion brings together on purpose: the gate leaves them alone.
-        facts: further facts of the file, by name.
-        assumed: facts that it does not state.
-        contradictions: reasons not to run it, a line each.
+        period: [s].
+        commands: velocity ranges by axis (`x`, `y` [m/s], `yaw` [rad/s], `heading` [rad]).
+        imu: link of angular velocity and gravity; empty: root.
+        anchor: link with tracked orientation.
+        bodies: tracked links.
+        may_touch: pairs of links that the gate ignores.
+        facts: further facts by name.
+        contradictions: reasons not to run it.
     """
 
     path: Path
@@ -204,18 +195,18 @@ class PolicyModel:
 
     @property
     def terms(self) -> Iterator[Term]:
-        """All terms of all inputs, in their order."""
+        """All terms of all inputs."""
         return (term for one in self.inputs for block in one.blocks for term in block.terms)
 
     @property
     def tracks(self) -> bool:
-        """True for a policy that follows a motion, its own or one that is given."""
+        """True for motion trackers."""
         return any(term.kind.startswith("reference_") for term in self.terms)
 
     def output(self, kind: str) -> Output | None:
-        """The output of a kind; None where there is none."""
+        """Return the output of a kind, or None."""
         return next((o for o in self.outputs if o.kind == kind), None)
 
     def rest_of(self, joint: str) -> float:
-        """Rest posture of a joint [rad]."""
+        """Return the rest posture of a joint [rad]."""
         return float(self.default[self.joints.index(joint)])

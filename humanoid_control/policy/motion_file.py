@@ -1,8 +1,7 @@
-"""Motions for trackers: arrays and tables of others, our own trajectories, or any clip, retargeted to the robot.
+"""Motion files of trackers: arrays, tables, own trajectories, or clips retargeted to the robot.
 
-Arrays are those of GMR and TWIST2. A table of numbers alone has a row a frame: place and quaternion x y z w of the
-root, then all joints in the order of the robot's URDF, as LAFAN1 retargeted by Unitree and rl_sar have them; its rate
-is in its name (`walk_60hz.csv`), or 30 Hz.
+Arrays as in GMR and TWIST2. A table has a row per frame: root place and quaternion x y z w, then all joints in URDF
+order, as LAFAN1 retargeted by Unitree and rl_sar. Its rate is in the name (`walk_60hz.csv`), or 30 Hz.
 """
 
 from __future__ import annotations
@@ -30,23 +29,23 @@ FIELDS = (
 
 
 def load_motion(path: Path, robot: Robot, joints: tuple[str, ...], anchor: str = "") -> Motion:
-    """A motion for a tracker.
+    """Load a motion for a tracker.
 
     Args:
-        path: of a .pkl or .npz with root and joints, or of a clip of a person, which is retargeted.
-        robot: that moves.
-        joints: of the tracker, in its order.
-        anchor: link with the compared rotation; empty: none.
+        path: .pkl or .npz, table, or clip of a person to be retargeted.
+        joints: of the tracker, in order.
+        anchor: link with tracked rotation; empty: none.
 
     Raises:
-        PolicyError: not readable, or of another robot. ClipError: a clip or a pickle that cannot be read.
+        PolicyError: if unreadable or of another robot.
+        ClipError: if a clip or pickle cannot be read.
     """
     motion = _load(path, robot, joints)
     return motion._replace(R_anchor=_anchor_rotations(motion, robot, joints, anchor)) if anchor else motion
 
 
 def _anchor_rotations(motion: Motion, robot: Robot, joints: tuple[str, ...], anchor: str) -> np.ndarray:
-    """Rotations (T, 3, 3) of a link in a motion."""
+    """Return rotations (T, 3, 3) of a link."""
     index, q = [robot.index[j] for j in joints], robot.joints(robot.q()).copy()
     frame, out = robot.model.getFrameId(anchor, pin.FrameType.BODY), np.empty((len(motion.joints), 3, 3))
     for k, row in enumerate(motion.joints):
@@ -73,13 +72,13 @@ def _load(path: Path, robot: Robot, joints: tuple[str, ...]) -> Motion:
         for names in FIELDS:
             if set(names) <= set(values):
                 return _motion(path, values, names, robot, joints)
-    if path.suffix == ".npz":  # of a person
+    if path.suffix == ".npz":  # a clip of a person
         return _retargeted(path, robot, joints)
     raise PolicyError(f"{path}: it holds no motion of a robot: {', '.join(FIELDS[0])} are needed")
 
 
 def _table(path: Path) -> np.ndarray | None:
-    """Rows of a file that holds numbers alone; None where it holds words, or cannot be read."""
+    """Return a purely numeric table, or None."""
     try:
         if path.stat().st_size > MOST_BYTES:
             return None
@@ -90,10 +89,10 @@ def _table(path: Path) -> np.ndarray | None:
 
 
 def _of_table(path: Path, rows: np.ndarray, robot: Robot, joints: tuple[str, ...]) -> Motion:
-    """The motion of a table without words.
+    """Convert a numeric table.
 
     Raises:
-        PolicyError: of another robot, or values that are none of a motion.
+        PolicyError: if it does not fit the robot.
     """
     if rows.shape[1] != ROOT + robot.n:
         raise PolicyError(

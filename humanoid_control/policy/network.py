@@ -1,8 +1,7 @@
-"""The network of a policy: an ONNX file of somebody else, read within bounds, tried in a process of its own, then run.
+"""ONNX network of a policy: bounded reading, trial in a child process, inference.
 
-Nothing in the file is executed while it is read. What the file can make the runtime do is bounded twice: operators that
-need a library of their own, loops, and weights outside its folder are refused before; and the first inference happens
-in a child process with limits of time and memory (`try_network`), so that a crash is one line.
+Reading executes nothing. Custom operators, loops and weights outside the folder are rejected, and the first inference
+runs in a child process with time and memory limits (`try_network`), so a crash becomes an error message.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ import numpy as np
 
 from humanoid_control.errors import PolicyError, first_line, shown
 
-MOST_BYTES = 64_000_000  # of the file and of its weights next to it
+MOST_BYTES = 64_000_000  # file plus external weights
 MOST_NODES = 20_000
-MOST_METADATA = 4_000_000  # characters; a robot's URDF is among them
+MOST_METADATA = 4_000_000  # characters; may include a URDF
 MOST_SIZE = 100_000  # numbers of an input or output
 OWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
 ENDLESS = ("Loop", "Scan")
-SECONDS, MEGABYTES = 20, 400  # of computing, in the child process of the first inference
-PATIENCE = 180  # [s] until that process is ended, on a machine that is busy with other things
+SECONDS, MEGABYTES = 20, 400  # CPU time and memory of the child process
+PATIENCE = 180  # [s] wall time of that process, generous for a busy machine
 FLOATS: dict[int, np.dtype[Any]] = {
     1: np.dtype("<f4"),
     11: np.dtype("<f8"),
     10: np.dtype("<f2"),
-}  # numbers of onnx.TensorProto
+}  # codes of onnx.TensorProto
 TYPES = {1: "float32", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64"}
 
 
 class Tensor(NamedTuple):
-    """Name, shape (0: left open) and type of an input or an output."""
+    """Name, shape (0: open) and type of an input or output."""
 
     name: str
     shape: tuple[int, ...]
@@ -46,22 +45,20 @@ class Tensor(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Numbers, a dimension that is left open counted as 1."""
+        """Numbers, with open dimensions as 1."""
         return math.prod(max(d, 1) for d in self.shape)
 
 
 @dataclass(frozen=True)
 class PolicyNetwork:
-    """What an ONNX file states about itself.
+    """Contents of an ONNX file.
 
     Attributes:
-        path: of the file.
-        inputs, outputs: without the weights.
-        metadata: its own words, by key.
-        producer: of the file.
-        weights: numbers in it.
-        bad_weights: names of tensors with values that are not finite.
-        sha256: of the file, in hexadecimal digits.
+        inputs: without weights.
+        metadata: by key.
+        weights: number of weights.
+        bad_weights: tensors with non-finite values.
+        sha256: of the file, hexadecimal.
     """
 
     path: Path
@@ -78,18 +75,18 @@ class PolicyNetwork:
 
 
 def read_network(path: Path) -> PolicyNetwork:
-    """What an ONNX file states; no weights are kept.
+    """Read an ONNX file without keeping weights.
 
     Raises:
-        PolicyError: not readable, not ONNX, or something that is never run.
-        ModuleNotFoundError: the package onnx is not installed.
+        PolicyError: if unreadable, not ONNX, or with rejected contents.
+        ModuleNotFoundError: if onnx is not installed.
     """
     import onnx
 
     data = _content(path)
     try:
         model = onnx.load_model_from_string(data)
-    except Exception as e:  # protobuf has one of its own, whose module is not ours to import
+    except Exception as e:  # protobuf's own exception class cannot be imported
         raise PolicyError(f"{path}: not an ONNX file: {shown(first_line(e))}") from None
     graph = model.graph
     if not graph.output or not graph.node:
@@ -111,7 +108,7 @@ def read_network(path: Path) -> PolicyNetwork:
 
 
 def _text(value: str | bytes) -> str:
-    """A text of the file, which is bytes where it is not UTF-8."""
+    """Decode a text that may not be UTF-8."""
     return value if isinstance(value, str) else value.decode("utf-8", "replace")
 
 
@@ -145,7 +142,7 @@ def _graphs(graph: Any, depth: int = 0) -> Any:
 
 
 def _check_operators(path: Path, model: Any) -> None:
-    """Refuse what needs a library of its own, or may run for ever."""
+    """Reject operators that need own libraries or may not terminate."""
     count = 0
     for body in (*_graphs(model.graph), *model.functions):
         for node in body.node:
@@ -163,15 +160,15 @@ def _check_operators(path: Path, model: Any) -> None:
 
 
 def _check_weights(path: Path, graph: Any) -> tuple[int, tuple[str, ...]]:
-    """How many weights there are, and which tensors hold values that are not finite.
+    """Return the number of weights, and tensors with non-finite values.
 
     Raises:
-        PolicyError: weights next to the file are outside its folder, missing, or not as long as stated.
+        PolicyError: if external weights are outside the folder, missing or too short.
     """
     count, bad, outside = 0, list[str](), dict[str, bytes]()
     bodies = list(_graphs(graph))
     weights = [w for body in bodies for w in body.initializer]
-    # A constant may be infinite on purpose, as the bound of a Clip that is open; a weight may not.
+    # constants may be infinite, e.g. an open bound of Clip; weights may not
     constants = [a.t for body in bodies for n in body.node if n.op_type == "Constant" for a in n.attribute]
     for k, tensor in enumerate((*weights, *constants)):
         values = _floats(path, tensor, outside)
@@ -182,7 +179,7 @@ def _check_weights(path: Path, graph: Any) -> tuple[int, tuple[str, ...]]:
 
 
 def _floats(path: Path, tensor: Any, outside: dict[str, bytes]) -> np.ndarray:
-    """Values of a tensor of real numbers; none for other types."""
+    """Return the values of a floating-point tensor; empty for other types."""
     dtype = FLOATS.get(tensor.data_type)
     if tensor.data_location == 1:
         raw = _external(path, tensor, outside)
@@ -216,15 +213,14 @@ def _external(path: Path, tensor: Any, seen: dict[str, bytes]) -> bytes:
 
 
 def try_network(path: Path, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Outputs of the network for the given inputs, computed in a process with limits of time and memory.
+    """Run one inference in a limited child process.
 
     Args:
-        path: of a file that `read_network` has taken.
-        feeds: each input, as an array of its shape.
+        path: accepted by `read_network`.
 
     Raises:
-        PolicyError: the runtime refuses the file, crashes, or exceeds the limits.
-        ModuleNotFoundError: the package onnxruntime is not installed.
+        PolicyError: if the runtime rejects the file, crashes or exceeds limits.
+        ModuleNotFoundError: if onnxruntime is not installed.
     """
     import onnxruntime  # noqa: F401  # refused here, in one line, rather than in the child
 
@@ -249,7 +245,7 @@ def try_network(path: Path, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarra
 
 
 class InferenceSession:
-    """The network, ready to be run in this process, by one thread."""
+    """Network ready for single-threaded inference."""
 
     def __init__(self, path: Path) -> None:
         import onnxruntime
@@ -259,23 +255,23 @@ class InferenceSession:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
-        # Threads that spin while they wait would take a core from the drives.
+        # spinning threads would take a core from the drives
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
             self._session = onnxruntime.InferenceSession(
                 str(path), sess_options=options, providers=["CPUExecutionProvider"]
             )
-        except Exception as e:  # the runtime has a class of its own for each reason
+        except Exception as e:  # the runtime has many exception classes
             raise PolicyError(f"{path}: the runtime refuses it: {shown(first_line(e), 200)}") from None
         self.outputs = [o.name for o in self._session.get_outputs()]
 
     def run(self, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """All outputs by name, for all inputs by name.
+        """Return all outputs by name.
 
         Raises:
-            PolicyError: an input of another type or shape.
+            PolicyError: if an input has the wrong type or shape.
         """
         try:
             return dict(zip(self.outputs, self._session.run(None, feeds), strict=True))
-        except Exception as e:  # of the runtime
+        except Exception as e:  # raised by the runtime
             raise PolicyError(f"{self._path}: the runtime refuses its inputs: {shown(first_line(e), 200)}") from None

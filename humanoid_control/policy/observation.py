@@ -1,4 +1,4 @@
-"""Inputs of a network, made from what is sensed: terms, scales, clips, their history, and the clock of a gait."""
+"""Network inputs from sensed values: terms, scales, clips, history, gait clock."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from humanoid_control.policy.terms import KINDS, STANDS_BELOW, Sensed
 
 
 class BlockHistory:
-    """The frames of one block, and where each number of the block stands in them.
+    """Frames of one block, and positions of the block's numbers in them.
 
     Args:
-        block: whose history it is.
-        place: (frame,) indices of the block's terms in the vector of all terms of the policy.
+        place: indices of the block in the vector of all terms (frame,).
     """
 
     def __init__(self, block: Block, place: np.ndarray) -> None:
@@ -45,20 +44,20 @@ class BlockHistory:
 
     @staticmethod
     def _order(block: Block, length: int, history: int) -> range:
-        """Frames of the store, in the order of the block."""
+        """Return stored frames in block order."""
         oldest, newest = length - history, length - 1
         return range(newest, oldest - 1, -1) if block.order == NEWEST_FIRST else range(oldest, newest + 1)
 
     def reset(self) -> None:
-        """Begin again: the next frame is the first."""
+        """Clear the history."""
         self.frames[:] = 0.0
         self._begun = False
 
     def numbers(self, terms: np.ndarray) -> np.ndarray:
-        """The block's numbers after a new frame.
+        """Add a frame; return the block's numbers.
 
         Args:
-            terms: vector of all terms of the policy.
+            terms: all terms of the policy.
         """
         frame = terms[self.place]
         if not self._begun:
@@ -79,13 +78,13 @@ class BlockHistory:
 
 
 class ObservationBuilder:
-    """All observations of a policy, from what is sensed at each of its steps."""
+    """Observations of a policy at each step."""
 
     def __init__(self, model: PolicyModel, dtypes: dict[str, str] | None = None) -> None:
         """Lay out the terms.
 
         Args:
-            dtypes: of the inputs, where they are not float32.
+            dtypes: of inputs other than float32.
         """
         self.terms: list[Term] = []
         places: dict[Term, np.ndarray] = {}
@@ -118,13 +117,13 @@ class ObservationBuilder:
                 self.inputs.append((one.name, one.shape, (dtypes or {}).get(one.name, "float32"), blocks))
 
     def reset(self) -> None:
-        """Forget the history."""
+        """Clear the history."""
         for _, _, _, blocks in self.inputs:
             for block in blocks:
                 block.reset()
 
     def frame(self, sensed: Sensed) -> np.ndarray:
-        """All terms of this step, scaled and clipped, one after the other; overwritten by the next step."""
+        """Return all terms, scaled and clipped; overwritten by the next step."""
         for value, term, joints, place in self._values:
             self.vector[place] = value(sensed, term, joints)
         self.vector *= self._scale
@@ -133,7 +132,7 @@ class ObservationBuilder:
         return self.vector
 
     def build(self, sensed: Sensed) -> dict[str, np.ndarray]:
-        """Observations by the names of their inputs, and a step of history."""
+        """Return observations by input, and advance the history."""
         terms = self.frame(sensed)
         return {
             name: np.concatenate([b.numbers(terms) for b in blocks]).astype(dtype).reshape(shape)
@@ -147,25 +146,20 @@ TURN = 2.0 * np.pi
 
 
 class GaitClock:
-    """Phases of a gait, in [-pi, pi).
+    """Gait phases in [-pi, pi).
 
     Attributes:
-        phases: at least two of them [rad]; a policy with one phase takes the first.
+        phases: at least two [rad]; single-phase policies use the first.
     """
 
     def __init__(self, gait: GaitSignal, period: float) -> None:
-        """Set the clock.
-
-        Args:
-            gait: of the policy.
-            period: of the policy [s].
-        """
+        """Set the clock; `period` of the policy [s]."""
         self._gait, self._step = gait, TURN * period / gait.period
         self.phases = np.zeros(max(len(gait.phases), 2))
         self.reset()
 
     def reset(self) -> None:
-        """As before the first command: at rest."""
+        """Reset to rest."""
         self._rests = self._gait.rest != RUNNING
         self._begin()
         if self._rests:
@@ -178,10 +172,10 @@ class GaitClock:
         self.phases = np.full(len(self.phases), np.pi if self._gait.rest == BOTH_PI else 0.0)
 
     def advance(self, command: np.ndarray) -> None:
-        """Move on by one period of the policy.
+        """Advance by one policy period.
 
         Args:
-            command: (3,) velocity [m/s], [rad/s]; below 0.01 the clock rests.
+            command: velocity (3,) [m/s], [rad/s]; below 0.01 the clock rests.
         """
         self.phases = np.fmod(self.phases + self._step + np.pi, TURN) - np.pi
         if self._gait.rest == RUNNING:
@@ -198,7 +192,7 @@ class GaitClock:
 
 
 def rest_sensed(model: PolicyModel) -> Sensed:
-    """What is sensed of a robot that stands upright in the rest posture and is commanded to stay there."""
+    """Return sensed values of a robot standing still in the rest posture."""
     rest, n = model.default, len(model.joints)
     reference = {
         "joint_pos": model.default,
@@ -223,11 +217,11 @@ def rest_sensed(model: PolicyModel) -> Sensed:
     )
 
 
-STANDING_HEIGHT = 0.79  # [m] of the base of a G1, where no robot says it
+STANDING_HEIGHT = 0.79  # [m] G1 base height, used without a robot
 
 
 def rest_inputs(model: PolicyModel, dtypes: dict[str, str] | None = None) -> dict[str, np.ndarray]:
-    """All inputs of the network at rest, for a first inference."""
+    """Return all network inputs at rest."""
     out = ObservationBuilder(model, dtypes).build(rest_sensed(model))
     for one in model.inputs:
         if one.name not in out:

@@ -1,4 +1,4 @@
-"""A policy on one page: its terms with slices, scales and history, its joints, what was assumed, what is wrong."""
+"""One-page summary of a policy: terms, joints, assumptions, problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_HISTORY = "now"
 
 
 def policy_page(found: Examination) -> Iterator[Table | str]:
-    """The page of an examined policy, part by part."""
+    """Yield the page part by part."""
     model = found.model
     yield from _head(found)
     yield _input_table(model)
@@ -64,7 +64,7 @@ def _commanded(model: PolicyModel) -> bool:
 
 
 def _input_table(model: PolicyModel) -> Table:
-    """Terms of all inputs; a column that says the same in every row is left out, for a terminal is narrow."""
+    """Tabulate all terms; columns with one common value are omitted to save width."""
     columns = ["input", "slice", "term", "is", "scale", "history"]
     rows = [row for one in model.inputs for row in _input_rows(one)]
     title = "inputs"
@@ -153,7 +153,7 @@ def _values(values: np.ndarray) -> str:
 
 
 def policy_data(found: Examination) -> dict[str, Any]:
-    """The page as plain values, for JSON."""
+    """Return the page as plain values, for JSON."""
     model = found.model
     return {
         "file": str(model.path),

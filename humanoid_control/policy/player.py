@@ -1,4 +1,4 @@
-"""A policy on a simulated robot: PD loops at 500 Hz behind a limiter, and what came of it in numbers."""
+"""Policy on a simulated robot: PD loops at 500 Hz behind a limiter, with a report."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from humanoid_control.simulation import quasi_direct_armature as quasi_direct_ar
 from humanoid_control.simulation.drives.position_control import default_gains
 
 LOOP = 0.002  # [s] period of the PD loops
-HOLD_PER_EFFORT = 1.6  # [1/rad] stiffness of joints that a policy does not drive, as a multiple of their torque limit
+HOLD_PER_EFFORT = 1.6  # [1/rad] stiffness of joints without policy, as a multiple of their torque limit
 HOLD_DAMPING = 0.08  # [s] their damping as a share of the stiffness
-FALLEN_HEIGHT, FALLEN_TILT = 0.55, 1.0  # share of the height at the start; [rad]
-WATCHED = 0.120  # [m] distance of shapes that is looked at
-SETTLED = 1.0  # [s] from which a commanded velocity counts as followed
+FALLEN_HEIGHT, FALLEN_TILT = 0.55, 1.0  # share of the initial height; [rad]
+WATCHED = 0.120  # [m] measured distances of shapes
+SETTLED = 1.0  # [s] after which velocity errors count
 
 
 def gate_for(policy: Policy, settings: GateSettings | None = None) -> TorqueGate:
-    """The gate of a policy: shapes of links that its description lets touch are left alone.
+    """Return the gate of a policy, exempting links that its description lets touch.
 
     Args:
-        policy: on its robot, whose drives are quasi-direct.
-        settings: of the gate; default: as measured.
+        policy: on a robot with quasi-direct drives.
     """
     chosen = settings or GateSettings()
     exempt = (*chosen.exempt, *exempt_pairs(policy.model.may_touch))
@@ -39,13 +38,13 @@ def gate_for(policy: Policy, settings: GateSettings | None = None) -> TorqueGate
 
 
 def policy_engine(robot: Robot, engine: str, armature: np.ndarray | None = None, step: float = 0.001) -> Engine:
-    """A simulated robot with drives that give torques.
+    """Return a simulated robot with torque drives.
 
     Args:
-        robot: with a base that floats.
+        robot: with a floating base.
         engine: 'multibody' or 'mujoco'.
         armature: (n,) [kg m^2].
-        step: of the integration [s], of which the PD loop's period is a multiple.
+        step: integration step, a divisor of the PD period [s].
     """
     rotor = quasi_direct_armature(robot) if armature is None else armature
     gains: DriveGains = replace(default_gains(robot), rotor=rotor)
@@ -54,25 +53,24 @@ def policy_engine(robot: Robot, engine: str, armature: np.ndarray | None = None,
 
 @dataclass
 class PlayReport:
-    """What came of a run.
+    """Report of a run.
 
     Attributes:
-        engine: that simulated it.
-        seconds: that it ran.
-        fell: when it fell [s]; None: it did not.
+        seconds: duration.
+        fell: time of the fall [s]; None: none.
         distance: of the base on the floor [m].
-        velocity_error: mean of the planar velocity's error after 1 s [m/s].
-        joint_error: mean distance of the joints from a motion that is tracked [rad]; NaN for others.
-        torque_share: (n,) largest torque as a share of its limit.
+        velocity_error: mean planar error after 1 s [m/s].
+        joint_error: mean error of a tracked motion [rad]; NaN: none.
+        torque_share: largest share of the limit (n,).
         clipped: share of joint steps at the torque limit.
-        speed_share: (n,) largest speed as a share of its limit.
-        range_excess: (n,) largest, beyond the range [rad].
-        target_excess: largest by which a target left the range [rad].
-        self_distance: least of the shapes [m].
-        gate: activity by rule, as shares of the steps; empty without the gate.
-        observed: (2, k) least and largest of each number of a frame of the observation.
-        stopped: why the policy was stopped; empty otherwise.
-        events: changes of state under supervision.
+        speed_share: largest share of the limit (n,).
+        range_excess: largest, beyond the range (n,) [rad].
+        target_excess: largest, beyond the range [rad].
+        self_distance: smallest between shapes [m].
+        gate: active share by rule; empty: no gate.
+        observed: range of each observed number (2, k).
+        stopped: reason; empty: not stopped.
+        events: of supervision.
     """
 
     engine: str
@@ -94,26 +92,24 @@ class PlayReport:
 
 
 class PolicyPlayer:
-    """A policy, a limiter and a simulated robot, stepped together by one period of the policy at a time.
+    """Policy, limiter and simulated robot, stepped by policy periods.
 
     Attributes:
-        policy, engine, limiter: of the run.
-        supervisor: None without supervision.
-        report: so far.
-        command: that the policy gets, to be changed at any time.
-        torques: (n,) of the last PD step [N m].
+        supervisor: None: unsupervised.
+        command: to the policy; may change at any time.
+        torques: of the last PD step (n,) [N m].
     """
 
     def __init__(
         self, policy: Policy, engine: Engine, limiter: Limiter | None = None, supervised: bool = False
     ) -> None:
-        """Put the robot into the policy's first posture.
+        """Place the robot in the first posture.
 
         Args:
-            supervised: catch the robot before it falls, and lower it under control.
+            supervised: catch and lower the robot before a fall.
 
         Raises:
-            ConfigError: the policy's period is not a multiple of the PD period, or the PD period of the engine's step.
+            ConfigError: if policy period, PD period and engine step are not multiples.
         """
         robot = policy.robot
         self.policy, self.engine = policy, engine
@@ -131,7 +127,7 @@ class PolicyPlayer:
         self.reset()
 
     def reset(self) -> None:
-        """Begin again."""
+        """Restart."""
         robot = self.policy.robot
         self.policy.reset()
         if self.supervisor is not None:
@@ -151,7 +147,7 @@ class PolicyPlayer:
         self._low: np.ndarray | None = None
 
     def _stand(self, posture: np.ndarray) -> None:
-        """Put the robot upright with its lowest sole on the floor."""
+        """Stand upright with the lowest sole on the floor."""
         robot = self.policy.robot
         X = robot.X_world_root.copy()
         corners = []
@@ -164,23 +160,23 @@ class PolicyPlayer:
         self.engine.set_state(joints=posture, X_world_root=X)
 
     def state(self) -> RobotState:
-        """Present input of the policy: the engine's true state."""
+        """Return the engine's true state."""
         pose, twist = self.engine.base_state()
         e = self.engine
         return RobotState(e.joints.copy(), e.joint_velocity.copy(), pose[3:], twist[3:], pose[:3], twist[:3])
 
     def decide(self) -> PolicyTargets:
-        """Targets of all joints for the next period.
+        """Return targets of all joints.
 
         Raises:
-            PolicyError: the policy stopped, and nothing supervises it.
+            PolicyError: if the policy stops unsupervised.
         """
         if self.supervisor is not None:
             return self.supervisor.step(self.state(), self.command)
         return self._held(self.policy.step(self.state(), self.command))
 
     def step(self) -> bool:
-        """Advance by one period of the policy; False once the robot fell, or the policy stopped, as the report says."""
+        """Advance by one period; False after a fall or stop."""
         r, e = self.report, self.engine
         try:
             targets = self.decide()
@@ -204,7 +200,7 @@ class PolicyPlayer:
         return not e.diverged and r.fell is None
 
     def _held(self, targets: PolicyTargets) -> PolicyTargets:
-        """Targets with gains for the joints that the policy does not drive."""
+        """Add gains of joints without policy."""
         own = np.isfinite(targets.kp)
         if own.all():
             return targets
@@ -212,11 +208,11 @@ class PolicyPlayer:
         return targets._replace(kp=kp, kd=kd)
 
     def _note(self) -> None:
-        """Take the numbers of a period."""
+        """Record a period."""
         r, policy = self.report, self.policy
         r.seconds = self.engine.time
         pose, twist = self.engine.base_state()
-        up = 1.0 - 2.0 * (pose[3] ** 2 + pose[4] ** 2)  # z of the root's own upward axis
+        up = 1.0 - 2.0 * (pose[3] ** 2 + pose[4] ** 2)  # z of the root's up axis
         if pose[2] < FALLEN_HEIGHT * self._start[2] or up < np.cos(FALLEN_TILT):
             r.fell = r.fell if r.fell is not None else r.seconds
         r.distance = float(np.hypot(*(pose[:2] - self._start[:2])))
@@ -233,7 +229,7 @@ class PolicyPlayer:
         np.maximum(self._high, terms, out=self._high)
 
     def _measure_shapes(self) -> None:
-        """Least distance of the robot's shapes."""
+        """Record the smallest distance of shapes."""
         assert self._monitor is not None
         near = self._monitor.update(self.engine.q, WATCHED)
         if len(near):
@@ -241,7 +237,7 @@ class PolicyPlayer:
             self.report.self_distance = min(least, np.nan_to_num(self.report.self_distance, nan=WATCHED))
 
     def finish(self) -> PlayReport:
-        """The report of the run so far."""
+        """Return the report so far."""
         r = self.report
         steps = max(round(r.seconds / LOOP), 1)
         if self.supervisor is not None:
@@ -259,10 +255,10 @@ class PolicyPlayer:
 
 
 def play(player: PolicyPlayer, seconds: float, each: Callable[[PolicyPlayer], None] | None = None) -> PlayReport:
-    """Run a player until a time [s], or until the robot fell, and give its report.
+    """Run until `seconds` or a fall; return the report.
 
     Args:
-        each: called after each period of the policy.
+        each: called after each period.
     """
     while player.engine.time < seconds - 1e-9:
         going = player.step()

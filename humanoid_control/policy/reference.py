@@ -1,4 +1,4 @@
-"""Motions that a tracker follows: those in its own network, and those that are given frame by frame."""
+"""Reference motions of trackers: embedded in the network, or given."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ BLEND = 1.0  # [s] from the idle posture to the motion
 
 
 def _yaw_removed(R: np.ndarray, yaw: float) -> np.ndarray:
-    """A rotation turned back about the vertical."""
     c, s = np.cos(yaw), np.sin(yaw)
     return np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) @ R
 
@@ -25,12 +24,12 @@ def _yaw(R: np.ndarray) -> float:
 
 
 class EmbeddedReference:
-    """The motion that a network holds: it gives each frame with its outputs.
+    """Motion embedded in a network, which outputs its frames.
 
-    Its yaw, and its place on the floor, are aligned with the robot's at the first step.
+    Yaw and floor position are aligned with the robot at the first step.
 
     Attributes:
-        joint_pos: (n,) of the present frame, in the policy's order [rad].
+        joint_pos: present frame, policy order (n,) [rad].
     """
 
     def __init__(self, model: PolicyModel) -> None:
@@ -45,21 +44,20 @@ class EmbeddedReference:
 
     @property
     def joint_pos(self) -> np.ndarray:
-        """See the class."""
         return self._frame["joint_pos"]
 
     def take(self, outputs: Mapping[str, np.ndarray]) -> None:
-        """Take a frame out of the network's outputs."""
+        """Store a frame from network outputs."""
         for output in self._model.outputs:
             kind, _, channel = output.kind.partition(".")
             if kind == REFERENCE:
                 self._frame[channel] = outputs[output.name].ravel().astype(float)
 
     def advance(self, seconds: float) -> None:
-        """Move on: the network does, by its step."""
+        """Do nothing: the network advances itself."""
 
     def _pose(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rotation and position of the anchor link in the motion."""
+        """Return rotation and position of the anchor link in the motion."""
         f, k = self._frame, self._anchor
         if "anchor_quat_xyzw" in f:
             quaternion, position = f["anchor_quat_xyzw"], f.get("anchor_pos", np.full(3, np.nan))
@@ -74,10 +72,11 @@ class EmbeddedReference:
         return pin.Quaternion(quaternion / size).toRotationMatrix(), position
 
     def channels(self, R_anchor: np.ndarray, p_anchor: np.ndarray) -> dict[str, np.ndarray]:
-        """Values of the terms about the motion.
+        """Return values of reference terms.
 
         Args:
-            R_anchor, p_anchor: of the robot's anchor link in the world.
+            R_anchor: robot's anchor link in the world.
+            p_anchor: robot's anchor link in the world.
         """
         R_motion, p_motion = self._pose()
         if self._aligned is None:
@@ -95,16 +94,17 @@ class EmbeddedReference:
 
 
 class MotionFrame(NamedTuple):
-    """A moment of a whole-body motion, joints in the policy's order.
+    """Frame of a whole-body motion, joints in policy order.
 
     Attributes:
-        velocity: (2,) of the base forward and sideward in its own axes [m/s].
-        height: of the base over the floor [m].
-        roll, pitch: of the base [rad].
-        yaw_rate: about its own vertical axis [rad/s].
+        velocity: base, forward and sideward, own axes (2,) [m/s].
+        height: base over the floor [m].
+        roll: base [rad].
+        pitch: base [rad].
+        yaw_rate: [rad/s].
         joints: (n,) [rad].
         joint_velocity: (n,) [rad/s]; None: at rest.
-        R_anchor: (3, 3) of the anchor link in the motion's world; None: upright.
+        R_anchor: anchor link in the motion's world (3, 3); None: upright.
     """
 
     velocity: np.ndarray
@@ -118,7 +118,7 @@ class MotionFrame(NamedTuple):
 
 
 def blend_frames(a: MotionFrame, b: MotionFrame, share: float) -> MotionFrame:
-    """A frame between two, at a share of 0 to 1; the anchor is that of `b`."""
+    """Interpolate two frames; the anchor is that of `b`."""
     still = np.zeros_like(b.joints)
     speeds = [still if f.joint_velocity is None else f.joint_velocity for f in (a, b)]
     return MotionFrame(
@@ -134,14 +134,14 @@ def blend_frames(a: MotionFrame, b: MotionFrame, share: float) -> MotionFrame:
 
 
 class Motion(NamedTuple):
-    """A whole-body motion at a constant rate, joints in the policy's order.
+    """Whole-body motion at constant rate, joints in policy order.
 
     Attributes:
         rate: [Hz].
-        position: (T, 3) of the root link in the world [m].
-        quaternion: (T, 4) x y z w of it.
+        position: root link in the world (T, 3) [m].
+        quaternion: root link, x y z w (T, 4).
         joints: (T, n) [rad].
-        R_anchor: (T, 3, 3) of the tracker's anchor link in the world; None where the tracker has none.
+        R_anchor: anchor link in the world (T, 3, 3), or None.
     """
 
     rate: float
@@ -151,7 +151,7 @@ class Motion(NamedTuple):
     R_anchor: np.ndarray | None = None
 
     def frames(self) -> list[MotionFrame]:
-        """All frames, with velocities from differences."""
+        """Return all frames, with velocities from differences."""
         R = [pin.Quaternion(q / np.linalg.norm(q)).toRotationMatrix() for q in self.quaternion]
         velocity = np.gradient(self.position, 1.0 / self.rate, axis=0)
         rates = np.gradient(self.joints, 1.0 / self.rate, axis=0)
@@ -168,25 +168,21 @@ class Motion(NamedTuple):
 
 
 class MotionReference:
-    """A motion that is given from outside: a clip, or frame by frame; blended to from the idle posture.
+    """Given motion, clip or live frames, blended in from the idle posture.
 
     Attributes:
-        idle: the frame to stand with.
+        idle: standing frame.
     """
 
     def __init__(self, model: PolicyModel, height: float = 0.793) -> None:
-        """Begin idle.
-
-        Args:
-            height: of the base when it stands [m].
-        """
+        """Start idle; `height` of the standing base [m]."""
         self.idle = MotionFrame(np.zeros(2), height, 0.0, 0.0, 0.0, model.default.copy())
         self._motion: list[MotionFrame] = []
         self._rate = 1.0
         self.reset()
 
     def reset(self) -> None:
-        """Begin again, from the idle posture."""
+        """Restart from the idle posture."""
         self._time, self._last = 0.0, np.zeros(len(self.idle.joints))
         self._given: MotionFrame | None = None
         self._aligned: tuple[float, float] | None = None
@@ -198,20 +194,20 @@ class MotionReference:
 
     @property
     def ended(self) -> bool:
-        """True once the last frame of the motion was followed."""
+        """True after the last frame."""
         return bool(self._motion) and self._time >= (len(self._motion) - 1) / self._rate + BLEND
 
     def follow(self, motion: Motion) -> None:
-        """Follow a clip from now on."""
+        """Start following a clip."""
         self._motion, self._rate = motion.frames(), motion.rate
         self._time, self._given = 0.0, None
 
     def give(self, frame: MotionFrame) -> None:
-        """Follow this frame at the next step, as a live source gives it."""
+        """Follow a live frame at the next step."""
         self._given = frame
 
     def advance(self, seconds: float) -> None:
-        """Move on by a period [s]."""
+        """Advance by `seconds`."""
         self._time += seconds
 
     def _now(self) -> MotionFrame:
@@ -225,7 +221,7 @@ class MotionReference:
         return target if share >= 1.0 else blend_frames(self.idle, target, share)
 
     def channels(self, R_anchor: np.ndarray, p_anchor: np.ndarray) -> dict[str, np.ndarray]:
-        """Values of the terms about the motion."""
+        """Return values of reference terms."""
         f = self._now()
         R_motion = np.eye(3) if f.R_anchor is None else f.R_anchor
         if self._aligned is None:

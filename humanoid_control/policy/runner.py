@@ -1,4 +1,4 @@
-"""A learned policy that runs: sensed state in, joint targets with gains out, once per period."""
+"""Execution of a learned policy: state in, joint targets with gains out, once a period."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from humanoid_control.robots import Robot
 
 
 class RobotState(NamedTuple):
-    """What is measured or estimated of a robot, its joints in the robot's order.
+    """Measured or estimated robot state, joints in robot order.
 
     Attributes:
-        q, v: (n,) [rad], [rad/s].
-        orientation: (4,) quaternion x y z w of the root link in the world.
-        angular_velocity: (3,) of the root link in its own axes [rad/s].
-        position: (3,) of the root link in the world [m]; None: not known.
-        linear_velocity: (3,) of the root link in its own axes [m/s]; None: not known.
+        q: (n,) [rad].
+        v: (n,) [rad/s].
+        orientation: root link in the world, x y z w (4,).
+        angular_velocity: root link, own axes (3,) [rad/s].
+        position: root link in the world (3,) [m]; None: unknown.
+        linear_velocity: root link, own axes (3,) [m/s]; None: unknown.
     """
 
     q: np.ndarray
@@ -42,9 +43,9 @@ class Command(NamedTuple):
     """Command to a policy.
 
     Attributes:
-        velocity: (3,) forward, sideward [m/s], yaw rate [rad/s].
+        velocity: forward, sideward [m/s], yaw rate [rad/s] (3,).
         heading: [rad].
-        joints: (n,) targets of joints that others command, in the robot's order [rad]; None: the rest posture.
+        joints: external joint targets, robot order (n,) [rad]; None: rest posture.
     """
 
     velocity: np.ndarray | tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -53,14 +54,9 @@ class Command(NamedTuple):
 
 
 class PolicyTargets(NamedTuple):
-    """Targets of all joints in the robot's order (n,): torque = kp (q - measured q) + kd (v - measured v) + tau.
+    """Targets (n,) in robot order: torque = kp (q - measured q) + kd (v - measured v) + tau.
 
-    Attributes:
-        q: [rad].
-        v: [rad/s].
-        tau: [N m].
-        kp: [N m/rad].
-        kd: [N m s/rad]; NaN for joints that the policy does not drive.
+    q [rad], v [rad/s], tau [N m], kp [N m/rad], kd [N m s/rad]; NaN gains: not driven by the policy.
     """
 
     q: np.ndarray
@@ -71,28 +67,28 @@ class PolicyTargets(NamedTuple):
 
 
 class Policy:
-    """One policy on one robot. The same object serves nodes, simulations and tests.
+    """Policy on one robot, for nodes, simulations and tests.
 
     Attributes:
-        model: of the policy.
-        robot: with a base that floats.
+        robot: with a floating base.
         period: [s].
-        acted, observed: places of its joints in the robot's order.
-        rest: (n,) rest posture; for joints that the policy does not know, the robot's neutral posture [rad].
-        action: last output of the network.
-        reference: of a tracker; None for others.
-        out_of_range: (len(acted),) by which the last targets left the range of their joints [rad].
+        acted: joint indices in robot order.
+        observed: joint indices in robot order.
+        rest: rest posture; neutral for unknown joints (n,) [rad].
+        action: last network output.
+        reference: of a tracker, or None.
+        out_of_range: excess of the last targets over joint ranges (len(acted),) [rad].
     """
 
     def __init__(self, found: Examination, robot: Robot) -> None:
-        """Create the policy; the network is loaded here.
+        """Load the network.
 
         Args:
-            found: of a policy without contradictions.
+            found: without contradictions.
 
         Raises:
-            PolicyError: a contradiction, or no network.
-            ModuleNotFoundError: the package onnxruntime is not installed.
+            PolicyError: if the policy has contradictions or no network, or does not fit the robot.
+            ModuleNotFoundError: if onnxruntime is not installed.
         """
         if found.contradictions:
             more = len(found.contradictions) - 1
@@ -132,7 +128,7 @@ class Policy:
         self.reset()
 
     def reset(self) -> None:
-        """Begin again: no history, no last action, the motion at its first frame."""
+        """Clear history and last action; restart the motion."""
         self.action = np.zeros(len(self.model.acted))
         self.out_of_range = np.zeros(len(self.acted))
         self._step = 0
@@ -151,22 +147,22 @@ class Policy:
 
     @property
     def targets(self) -> PolicyTargets:
-        """Targets of the last step; overwritten by the next step."""
+        """Targets of the last step; overwritten."""
         return self._targets
 
     @property
     def terms(self) -> np.ndarray:
-        """All terms of the last step, scaled, one after the other; overwritten by the next step."""
+        """Scaled terms of the last step; overwritten."""
         return self._builder.vector
 
     @property
     def observed_terms(self) -> list[Term]:
-        """The terms that `terms` holds, in their order."""
+        """Terms in the order of `terms`."""
         return self._builder.terms
 
     @property
     def start_posture(self) -> np.ndarray:
-        """Posture to begin with (n,) [rad]: the first one of a motion, else the rest posture."""
+        """First posture of the motion, or rest posture (n,) [rad]."""
         out = self.rest.copy()
         if self.reference is not None:
             found = self.reference.joint_pos
@@ -174,14 +170,13 @@ class Policy:
         return out
 
     def step(self, state: RobotState, command: Command | None = None) -> PolicyTargets:
-        """Targets for the next period; the arrays are overwritten by the next step.
+        """Return targets for the next period; arrays are overwritten.
 
         Args:
-            state: of the robot.
-            command: a velocity outside the ranges of the policy is clipped to them.
+            command: velocity is clipped to the policy's ranges.
 
         Raises:
-            PolicyError: the state, or what the network gave, is not a number; the targets are those of the last step.
+            PolicyError: if the state or an output is not finite; targets are then those of the last step.
         """
         command = command or Command()
         if not (np.isfinite(state.q).all() and np.isfinite(state.v).all() and np.isfinite(state.orientation).all()):
@@ -204,7 +199,6 @@ class Policy:
         return self._take(outputs, command)
 
     def _sense(self, state: RobotState, command: Command) -> None:
-        """All that the terms are made of."""
         s = self._sensed
         s.q, s.v = state.q[self.observed], state.v[self.observed]
         s.command = np.clip(np.asarray(command.velocity, dtype=float), self._slowest, self._fastest)
@@ -213,7 +207,7 @@ class Policy:
         self._kinematics.place(state, self.model.imu, self.model.anchor)
         k = self._kinematics
         s.orientation, s.angular_velocity = k.imu_orientation, k.imu_angular_velocity
-        s.gravity = -k.imu_rotation[2]  # third row of the rotation: the upward axis in the link's own axes
+        s.gravity = -k.imu_rotation[2]  # world up axis in the link's axes: third row of R
         s.roll, s.pitch, s.yaw = k.roll_pitch_yaw
         s.linear_velocity = np.full(3, np.nan) if state.linear_velocity is None else state.linear_velocity
         s.height = np.nan if state.position is None else float(state.position[2])
@@ -249,15 +243,15 @@ class Policy:
 
 
 class LinkState:
-    """Orientation, angular velocity and position of the links that a policy looks at, from the root link's.
+    """Links observed by a policy, computed from the root link.
 
     Attributes:
-        imu_rotation: (3, 3) of the IMU's link in the world
-        imu_orientation: (4,) the same as quaternion x y z w.
-        imu_angular_velocity: (3,) in its own axes [rad/s].
-        roll_pitch_yaw: of the root link [rad].
-        anchor_rotation: (3, 3)
-        anchor_position: (3,) in the world [m], NaN where that of the root link is not known.
+        imu_rotation: in the world (3, 3).
+        imu_orientation: x y z w (4,).
+        imu_angular_velocity: own axes (3,) [rad/s].
+        roll_pitch_yaw: root link [rad].
+        anchor_rotation: (3, 3).
+        anchor_position: in the world; NaN: unknown (3,) [m].
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -272,11 +266,7 @@ class LinkState:
         self.roll_pitch_yaw = (0.0, 0.0, 0.0)
 
     def place(self, state: RobotState, imu: str, anchor: str) -> None:
-        """Take a state.
-
-        Args:
-            imu, anchor: names of links; empty: the root link.
-        """
+        """Update from a state; empty link names mean the root link."""
         r, root = self._robot, self._robot.root_link
         R = pin.Quaternion(state.orientation).toRotationMatrix()
         self.roll_pitch_yaw = tuple(pin.rpy.matrixToRpy(R).tolist())
@@ -306,15 +296,14 @@ class LinkState:
 
 
 def load_policy(path: str | Path, robot: Robot, network: Path | None = None) -> Policy:
-    """A policy that is ready to run on a robot: read, checked, tried once in a process of its own.
+    """Read and check a policy, test it in a child process, and load it.
 
     Args:
-        path: of its file.
-        robot: with a base that floats.
-        network: in the place of the one that a description names.
+        robot: with a floating base.
+        network: replaces the description's.
 
     Raises:
-        PolicyError: it cannot be read, contradicts itself, or does not fit the robot.
-        ModuleNotFoundError: the extra `policy` is not installed.
+        PolicyError: if the policy is unreadable, contradictory or does not fit the robot.
+        ModuleNotFoundError: if the extra `policy` is not installed.
     """
     return Policy(examine(*read_policy(Path(path), network), robot), robot)

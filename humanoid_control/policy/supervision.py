@@ -1,11 +1,10 @@
-"""Supervision of a running policy: it starts with ramps, is caught before it falls, and ends in a controlled descent.
+"""Supervision of a running policy: ramped start, catch before a fall, controlled descent.
 
-States follow each other as STAND_IN (to the first posture, gains from 0), RUN, HANDOVER (from one policy to another, by
-torques), CATCH (a stand: the same policy without a command, or another one, blended to by torques), SIT (a descent:
-stiffness fades, damping grows) and DAMP. There is no state that holds the last posture: a robot on its legs that
-freezes falls like a plank.
+States: STAND_IN (to the first posture, gains from 0), RUN, HANDOVER (torque blend to another policy), CATCH (stand with
+zero command, or by a blended second policy), SIT (stiffness fades, damping grows), DAMP. No state holds a posture: a
+standing robot that freezes topples rigidly.
 
-Thresholds were fitted on runs of six policies of a G1; others may need others.
+Thresholds were fitted on six G1 policies.
 """
 
 from __future__ import annotations
@@ -34,17 +33,19 @@ class SupervisionSettings:
 
     Attributes:
         stand_in: to the first posture [s].
-        handover: between two policies [s].
-        sit: until only damping is left [s].
-        tilt_ahead: of tilt + 0.2 s x tilt rate, at which the robot is caught [rad].
-        rate_time: the 0.2 s [s].
-        tilt: at which it sits [rad].
-        out_of_range: of targets [rad], in a share `out_share` of `out_window` [s], together with `out_tilt` [rad]:
-            it is caught.
-        calm: of tilt + 0.2 s x tilt rate [rad], for `calm_time` [s]: the policy runs again.
-        late: share of a period by which an inference may be late.
-        sole_tilt: of soles from level at the first step, beyond that in the first posture [rad]: the IMU, or a joint of
-            the leg, does not fit the robot.
+        handover: [s].
+        sit: until pure damping [s].
+        tilt_ahead: catch if tilt + rate_time x rate exceeds it [rad].
+        rate_time: [s].
+        tilt: sit above it [rad].
+        out_of_range: excess of targets that counts [rad].
+        out_share: catch if this share of out_window exceeds, and tilt exceeds out_tilt.
+        out_window: [s].
+        out_tilt: [rad].
+        calm: run again below this tilt + rate_time x rate [rad].
+        calm_time: for this time [s].
+        late: permitted lateness of inference, share of a period.
+        sole_tilt: excess over the first posture in the first step that proves a sensor mismatch [rad].
     """
 
     stand_in: float = 2.0
@@ -64,7 +65,7 @@ class SupervisionSettings:
 
 
 class SupervisionEvent(NamedTuple):
-    """A change of state: when [s], which, and why."""
+    """Change of state: time [s], state, reason."""
 
     time: float
     state: str
@@ -72,8 +73,8 @@ class SupervisionEvent(NamedTuple):
 
 
 def tilt_of(state: RobotState) -> tuple[float, float]:
-    """Tilt of the root link from upright [rad], and its rate [rad/s]."""
-    up = pin.Quaternion(state.orientation).toRotationMatrix()[2]  # the world's upward axis in the link's own axes
+    """Return tilt of the root link [rad] and its rate [rad/s]."""
+    up = pin.Quaternion(state.orientation).toRotationMatrix()[2]  # world up axis in link axes
     w = state.angular_velocity
     tilt, across = float(np.arccos(np.clip(up[2], -1.0, 1.0))), float(np.hypot(up[0], up[1]))
     if across < 1e-6:
@@ -82,11 +83,12 @@ def tilt_of(state: RobotState) -> tuple[float, float]:
 
 
 def blend_by_torque(a: PolicyTargets, b: PolicyTargets, share: float) -> PolicyTargets:
-    """Targets whose torque is (1 - share) of that of `a` and share of that of `b`, wherever the joints are.
+    """Blend targets so that torques blend linearly at any joint state.
 
     Args:
-        a, b: with finite gains.
-        share: 0 to 1.
+        a: finite gains.
+        b: finite gains.
+        share: of `b`, 0 to 1.
     """
     kp, kd = ((1.0 - share) * x + share * y for x, y in ((a.kp, b.kp), (a.kd, b.kd)))
     tau = (1.0 - share) * a.tau + share * b.tau
@@ -97,7 +99,7 @@ def blend_by_torque(a: PolicyTargets, b: PolicyTargets, share: float) -> PolicyT
 
 
 def damping_gains(robot: Robot) -> np.ndarray:
-    """Damping (n,) with which a robot comes down: legs 5, ankles and arms 2, small joints of arms 0.5 N m s/rad."""
+    """Return descent damping (n,): legs 5, ankles and arms 2, small arm joints 0.5 N m s/rad."""
     out = np.full(robot.n, 5.0)
     columns = robot.ancestor_mask[:, robot.iv :].astype(bool)
     for foot in robot.feet:
@@ -113,11 +115,10 @@ SMALL_EFFORT = 10.0  # [N m] of a wrist
 
 
 class PolicySupervisor:
-    """A policy with a start, an end, and a watch over its tilt, its targets, its numbers and its lateness.
+    """Policy with start, end, and supervision of tilt, targets, values and lateness.
 
     Attributes:
-        policy: that runs.
-        state: one of STAND_IN, RUN, HANDOVER, CATCH, SIT, DAMP.
+        state: STAND_IN, RUN, HANDOVER, CATCH, SIT or DAMP.
         events: changes of state.
     """
 
@@ -128,18 +129,18 @@ class PolicySupervisor:
         catcher: Policy | None = None,
         settings: SupervisionSettings | None = None,
     ) -> None:
-        """Create the policy supervisor; the policy runs from its first step on unless `start` asks for a ramp.
+        """Create the supervisor; runs at once unless `start` is called.
 
         Args:
             hold: kp, kd (n,) of joints that the policy does not drive.
-            catcher: another policy that catches; default: the same one without a command.
+            catcher: policy that catches; default: the same one with zero command.
         """
         self.policy, self.catcher, self.settings = policy, catcher, settings or SupervisionSettings()
         self._hold, self._damping = hold, damping_gains(policy.robot)
         self.reset()
 
     def reset(self) -> None:
-        """Begin again, in RUN."""
+        """Restart in RUN."""
         self.policy.reset()
         self.state, self.events = RUN, list[SupervisionEvent]()
         self._time = self._since = self._calm = 0.0
@@ -151,25 +152,25 @@ class PolicySupervisor:
         self._out: deque[bool] = deque(maxlen=max(round(self.settings.out_window / self.policy.period), 1))
 
     def start(self) -> None:
-        """Ramp to the first posture of the policy before it runs."""
+        """Ramp to the first posture before running."""
         self._change(STAND_IN, "started")
         self._compared = False
         self._from = None
 
     def stop(self, why: str = "stopped") -> None:
-        """Descend under control, unless that is done already."""
+        """Start the descent, unless already descending."""
         if self.state not in (SIT, DAMP):
             self._change(SIT, why)
 
     def set_late(self, share: float) -> None:
-        """Change by which share of a period an inference may be late."""
+        """Set the permitted lateness, share of a period."""
         self.settings = replace(self.settings, late=share)
 
     def switch(self, policy: Policy) -> None:
-        """Hand over to another policy of the same robot and period, which begins now.
+        """Hand over to another policy of the same robot and period.
 
         Raises:
-            PolicyError: this one does not run, or the other has another period.
+            PolicyError: if not in RUN, or periods differ.
         """
         if self.state != RUN:
             raise PolicyError(f"a policy is switched while one runs: the state is '{self.state}'")
@@ -187,10 +188,10 @@ class PolicySupervisor:
         self.events.append(SupervisionEvent(self._time, state, why))
 
     def step(self, state: RobotState, command: Command | None = None, late: float = 0.0) -> PolicyTargets:
-        """Targets of all joints for the next period, with finite gains; it never raises.
+        """Return targets of all joints with finite gains; never raises.
 
         Args:
-            late: by which the last inference was late [s].
+            late: of the last inference [s].
         """
         self._time += self.policy.period
         if self.state in (RUN, HANDOVER, CATCH):
@@ -212,7 +213,7 @@ class PolicySupervisor:
         return self._descending(state)
 
     def _standing_in(self, state: RobotState) -> PolicyTargets:
-        """A minimum-jerk way to the first posture, with gains that grow from 0."""
+        """Move to the first posture by minimum jerk with rising gains."""
         if self._from is None:
             self._from = state.q.copy()
         passed = (self._time - self._since) / self.settings.stand_in
@@ -240,7 +241,7 @@ class PolicySupervisor:
         return blend_by_torque(own, caught, max(share, 0.0))
 
     def _handing_over(self, state: RobotState, command: Command) -> PolicyTargets:
-        """The torques of both policies, less and less of the one before."""
+        """Blend from the previous policy."""
         new = self._whole(self.policy.step(state, command))
         share = (self._time - self._since) / self.settings.handover
         if share >= 1.0 or self._before is None:
@@ -249,7 +250,7 @@ class PolicySupervisor:
         return blend_by_torque(self._whole(self._before.step(state, command)), new, share)
 
     def _descending(self, state: RobotState) -> PolicyTargets:
-        """The last targets with stiffness that fades, and damping that grows to what lets a robot down."""
+        """Fade stiffness of the last targets and raise damping."""
         share = min((self._time - self._since) / self.settings.sit, 1.0)
         if self.state == SIT and share >= 1.0:
             self._change(DAMP, "on the floor")
@@ -263,7 +264,7 @@ class PolicySupervisor:
         return blend_by_torque(self._first, fall, share)
 
     def _whole(self, targets: PolicyTargets) -> PolicyTargets:
-        """Targets with gains for the joints that the policy does not drive."""
+        """Add gains of joints that the policy does not drive."""
         own = np.isfinite(targets.kp)
         if own.all():
             return targets
@@ -299,10 +300,10 @@ class PolicySupervisor:
                 self._change(RUN, "calm again")
 
     def _misfit(self, state: RobotState) -> str:
-        """Why the sensors do not fit a robot that stands on its soles, at the first step; empty where they do.
+        """Return why sensors do not fit a robot on its soles, at the first step; empty: they fit.
 
-        Both soles tilted: the IMU is turned, in another link, or its quaternion in another order. One of them: a joint
-        of that leg has another sign, zero or place.
+        Both soles tilted: IMU rotated, in another link, or wrong quaternion order. One: a joint of that leg has another
+        sign, zero or place.
         """
         if self._compared or not np.isfinite(state.q).all():
             return ""

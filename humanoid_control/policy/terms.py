@@ -1,4 +1,4 @@
-"""Observation terms: one function a kind, with its unit, its frame, and the names by which files call it."""
+"""Observation terms: function, unit, frame and file names of each kind."""
 
 from __future__ import annotations
 
@@ -15,21 +15,26 @@ JOINTS, ACTIONS = "joints", "actions"  # sizes that depend on the policy
 
 @dataclass
 class Sensed:
-    """Values from which the terms of one step are made.
+    """Sensed values for the terms of one step.
 
     Attributes:
-        q, v, rest: (n,) of the policy's joints, in its order [rad], [rad/s], [rad].
-        gravity: (3,) unit vector downward, and angular_velocity: (3,) [rad/s], in the axes of the IMU's link.
-        orientation: (4,) quaternion x y z w of the same link in the world.
-        linear_velocity: (3,) of the root link in its own axes [m/s]; NaN where nothing estimates it.
-        roll, pitch, yaw: of the root link [rad].
-        command: forward and sideward velocity [m/s], yaw rate [rad/s].
+        q: policy order (n,) [rad].
+        v: policy order (n,) [rad/s].
+        rest: policy order (n,) [rad].
+        gravity: downward unit vector, IMU axes (3,).
+        angular_velocity: IMU axes (3,) [rad/s].
+        linear_velocity: root link, own axes; NaN: unknown (3,) [m/s].
+        orientation: IMU link in the world, x y z w (4,).
+        roll: root link [rad].
+        pitch: root link [rad].
+        yaw: root link [rad].
+        command: forward, sideward [m/s], yaw rate [rad/s].
         heading: commanded [rad].
-        height: of the root link over the floor [m].
-        action: last output of the network.
-        target: (n,) as others command the joints [rad].
-        phases: of the gait's clock [rad].
-        reference: channels of the motion to follow, by name.
+        height: root link over the floor [m].
+        action: last network output.
+        target: external joint commands (n,) [rad].
+        phases: gait clock [rad].
+        reference: motion channels by name.
     """
 
     q: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -56,14 +61,12 @@ Value = Callable[[Sensed, Term, np.ndarray], np.ndarray]
 
 
 class TermKind(NamedTuple):
-    """A kind of term.
+    """Kind of term.
 
     Attributes:
-        size: numbers, or `joints` or `actions` for as many as the policy has; 0: any.
-        unit, frame: of them.
-        names: by which files call the kind.
-        value: its function.
-        refused: reason why no policy with such a term is run; empty for others.
+        size: number, `joints` or `actions`; 0: any.
+        names: in files.
+        refused: why such policies are not run; empty: they are.
     """
 
     size: int | str
@@ -86,7 +89,7 @@ def _none(s: Sensed, t: Term, k: np.ndarray) -> np.ndarray:
     return np.full(t.size, np.nan)
 
 
-STANDS_BELOW = 0.01  # commanded velocity under which a gait's clock rests [m/s, rad/s]
+STANDS_BELOW = 0.01  # command below which a gait clock rests [m/s, rad/s]
 ROOT, WORLD, IMU, NONE = "root link", "world", "IMU link", ""
 KINDS: dict[str, TermKind] = {
     "base_ang_vel": TermKind(
@@ -189,16 +192,17 @@ NAMES = {name: kind for kind, row in KINDS.items() for name in (kind, *row.names
 
 
 def kind_of(name: str) -> str | None:
-    """The kind that a file means by a name; None where no kind is called so."""
+    """Return the kind for a name in a file, or None."""
     plain = name.lower().rpartition("/")[2].removeprefix("obs_")
     return NAMES.get(name) or NAMES.get(plain) or NAMES.get(plain.removesuffix("_b"))
 
 
 def size_of(kind: str, joints: int, actions: int) -> int:
-    """Numbers of a kind of term; 0 where the kind leaves it open.
+    """Return the size of a kind; 0: open.
 
     Args:
-        joints, actions: how many the policy observes and gives.
+        joints: observed by the policy.
+        actions: driven by the policy.
     """
     size = KINDS[kind].size
     if isinstance(size, int):

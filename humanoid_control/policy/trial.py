@@ -1,6 +1,6 @@
-"""The first inference of a network, in a process of its own: an order as JSON on standard input, its outputs as JSON.
+"""Child process of a network's first inference: request and outputs as JSON on standard streams.
 
-It is a module that is run, not one that is imported: what a damaged file does to the runtime happens here.
+Run as a module, so that damaged files can only crash this process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from humanoid_control.policy.network import MEGABYTES, SECONDS, InferenceSession
 
 
 def main() -> int:
-    """Run the order; the exit code."""
+    """Serve one request; return the exit code."""
     order = json.loads(sys.stdin.read())
     import onnxruntime  # noqa: F401  # before memory is limited: its own size is not the file's
 
@@ -37,7 +37,7 @@ def main() -> int:
     except PolicyError as e:
         print(json.dumps({"error": str(e).partition("refuses it: ")[2] or str(e)}))
         return 0
-    except Exception as e:  # of the runtime
+    except Exception as e:  # raised by the runtime
         print(json.dumps({"error": " ".join(str(e).split())[:300]}))
         return 0
     told = {name: (list(np.shape(v)), np.asarray(v, dtype=float).ravel().tolist()) for name, v in outputs.items()}

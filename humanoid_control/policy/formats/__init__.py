@@ -1,1 +1,1 @@
-"""Readers of policy files, a module a format; `reader.read_policy` finds the format."""
+"""Readers of policy files, one module a format; see `reader.read_policy`."""

@@ -1,4 +1,4 @@
-"""Metadata of BeyondMimic (whole_body_tracking) and mjlab: texts separated by commas in the ONNX file itself."""
+"""BeyondMimic (whole_body_tracking) and mjlab metadata: comma-separated texts in the ONNX file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from humanoid_control.policy.network import PolicyNetwork
 from humanoid_control.policy.terms import kind_of, size_of
 
 FORM = "BeyondMimic / mjlab metadata"
-PERIOD = 0.02  # [s] of all public ones
+PERIOD = 0.02  # [s] of all public policies
 OUTPUTS = {
     "actions": ACTION,
     "action": ACTION,
@@ -33,10 +33,10 @@ OUTPUTS = {
 
 
 def read_beyondmimic(network: PolicyNetwork) -> PolicyModel:
-    """The policy of a network with such metadata.
+    """Read a network with this metadata.
 
     Raises:
-        PolicyError: a value that cannot be read.
+        PolicyError: if a value is invalid.
     """
     said, where = network.metadata, str(network.path)
     joints = _names(said, "joint_names", where)

@@ -1,4 +1,4 @@
-"""Our own description of a policy, `humanoid_policy/1`: all that a network does not say, by name; and its draft."""
+"""Policy description `humanoid_policy/1`, with facts missing in a network, and its draft."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ OUTPUT_KINDS = (ACTION, TARGET, STIFFNESS, DAMPING, FEEDBACK, *(f"{REFERENCE}.{c
 
 
 def network_path(path: Path, values: dict[str, Any]) -> Path:
-    """Path of the network that the description names.
+    """Return the path of the named network.
 
     Raises:
-        PolicyError: outside the folder, or no name.
+        PolicyError: if missing or outside the folder.
     """
     return beside(path, Fields(values, str(path)).text("network"), "network")
 
 
 def read_description(path: Path, values: dict[str, Any], network: PolicyNetwork | None) -> PolicyModel:
-    """The policy of a description.
+    """Read a description.
 
     Raises:
-        PolicyError: a key that is not known, a value that cannot be read.
+        PolicyError: if a key is unknown or a value invalid.
     """
     d = Fields(values, str(path))
     d.known(KEYS)
@@ -135,7 +135,7 @@ def read_description(path: Path, values: dict[str, Any], network: PolicyNetwork 
 
 
 def _touching(d: Fields) -> tuple[tuple[str, str], ...]:
-    """Pairs of links under `may_touch`; none where it is missing."""
+    """Read `may_touch`."""
     rows = d.values.get("may_touch")
     if rows is None:
         return ()
@@ -150,7 +150,7 @@ def _touching(d: Fields) -> tuple[tuple[str, str], ...]:
 
 
 def _joints(d: Fields, key: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """The joints under a key, all of them where it is missing."""
+    """Return the joints under a key; all if missing."""
     found = names(d.values[key], f"{d.where}: '{key}'") if key in d else known
     for joint in found:
         if joint not in known:
@@ -159,7 +159,7 @@ def _joints(d: Fields, key: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _by_joint(d: Fields, key: str, joints: tuple[str, ...]) -> np.ndarray:
-    """A number for each joint: one for all, a list, or a mapping by name with 0 for joints that it leaves out."""
+    """Return a number a joint from one number, a list, or a mapping (missing joints: 0)."""
     value = d.values.get(key)
     if not isinstance(value, dict):
         if value is None:
@@ -255,7 +255,7 @@ def _term(
 
 
 def _outputs(d: Fields, network: PolicyNetwork | None, contradictions: list[str]) -> tuple[Output, ...]:
-    """The outputs by kind; the only one of a network is an action where nothing is said."""
+    """Read outputs; a single undescribed output is an action."""
     if "outputs" not in d:
         if network is not None and len(network.outputs) != 1:
             raise PolicyError(f"{d.where}: 'outputs' is missing, and the network has {len(network.outputs)}")
@@ -276,11 +276,10 @@ def _outputs(d: Fields, network: PolicyNetwork | None, contradictions: list[str]
 
 
 def draft_description(network: PolicyNetwork, model: PolicyModel | None = None) -> str:
-    """A description of a network to be completed, as YAML: `# ?` marks a fact that somebody else knows.
+    """Draft a description as YAML; `# ?` marks facts to be completed.
 
     Args:
-        network: whose inputs and outputs it names.
-        model: as far as another file describes it; its facts are kept.
+        model: known facts, from another file.
     """
     lines = [f"schema: {SCHEMA}", f"name: {yaml_text(model.name if model else network.path.stem)}"]
     lines += [f"network: {yaml_text(network.path.name)}"]
@@ -333,7 +332,7 @@ def _list(values: np.ndarray) -> str:
 
 
 def _draft_terms(described: Input | None, size: int, joints: int, actions: int) -> list[str]:
-    """Rows of terms: those that are described, else those that most policies have."""
+    """Return rows of described terms, or of usual ones."""
     if described is not None and described.time_step:
         return ["    time_step"]
     if described is not None and described.feedback:

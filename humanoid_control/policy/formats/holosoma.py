@@ -1,4 +1,4 @@
-"""Metadata of holosoma: JSON texts in the ONNX file itself; the terms of its observation are sorted by name."""
+"""holosoma metadata: JSON texts in the ONNX file; terms are sorted by name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OUTPUTS = {
     "ref_pos_xyz": f"{REFERENCE}.anchor_pos",
     "ref_quat_xyzw": f"{REFERENCE}.anchor_quat_xyzw",
 }
-# Rest postures of holosoma's robots [rad], for both sides where none is named; other joints are 0.
+# Rest postures of holosoma's robots [rad], for both sides unless one is named; other joints are 0.
 G1_REST = {
     "hip_pitch": -0.312,
     "knee": 0.669,
@@ -70,10 +70,10 @@ SIDES = ("left_", "right_", "Left_", "Right_")
 
 
 def read_holosoma(network: PolicyNetwork) -> PolicyModel:
-    """The policy of a network with such metadata.
+    """Read a network with holosoma metadata.
 
     Raises:
-        PolicyError: a value that cannot be read.
+        PolicyError: if a value is invalid.
     """
     said, where = _said(network), str(network.path)
     joints = names(said.get("dof_names"), f"{where}: 'dof_names'")
@@ -136,7 +136,7 @@ def read_holosoma(network: PolicyNetwork) -> PolicyModel:
 
 
 def rest_posture(joints: tuple[str, ...]) -> tuple[np.ndarray, str]:
-    """Rest posture of the joints of one of holosoma's robots [rad], and which; empty where it is none of them."""
+    """Return rest posture [rad] and name of a holosoma robot; name empty if unknown."""
     out = np.zeros(len(joints))
     plain = [j.removesuffix("_joint") for j in joints]
     robot = next((name for name, (marks, _) in RESTS.items() if marks <= set(plain)), "")
@@ -169,7 +169,7 @@ def _terms(network: PolicyNetwork, joints: tuple[str, ...], tracks: bool) -> tup
     n = len(joints)
     words = sorted(TRACKER_TERMS if tracks else LOCO_TERMS)
     observed = next((i.size for i in network.inputs if i.name != "time_step"), 0)
-    feet = 1 if not tracks and observed == 3 * n + 11 else 2  # a clock for one foot, or for both
+    feet = 1 if not tracks and observed == 3 * n + 11 else 2  # one clock phase a foot
     out = []
     for word in words:
         kind = kind_of(word)

@@ -1,4 +1,4 @@
-"""LEAPP: a YAML that states kind and element names of every tensor of its ONNX, as NVIDIA's AGILE exports it."""
+"""LEAPP: YAML with kinds and element names of all tensors (NVIDIA AGILE)."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ COMMANDS = {
 
 
 def is_leapp(values: dict[str, Any]) -> bool:
-    """True for a LEAPP description."""
+    """Return True for a LEAPP description."""
     models = values.get("models")
     return isinstance(models, dict) and all(isinstance(m, dict) and "inputs" in m for m in models.values())
 
 
 def network_path(path: Path, values: dict[str, Any]) -> Path:
-    """Path of the network that the file names.
+    """Return the path of the named network.
 
     Raises:
-        PolicyError: several networks, none, or one outside the folder.
+        PolicyError: if not exactly one network, inside the folder.
     """
     parameters = _model(path, values).within("parameters")
     return beside(path, parameters.text("model_path"), "model_path")
@@ -65,10 +65,10 @@ def _model(path: Path, values: dict[str, Any]) -> Fields:
 
 
 def read_leapp(path: Path, values: dict[str, Any], network: PolicyNetwork | None) -> PolicyModel:
-    """The policy of a LEAPP description.
+    """Read a LEAPP description.
 
     Raises:
-        PolicyError: a value that cannot be read.
+        PolicyError: if a value is invalid.
     """
     model = _model(path, values)
     name = next(iter(values["models"]))
@@ -203,7 +203,7 @@ def _compare(
     tensors: tuple[list[Input], list[Output]],
     contradictions: list[str],
 ) -> None:
-    """Compare the description with the network that lies next to it."""
+    """Compare the description with its network."""
     if network is None:
         return
     digest = model.within("parameters").text("sha256sum", "")

@@ -1,4 +1,4 @@
-"""Parts that all readers make: terms, the one input of most networks, the one output."""
+"""Common parts of readers: terms, inputs, outputs."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ def make_term(
     clip: tuple[float, float] | None = None,
     history: int = 1,
 ) -> Term:
-    """A term; the joints are kept where it is about joints."""
+    """Create a term; joints are stored for joint terms."""
     factors = tuple(float(s) for s in np.broadcast_to(scale, size))
     of_joints = KINDS[kind].size == "joints" and len(joints) == size
     return Term(name, kind, size, factors, clip, history, tuple(joints) if of_joints else ())
 
 
 def unknown_term(where: str, name: str) -> str:
-    """The line about a term that no kind is called."""
+    """Return the message for an unknown term."""
     known = offer_names(name, sorted(NAMES))
     return f"{where}: the observation '{shown(name)}' is not known here: {known}; describe it in a file of your own"
 
 
 def plain_shape(tensor: Tensor) -> tuple[int, ...]:
-    """Shape of a tensor, with 1 for each dimension that is left open."""
+    """Return a shape with open dimensions as 1."""
     return tuple(max(d, 1) for d in tensor.shape)
 
 
 def memory(network: PolicyNetwork) -> dict[str, str]:
-    """Inputs that are fed from outputs, by name, as exporters of recurrent policies call them: `h_in` and `h_out`."""
+    """Return recurrent inputs with their outputs, e.g. `h_in` and `h_out`."""
     sizes = {o.name: o.size for o in network.outputs}
     ends = {"_in": "_out", "0": "n", "_0": "_n"}
     found = {}
@@ -54,7 +54,7 @@ def memory(network: PolicyNetwork) -> dict[str, str]:
 
 
 def network_inputs(network: PolicyNetwork, blocks: tuple[Block, ...], contradictions: list[str]) -> tuple[Input, ...]:
-    """Inputs of a network: one observation, the step of a motion, and states that are fed back."""
+    """Return the inputs: one observation, motion steps, fed-back states."""
     fed, out, observed = memory(network), [], False
     for one in network.inputs:
         if one.name in fed:
@@ -70,10 +70,10 @@ def network_inputs(network: PolicyNetwork, blocks: tuple[Block, ...], contradict
 
 
 def network_outputs(network: PolicyNetwork, kinds: Mapping[str, str], contradictions: list[str]) -> tuple[Output, ...]:
-    """Outputs of a network by their names; the first one is the action where none is called so.
+    """Return the outputs by name; the first is the action if none is named so.
 
     Args:
-        kinds: name -> kind of output.
+        kinds: kind by name.
     """
     back = set(memory(network).values())
     names = [o.name for o in network.outputs if o.name not in back]
@@ -91,14 +91,14 @@ def network_outputs(network: PolicyNetwork, kinds: Mapping[str, str], contradict
 def plain_input(
     network: PolicyNetwork | None, blocks: tuple[Block, ...], contradictions: list[str]
 ) -> tuple[Input, ...]:
-    """Inputs of a network that takes a flat observation; as wide as its blocks where there is no network."""
+    """Return inputs of a flat observation, with or without network."""
     if network is None:
         return (Input("obs", (1, sum(b.size for b in blocks)), blocks),)
     return network_inputs(network, blocks, contradictions)
 
 
 def plain_output(network: PolicyNetwork | None, count: int, contradictions: list[str]) -> tuple[Output, ...]:
-    """Outputs of a network that gives an action."""
+    """Return outputs with an action."""
     if network is None:
         return (Output("actions", (1, count), ACTION),)
     return network_outputs(network, {}, contradictions)

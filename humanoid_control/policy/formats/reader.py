@@ -1,4 +1,4 @@
-"""Readers of policy files: `read_policy` finds the format, and says what is never read."""
+"""Detection of policy formats, and rejection of code."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from humanoid_control.policy.model import PolicyModel
 from humanoid_control.policy.network import PolicyNetwork, read_network
 
 CODE = (".pt", ".pth", ".jit", ".ts", ".pkl", ".pickle", ".ckpt")
-ARCHIVE, PICKLE = b"PK", b"\x80"  # first bytes
-MOST_ENTRIES = 2_000  # of an archive that is looked at
-MEMORY = ("hidden_state", "LSTM", "GRU")  # words in a TorchScript program that keeps a state between steps
+ARCHIVE, PICKLE = b"PK", b"\x80"  # first bytes of the file
+MOST_ENTRIES = 2_000  # inspected entries of an archive
+MEMORY = ("hidden_state", "LSTM", "GRU")  # words in TorchScript code that keeps a state
 YAML = (".yaml", ".yml")
 FORMS = "LEAPP, BeyondMimic or mjlab metadata, holosoma metadata, Unitree deploy.yaml, rl_sar, or humanoid_policy/1"
 
 
 def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, PolicyNetwork | None]:
-    """The policy of a file or a folder, and its network where that can be read.
+    """Read a policy from a file or folder, and its network if readable.
 
     Args:
-        path: of an ONNX file, a YAML file next to one, or a folder with one of them.
-        network: takes the place of the network that a description names.
+        path: ONNX file, YAML file next to one, or folder with either.
+        network: replaces the description's.
 
     Raises:
-        PolicyError: not readable, of no known format, or code that is never loaded.
-        ModuleNotFoundError: the package onnx is not installed.
+        PolicyError: if unreadable, of unknown format, or code.
+        ModuleNotFoundError: if onnx is not installed.
     """
     path = _file_of(path)
     if path.suffix.lower() in YAML:
@@ -63,11 +63,11 @@ def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, P
 
 
 def _shipped(network: PolicyNetwork) -> Path | None:
-    """The description of this package whose inputs and outputs have the names and sizes of a network."""
+    """Return the packaged description that matches a network's input and output sizes."""
     for path in sorted((share_dir() / "config" / "policies").glob("*.yaml")):
         try:
             model = description.read_description(path, read_file(path), network)
-        except PolicyError:  # its inputs have other names
+        except PolicyError:  # other input names
             continue
         sizes = all(sum(b.size for b in one.blocks) == one.size for one in model.inputs if one.blocks)
         driven = next((o.size for o in model.outputs), 0) == len(model.acted)
@@ -77,14 +77,13 @@ def _shipped(network: PolicyNetwork) -> Path | None:
 
 
 def refuse_code(path: Path, inputs: int = 0) -> None:
-    """Refuse what is a program, not a network: TorchScript, pickles.
+    """Reject programs (TorchScript, pickles).
 
     Args:
-        path: of the file.
-        inputs: numbers of its observation, where they are known.
+        inputs: observation size, if known.
 
     Raises:
-        PolicyError: it is one; how to export a network instead.
+        PolicyError: if it is a program; explains how to export a network.
     """
     try:
         with open(path, "rb") as file:
@@ -109,7 +108,7 @@ def refuse_code(path: Path, inputs: int = 0) -> None:
 
 
 def _torchscript(path: Path) -> tuple[bool, bool]:
-    """True for an archive with TorchScript code; and where that code keeps a state. Nothing of it is loaded."""
+    """Return whether an archive has TorchScript code, and whether it keeps a state; loads nothing."""
     try:
         with zipfile.ZipFile(path) as archive:
             rows = archive.infolist()[:MOST_ENTRIES]
@@ -130,7 +129,7 @@ def _file_of(path: Path) -> Path:
             if len(found) == 1 or (found and found[0].suffix in YAML):
                 return found[0]
             for code in sorted(p for p in path.iterdir() if p.suffix.lower() in CODE and p.is_file())[:1]:
-                refuse_code(code)  # a folder that holds nothing else
+                refuse_code(code)  # a folder with nothing else
             names = ", ".join(p.name for p in found) or "no ONNX file and no description"
             raise PolicyError(f"{path} is a folder with {shown(names)}: name one file")
         if not path.is_file():
@@ -141,7 +140,7 @@ def _file_of(path: Path) -> Path:
 
 
 def _beside(path: Path) -> Path | None:
-    """The file that describes a network without words of its own."""
+    """Return the file that describes a network without metadata."""
     places = [path.with_suffix(s) for s in (".policy.yaml", *YAML)]
     places += [path.parent / "deploy.yaml", path.parent.parent / "params" / "deploy.yaml", path.parent / "config.yaml"]
     for place in places:

@@ -1,4 +1,4 @@
-"""`config.yaml` of rl_sar: one block of parameters under the name of the policy."""
+"""rl_sar `config.yaml`: a parameter block under the policy's name."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ from humanoid_control.policy.network import PolicyNetwork
 from humanoid_control.policy.terms import kind_of, size_of
 
 FORM = "rl_sar config.yaml"
-PERIOD = 0.02  # [s] of all its robots: dt x decimation in the base.yaml of the robot
-SHARED = ("dt", "decimation", "num_of_dofs", "torque_limits", "default_dof_pos")  # of base.yaml, where it says no more
+PERIOD = 0.02  # [s] of all its robots: dt x decimation in base.yaml
+# keys that base.yaml supplies if missing
+SHARED = ("dt", "decimation", "num_of_dofs", "torque_limits", "default_dof_pos")
 SCALES = {
     "base_ang_vel": "ang_vel_scale",
     "base_lin_vel": "lin_vel_scale",
@@ -46,7 +47,7 @@ SCALES = {
 
 
 def is_rl_sar(values: dict[str, Any]) -> bool:
-    """True for the parameters of rl_sar, under the name of a policy or by themselves."""
+    """Return True for rl_sar parameters, with or without policy name."""
     return _block(values) is not None
 
 
@@ -57,10 +58,10 @@ def _block(values: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
 
 
 def network_path(path: Path, values: dict[str, Any]) -> Path:
-    """Path of the network that the file names.
+    """Return the path of the named network.
 
     Raises:
-        PolicyError: outside the folder, or no name.
+        PolicyError: if missing or outside the folder.
     """
     found = _block(values)
     assert found is not None
@@ -69,14 +70,14 @@ def network_path(path: Path, values: dict[str, Any]) -> Path:
 
 
 def _robot_values(path: Path, name: str) -> dict[str, Any]:
-    """What `base.yaml` says of the robot, in the folder of the robot above that of the policy; empty without one.
+    """Read `base.yaml` of the robot; empty if missing.
 
     Args:
-        path: of config.yaml, in ROBOT/POLICY.
-        name: of its block, 'ROBOT/POLICY'.
+        path: config.yaml in ROBOT/POLICY.
+        name: block name 'ROBOT/POLICY'.
 
     Raises:
-        PolicyError: it cannot be read.
+        PolicyError: if unreadable.
     """
     parts = tuple(p for p in name.split("/") if p)
     folder = path.resolve().parent
@@ -90,10 +91,10 @@ def _robot_values(path: Path, name: str) -> dict[str, Any]:
 
 
 def read_rl_sar(path: Path, values: dict[str, Any], network: PolicyNetwork | None) -> PolicyModel:
-    """The policy of rl_sar's parameters; what they leave out is that of its robot.
+    """Read rl_sar parameters; the robot's values fill gaps.
 
     Raises:
-        PolicyError: a value that cannot be read.
+        PolicyError: if a value is invalid.
     """
     found = _block(values)
     assert found is not None
@@ -110,7 +111,7 @@ def read_rl_sar(path: Path, values: dict[str, Any], network: PolicyNetwork | Non
         assumed.append(Assumption("period", f"{PERIOD:g} s", "base.yaml of rl_sar: dt x decimation"))
     lower = d.numbers("clip_actions_lower", count, -np.inf)
     upper = d.numbers("clip_actions_upper", count, np.inf)
-    same = bool((lower == lower[0]).all() and (upper == upper[0]).all())  # else each joint has bounds of its own
+    same = bool((lower == lower[0]).all() and (upper == upper[0]).all())  # otherwise each joint has its own bounds
     default = d.numbers("default_dof_pos", count)
     blocks = (_history(d, tuple(terms)),)
     stated = int(d.number("num_observations"))
@@ -144,7 +145,7 @@ def read_rl_sar(path: Path, values: dict[str, Any], network: PolicyNetwork | Non
 
 
 def _joints(d: Fields, robot: Fields, count: int, assumed: list[Assumption]) -> tuple[str, ...]:
-    """Joints in the policy's order: its own names, else those of the robot or of Unitree's SDK in the mapped order."""
+    """Return joints in policy order: own names, or mapped robot or SDK names."""
     if "joint_names" in d:
         stated = names(d.values["joint_names"], f"{d.where}: 'joint_names'")
         if len(stated) != count:
@@ -178,7 +179,7 @@ def _term(d: Fields, name: str, joints: tuple[str, ...], contradictions: list[st
 
 
 def _history(d: Fields, terms: tuple[Term, ...]) -> Block:
-    """The terms with their history, whose frames the file counts from the newest, 0."""
+    """Return terms with history; the file counts frames from the newest, 0."""
     frames = d.values.get("observations_history") or [0]
     what = f"{d.where}: 'observations_history'"
     counts = numbers(frames, len(frames) if isinstance(frames, list) else 1, what)

@@ -1,4 +1,4 @@
-"""Unitree's `deploy.yaml` (unitree_rl_lab, unitree_rl_mjlab): its motors have places, not names."""
+"""Unitree `deploy.yaml` (unitree_rl_lab, unitree_rl_mjlab), with motor places instead of names."""
 
 from __future__ import annotations
 
@@ -24,17 +24,13 @@ from humanoid_control.policy.network import PolicyNetwork
 from humanoid_control.policy.terms import kind_of, size_of
 
 FORM = "Unitree deploy.yaml"
-PLACES = ("../exported/policy.onnx", "exported/policy.onnx", "policy.onnx")  # next to the file's folder, or in it
+PLACES = ("../exported/policy.onnx", "exported/policy.onnx", "policy.onnx")  # relative to the file's folder
 MOST_MOTORS = 64
-ANCHOR = "torso_link"  # of its trackers of motions
+ANCHOR = "torso_link"  # of its motion trackers
 
 
 def sdk_joints(count: int) -> tuple[str, tuple[str, ...]] | None:
-    """Robot and joints of Unitree's with so many motors, in the SDK's order; None where there is none.
-
-    Args:
-        count: of motors.
-    """
+    """Return Unitree robot and joints in SDK order by number of motors, or None."""
     for model in MODELS.values():
         if len(model.motors) == count:
             return model.name, _sorted_joints(model)
@@ -46,12 +42,13 @@ def _sorted_joints(model: UnitreeModel) -> tuple[str, ...]:
 
 
 class MotorOrder(NamedTuple):
-    """The motors of a policy.
+    """Motors of a policy.
 
     Attributes:
-        places: (n,) of them in the SDK's frames, in the policy's order.
-        ranks: (n,) the same without the places that the robot leaves empty: 0 .. n - 1.
-        robot, joints: of Unitree's, and its joints in the SDK's order; empty where none has these motors.
+        places: in SDK frames, policy order (n,).
+        ranks: places without gaps: 0 .. n - 1 (n,).
+        robot: of Unitree; empty: unknown.
+        joints: in SDK order.
     """
 
     places: np.ndarray
@@ -61,10 +58,10 @@ class MotorOrder(NamedTuple):
 
 
 def motor_order(value: Any, what: str) -> MotorOrder:
-    """The motors of `joint_ids_map`: counted, or by their places, of which a G1 with 23 motors leaves some empty.
+    """Read `joint_ids_map`: consecutive numbers, or places with gaps (G1 with 23 motors).
 
     Raises:
-        PolicyError: not a list of different places.
+        PolicyError: if not a list of distinct places.
     """
     count = len(value) if isinstance(value, list) else 0
     if not 0 < count <= MOST_MOTORS:
@@ -84,15 +81,15 @@ def motor_order(value: Any, what: str) -> MotorOrder:
 
 
 def find_network(path: Path) -> Path | None:
-    """The network that belongs to a deploy.yaml; None where there is none."""
+    """Return the network of a deploy.yaml, or None."""
     return next((found for p in PLACES if (found := (path.parent / p).resolve()).is_file()), None)
 
 
 def read_unitree(path: Path, values: dict[str, Any], network: PolicyNetwork | None) -> PolicyModel:
-    """The policy of a deploy.yaml.
+    """Read a deploy.yaml.
 
     Raises:
-        PolicyError: a value that cannot be read.
+        PolicyError: if a value is invalid.
     """
     d = Fields(values, str(path))
     motors = motor_order(d.values.get("joint_ids_map"), f"{path}: 'joint_ids_map'")
@@ -148,7 +145,7 @@ def read_unitree(path: Path, values: dict[str, Any], network: PolicyNetwork | No
 
 
 def _gait(rows: Fields, terms: list[Term]) -> GaitSignal | None:
-    """The clock of a gait whose period is a parameter of its term; it runs all the time."""
+    """Return a free-running gait clock if a term has a period."""
     named = next((t.name for t in terms if t.kind in ("phase", "sin_phase", "cos_phase")), None)
     if named is None or not isinstance(rows.within(named).values.get("params"), dict):
         return None
@@ -163,7 +160,7 @@ def _nested(commands: Any) -> bool:
 
 
 def _joints(d: Fields, motors: MotorOrder, assumed: list[Assumption]) -> tuple[str, ...]:
-    """Names of the joints in the policy's order."""
+    """Return joint names in policy order."""
     stated = d.values.get("joint_names")
     count = len(motors.places)
     if isinstance(stated, list) and len(stated) == count:
@@ -179,7 +176,7 @@ def _joints(d: Fields, motors: MotorOrder, assumed: list[Assumption]) -> tuple[s
 
 
 def _gains(d: Fields, key: str, motors: MotorOrder) -> np.ndarray:
-    """Gains (n,) in the policy's order, of a list in the SDK's: one for each motor, or one for each place."""
+    """Return gains (n,) in policy order from SDK order, by motor or by place."""
     value = d.values.get(key)
     places = int(motors.places.max()) + 1
     if isinstance(value, list) and len(value) == places > len(motors.places):
@@ -196,7 +193,7 @@ def _term(name: str, row: Fields, joints: tuple[str, ...], contradictions: list[
     size = size_of(kind, len(joints), len(joints)) or (len(scale) if isinstance(scale, list) else 2)
     factors = numbers(1.0 if scale is None else scale, size, f"{row.where}: 'scale'")
     clip = pairs(row.values.get("clip"), f"{row.where}: 'clip'")
-    if clip is not None and factors.min() == factors.max() and factors[0] > 0:  # it acts before the scale
+    if clip is not None and factors.min() == factors.max() and factors[0] > 0:  # the clip acts before the scale
         clip = (clip[0] * float(factors[0]), clip[1] * float(factors[0]))
     history = history_length(row.values.get("history_length"), f"{row.where}: 'history_length'")
     return make_term(name, kind, joints, size=size, scale=factors, clip=clip, history=history)

@@ -1,4 +1,4 @@
-"""Values of policy files: names and numbers out of YAML and metadata, each checked, each error with its place."""
+"""Checked values of policy files (YAML, metadata); errors name their place."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from humanoid_control.files import why
 
 MOST_NAMES = 200  # joints, terms, links of one policy
 MOST_HISTORY = 200  # frames
-LARGEST = 1e9  # of a number in a policy file
-SLOWEST, FASTEST = 2.0, 1e-3  # [s] periods of a policy
+LARGEST = 1e9  # largest number in a policy file
+SLOWEST, FASTEST = 2.0, 1e-3  # [s] range of policy periods
 
 
 class Fields:
-    """A mapping of a policy file, with its place for messages."""
+    """Mapping in a policy file with its place for messages."""
 
     def __init__(self, values: Any, where: str) -> None:
         if not isinstance(values, dict):
@@ -33,18 +33,18 @@ class Fields:
         return self.values.get(key) is not None
 
     def within(self, key: str) -> Fields:
-        """The mapping under a key.
+        """Return the mapping under a key.
 
         Raises:
-            PolicyError: missing, or something else.
+            PolicyError: if missing or not a mapping.
         """
         return Fields(self._needed(key), f"{self.where}: {key}")
 
     def rows(self, key: str) -> list[Fields]:
-        """The mappings of the list under a key; none where it is missing.
+        """Return the list of mappings under a key; empty if missing.
 
         Raises:
-            PolicyError: something else.
+            PolicyError: if not such a list.
         """
         value = self.values.get(key)
         if value is None:
@@ -54,10 +54,10 @@ class Fields:
         return [Fields(row, f"{self.where}: {key}[{k}]") for k, row in enumerate(value)]
 
     def known(self, keys: Iterable[str]) -> None:
-        """Refuse a key that is not one of these.
+        """Check that all keys are known.
 
         Raises:
-            PolicyError: with the nearest names.
+            PolicyError: with the nearest names, if not.
         """
         keys = tuple(keys)
         for key in self.values:
@@ -65,7 +65,7 @@ class Fields:
                 raise PolicyError(f"{self.where}: {UnknownNameError('key', key, keys)}")
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A text, or a number as text."""
+        """Return a text, or a number as text."""
         value = self.values.get(key)
         if value is None and default is not None:
             return default
@@ -74,30 +74,26 @@ class Fields:
         return str(value)
 
     def one_of(self, key: str, known: Sequence[str], default: str) -> str:
-        """A text that is one of several."""
+        """Return one of several texts."""
         value = self.text(key, default)
         if value not in known:
             raise PolicyError(f"{self.where}: {UnknownNameError(key, value, known)}")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
-        """A finite number."""
+        """Return a finite number."""
         if key not in self and default is not None:
             return default
         return float(self.numbers(key, 1)[0])
 
     def numbers(self, key: str, count: int, default: float | None = None) -> np.ndarray:
-        """As many finite numbers (count,); one number stands for as many.
-
-        Args:
-            default: for all where the key is missing.
-        """
+        """Return finite numbers (count,), expanding a single one; `default` if missing."""
         if key not in self and default is not None:
             return np.full(count, default)
         return numbers(self.values.get(key), count, f"{self.where}: '{key}'")
 
     def names(self, key: str) -> tuple[str, ...]:
-        """A list of different names."""
+        """Return a list of distinct names."""
         return names(self._needed(key), f"{self.where}: '{key}'")
 
     def _needed(self, key: str) -> Any:
@@ -107,10 +103,10 @@ class Fields:
 
 
 def numbers(value: Any, count: int, what: str) -> np.ndarray:
-    """As many finite numbers (count,); one number, or a list of one, stands for as many.
+    """Check finite numbers (count,), expanding a single one.
 
     Raises:
-        PolicyError: not numbers, another count, not finite, or larger than any of a robot.
+        PolicyError: if count, type or size is wrong.
     """
     items = value if isinstance(value, list) else [value]
     if len(items) not in (1, count):
@@ -130,10 +126,10 @@ def _many(count: int) -> str:
 
 
 def names(value: Any, what: str) -> tuple[str, ...]:
-    """A list of different names.
+    """Check a list of distinct names.
 
     Raises:
-        PolicyError: something else, or a name twice.
+        PolicyError: if not such a list.
     """
     if not isinstance(value, list) or not value or len(value) > MOST_NAMES:
         raise PolicyError(f"{what} must be a list of 1 to {MOST_NAMES} names, got {shown(value)}")
@@ -148,10 +144,10 @@ def names(value: Any, what: str) -> tuple[str, ...]:
 
 
 def indices(value: Any, count: int, what: str) -> np.ndarray:
-    """A permutation of 0 .. count - 1.
+    """Check a permutation of 0 .. count - 1.
 
     Raises:
-        PolicyError: something else.
+        PolicyError: if not a permutation.
     """
     try:
         order = [int(v) for v in value if not isinstance(v, bool)]
@@ -163,10 +159,10 @@ def indices(value: Any, count: int, what: str) -> np.ndarray:
 
 
 def joined(text: str, what: str) -> list[str]:
-    """Words of a text that is separated by commas.
+    """Split a text at commas.
 
     Raises:
-        PolicyError: too many.
+        PolicyError: if there are too many words.
     """
     words = [w.strip() for w in text.split(",")]
     if len(words) > 20 * MOST_NAMES:
@@ -175,7 +171,7 @@ def joined(text: str, what: str) -> list[str]:
 
 
 def joined_numbers(text: str, count: int, what: str) -> np.ndarray:
-    """As many finite numbers out of a text that is separated by commas.
+    """Parse finite numbers separated by commas.
 
     Raises:
         PolicyError: as `numbers`.
@@ -190,10 +186,10 @@ def joined_numbers(text: str, count: int, what: str) -> np.ndarray:
 
 
 def pairs(value: Any, what: str) -> tuple[float, float] | None:
-    """A range of two numbers, low first; None where there is none.
+    """Check a range (low, high); None stays None.
 
     Raises:
-        PolicyError: something else.
+        PolicyError: if not a range.
     """
     if value is None:
         return None
@@ -212,7 +208,7 @@ COMMAND_AXES = {
 
 
 def command_ranges(values: Mapping[str, Any], what: str) -> dict[str, tuple[float, float]]:
-    """Ranges of the commanded velocity by axis; other keys are ignored.
+    """Return velocity ranges by axis; other keys are ignored.
 
     Raises:
         PolicyError: as `pairs`.
@@ -227,10 +223,10 @@ def command_ranges(values: Mapping[str, Any], what: str) -> dict[str, tuple[floa
 
 
 def checked_period(seconds: float, what: str) -> float:
-    """A period of a policy [s].
+    """Check a policy period [s].
 
     Raises:
-        PolicyError: outside what any policy runs at.
+        PolicyError: if out of range.
     """
     if not FASTEST <= seconds <= SLOWEST:
         raise PolicyError(f"{what} must be a period of {FASTEST:g} to {SLOWEST:g} s, got {seconds:g}")
@@ -238,10 +234,10 @@ def checked_period(seconds: float, what: str) -> float:
 
 
 def history_length(value: Any, what: str) -> int:
-    """Frames that the network sees; a missing history, or 0, is the present frame alone.
+    """Return the number of frames; missing or 0 means the present one.
 
     Raises:
-        PolicyError: not a count, or more than any policy has.
+        PolicyError: if not a plausible count.
     """
     if value is None:
         return 1
@@ -252,10 +248,10 @@ def history_length(value: Any, what: str) -> int:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The mapping of a YAML file; tags of a programming language are read as data.
+    """Read a YAML mapping; language tags are data.
 
     Raises:
-        PolicyError: not readable, or no mapping.
+        PolicyError: if unreadable or not a mapping.
     """
     try:
         d = read_yaml(path, tags=True)
@@ -268,10 +264,10 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def beside(path: Path, name: str, what: str) -> Path:
-    """A file that a policy file names, in its folder or below it.
+    """Resolve a file name relative to the folder of `path`.
 
     Raises:
-        PolicyError: elsewhere.
+        PolicyError: if it is outside the folder.
     """
     inside = Path(name)
     folder = path.parent.resolve()
