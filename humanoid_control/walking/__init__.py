@@ -1,7 +1,7 @@
-"""Walking: a robot with two feet follows a velocity on its own feet, and keeps its balance by its sensors.
+"""Biped walking: footsteps that follow a commanded velocity, and balance from sensor feedback.
 
-`Walker` plans footsteps, the zero-moment point and the divergent component of motion through them, adds what the
-angular momentum of the moving legs asks for, and corrects by the forces of the feet:
+`Walker` plans footsteps, zero-moment point and divergent component, compensates leg momentum, and corrects by foot
+forces:
 
     from humanoid_control.robots import load_robot
     from humanoid_control.simulation import SimulationConfig
@@ -15,8 +15,7 @@ angular momentum of the moving legs asks for, and corrects by the forces of the 
         engine.command(walker.joints, walker.joint_velocity)
         engine.step(4)  # of 1 ms: a tick of the walker
 
-`Gait` and `WalkTask` are references of a steady gait and the task that follows them without any feedback: soles, centre
-of mass and chest follow the gait; the joints that `free` names are left to other tasks.
+`Gait` and `WalkTask` generate and track a steady gait without feedback; other tasks may use the joints named by `free`:
 
     from humanoid_control.ik import WholeBodyIk
     from humanoid_control.robots import load_robot

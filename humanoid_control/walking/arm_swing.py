@@ -1,13 +1,13 @@
-"""Arms of a robot that walks: still, or against the angular momentum about the vertical that its legs make.
+"""Arm motion while walking: still, or compensating the vertical angular momentum of the legs.
 
-The methods of Schwienbacher 2014, chapter 7, as tasks of a solver that keeps all limits:
+Methods of Schwienbacher 2014, chapter 7:
 
-* `legs`, method 0: the centre of mass of each arm follows that of the opposite leg, forward and back;
-* `nullspace`, method 1: joints of the arms get the rates that would cancel the momentum of all others, eq. (7.9);
-* `weighted`, method 2: momentum is part of the norm of the arms' rates, W = delta E + J_L^T J_L, eq. (7.13);
-* `task`: momentum is a task that counts beside those of balance, so that waist and pelvis take part.
+* `legs`, method 0: each arm's centre of mass follows the opposite leg's, forward and back;
+* `nullspace`, method 1: arm rates cancel the momentum of all other joints, eq. (7.9);
+* `weighted`, method 2: the norm of the arm rates includes momentum, W = delta E + J_L^T J_L, eq. (7.13);
+* `task`: momentum is a task next to the balance tasks, so waist and pelvis take part.
 
-All but the first have the momentum of a rigid robot that turns evenly, where the way turns (`MomentumReference`).
+In curves, all but `legs` track the momentum of a rigid robot (`MomentumReference`).
 """
 
 from __future__ import annotations
@@ -23,27 +23,29 @@ from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
 ARM_SWINGS = ("still", "legs", "nullspace", "weighted", "task")
-STILL = (0.3, 5.0)  # weight of the arms' rates [s], and how fast they go back to their posture [1/s]
+STILL = (0.3, 5.0)  # weight of the arm rates [s], gain of the return to the posture [1/s]
 RATES = {"legs": (0.05, 1.0), "nullspace": (0.5, 0.3), "weighted": (0.03, 0.3), "task": (0.05, 0.8)}
-MOMENTUM = {"weighted": 0.3, "task": 1.0}  # weight of the momentum [1/(N m s)]; of method 2 delta = (0.03 / 0.3)^2
-SWING, SWING_GAIN = 5.0, 10.0  # of method 0: weight [s/m], and how fast an arm goes where the leg is [1/s]
-DAMPING = 0.0125  # [kg m^2] of method 1, where arms are stretched downward
+MOMENTUM = {"weighted": 0.3, "task": 1.0}  # weight of the momentum [1/(N m s)]; method 2: delta = (0.03 / 0.3)^2
+SWING, SWING_GAIN = 5.0, 10.0  # method 0: weight [s/m], gain of the arm toward the leg position [1/s]
+DAMPING = 0.0125  # [kg m^2] method 1: damping near the singularity of stretched arms
 
 
 class ArmSwing:
-    """What the arms do, tick by tick.
+    """Arm rates and momentum tasks of each tick.
 
     Attributes:
-        way: one of ARM_SWINGS. arms: (a,) indices of their joints. first: place of joint 0 in q.
-        weight: of their rates. tasks: besides those rates.
+        arms: (a,) indices of the arm joints.
+        first: index of joint 0 in q.
+        weight: weight of the arm rates [s].
+        tasks: tasks in addition to the arm rates.
     """
 
     def __init__(self, robot: Robot, way: str) -> None:
-        """Make it.
+        """Select the method.
 
         Raises:
-            UnknownNameError: no such way. RobotError: the robot has no two arms and legs; for `legs` it must also
-                have the points that imitation needs.
+            UnknownNameError: if `way` is not in ARM_SWINGS.
+            RobotError: if arms, legs or (for `legs`) imitation points are missing.
         """
         if way not in ARM_SWINGS:
             raise UnknownNameError("way to swing arms", way, ARM_SWINGS)
@@ -64,16 +66,16 @@ class ArmSwing:
             self._tracking = MomentumTracking(robot, names, mode="damped", mu=DAMPING)
 
     def rates(self, q: np.ndarray, v: np.ndarray, spin: float, heading: np.ndarray) -> np.ndarray:
-        """Rates (a,) that the joints of the arms should have in the coming tick [rad/s]; sets the tasks.
+        """Return arm joint rates (a,) of the coming tick [rad/s], and update the tasks.
 
         Args:
-            q: (nq,) now. v: (nv,) of the last tick. spin: desired momentum about the vertical [N m s].
-            heading: (3, 3) of the robot, about the vertical.
+            spin: desired vertical angular momentum [N m s].
+            heading: (3, 3) robot heading.
         """
         back = self._back * (self._rest - q[self.first + self.arms])
         if self.way in MOMENTUM:
-            # What legs do in a curve is not what a rigid robot would: arms that only balance go to the end of their
-            # range there. So the way back to the posture is part of what is wanted.
+            # In a curve the legs do not move as the rigid reference does. Arms that only cancel momentum would drift to
+            # their joint limits, so the return to the posture is part of the reference.
             if self.way == "task":
                 spin += float(pin.computeCentroidalMap(self._model, self._data, q)[5, self._columns] @ back)
             self.momentum.reference = (0.0, 0.0, spin)
@@ -87,17 +89,16 @@ class ArmSwing:
 
 
 class ArmsLikeLegs(Task):
-    """Centres of mass of both arms go forward as far as those of the opposite legs, in the ratio of their lengths.
+    """Task: each arm's centre of mass moves forward with the opposite leg, scaled by the length ratio.
 
-    All are against the centre of mass of the robot, and from where they are in the neutral posture. The rest of the
-    robot is taken to go on as in the last tick, so that legs do not follow arms.
+    Positions are relative to the robot's centre of mass and the neutral posture. All other joints are assumed to keep
+    their velocity, so that the legs do not follow the arms.
 
     Attributes:
-        forward: (3,) axis. v: (nv,) of the last tick. scale: travel of an arm over that of a leg.
+        forward: (3,) axis.
     """
 
     def __init__(self, robot: Robot) -> None:
-        """Make the task for a robot with arms and legs."""
         super().__init__("arms like legs", SWING, SWING_GAIN)
         g = JointGroups.of(robot)
         self._data = robot.model.createData()
@@ -113,7 +114,7 @@ class ArmsLikeLegs(Task):
         self._rest = self._travel()
 
     def _travel(self) -> np.ndarray:
-        """Places (4,) of left arm, right arm, right leg, left leg along the axis, from the robot's [m]."""
+        """Return positions (4,) of left arm, right arm, right leg, left leg along `forward` [m]."""
         return np.array([(self._data.com[k] - self._data.com[0]) @ self.forward for k in self._trees])
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

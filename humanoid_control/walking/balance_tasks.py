@@ -1,4 +1,4 @@
-"""The tasks of a robot that balances: soles, centre of mass, chest, momentum, and everything else near a posture."""
+"""Inverse-kinematics tasks of balance: soles, centre of mass, chest, momentum and posture."""
 
 from __future__ import annotations
 
@@ -25,24 +25,23 @@ from humanoid_control.walking.dancing.upper_body import ARM_POINTS, UpperGoal
 from humanoid_control.walking.feet import Feet
 
 STANCE, SWING, CENTER, CHEST = 100.0, 10.0, 30.0, 5.0
-SWING_TURN = 0.2  # [m/rad] of a swinging sole: where an ankle is at the end of its range the sole tilts first
+SWING_TURN = 0.2  # [m/rad] of a swing sole: it may tilt where an ankle reaches its range
 UPPER_BODY, SPARE_LEGS, POSTURE_GAIN = 3.0, 0.1, 5.0
-GESTURE, GESTURE_GAIN = (0.7, 1.5, 3.0), 25.0  # of shoulders, elbows, wrists that follow somebody [s/m], [1/s]
-FREE_WAIST, FREE_ARMS = 0.5, 0.03  # pull of the posture meanwhile
-# A waist that cannot bend as the chest should leaves it to the pelvis, which would lean until a leg stops it.
-PELVIS, LEAN = 10.0, (np.radians(14.0), np.radians(20.0))  # weight from the second lean on; 0 below the first one
+# weights of shoulders, elbows, wrists that follow a person [s/m]; gain [1/s]
+GESTURE, GESTURE_GAIN = (0.7, 1.5, 3.0), 25.0
+FREE_WAIST, FREE_ARMS = 0.5, 0.03  # posture weights while following a person
+# A waist that cannot bend as far as the chest target leaves the rest to the pelvis, until a leg reaches its limit.
+PELVIS, LEAN = 10.0, (np.radians(14.0), np.radians(20.0))  # weight above the second lean angle; 0 below the first
 
 
 def walking_settings(dt: float) -> IkSettings:
-    """Settings of the inverse kinematics for legs that swing: faster than those for arms.
+    """Return inverse-kinematics settings for swinging legs.
 
-    With the barrier gain of arms the rows between shank, foot and the other leg push both feet off their path. The
-    joints' own limits on acceleration are those of a robot that hangs at its anchor, for a leg no more than for the
-    waist; they do not count where it stands, since what a leg can give depends on the ground: the walk is planned.
-    Nor do knees come gently to where they are straight: the length of a step ends there.
+    With the barrier gain for arms, collision rows would push the feet off their paths. The joints' acceleration limits
+    are off: they assume a fixed base. Knees do not slow down near full extension, which would shorten the steps.
 
     Raises:
-        ConfigError: the time between ticks, dt [s], is not positive and finite.
+        ConfigError: if `dt` [s] is not positive and finite.
     """
     check_time_step(dt, "walking")
     return IkSettings(
@@ -56,27 +55,22 @@ def walking_settings(dt: float) -> IkSettings:
 
 
 def walking_limits(robot: Robot, self_collision: bool = True) -> list[Limit]:
-    """Limits of the inverse kinematics: those of the robot, and knees that stay bent."""
+    """Return the default inverse-kinematics limits plus a minimum knee bend."""
     limits = default_limits(robot, self_collision)
     return [*limits[:-2], bent_knees(robot), *limits[-2:]]
 
 
 class BalanceTasks:
-    """Tasks of the whole body, whose errors are gone at the end of a tick.
+    """Whole-body tasks that remove their errors within one tick.
 
     Attributes:
-        feet: a FrameTask for each sole. center, chest, posture: the other tasks. swing: what arms do on their own.
-        pelvis: kept from leaning far while the chest follows somebody, for a robot whose waist bends.
-        arms: shoulders, elbows and wrists against the chest, for a robot that has these points.
-        tasks: those that count now, for the solver.
+        swing: arm swing while no person is followed.
+        pelvis: lean limit while the chest follows a person; only for robots with a waist.
+        arms: tasks of shoulders, elbows, wrists relative to the chest, if the robot has these points.
+        tasks: active tasks, for the solver.
     """
 
     def __init__(self, robot: Robot, feet: Feet, dt: float, arms: str = "still") -> None:
-        """Make them.
-
-        Args:
-            robot: with a floating base. feet: its feet. dt: of the ticks [s]. arms: one of ARM_SWINGS.
-        """
         gain, g = 1.0 / dt, JointGroups.of(robot)
         self.robot = robot
         pelvis = robot.model.parents[robot.model.getJointId(robot.joint_names[g.l_leg[0]])]
@@ -99,7 +93,7 @@ class BalanceTasks:
         self.tasks, self._rest = self._alone, robot.postures["neutral"]
         pin.framesForwardKinematics(robot.model, robot.data, robot.q("neutral"))
         self.R_upright = robot.data.oMf[robot.points["sternum"]].rotation.copy()
-        self._pelvis_up = robot.data.oMf[link].rotation[2].copy()  # the vertical in its axes, where it is upright
+        self._pelvis_up = robot.data.oMf[link].rotation[2].copy()  # world vertical in the axes of the upright pelvis
 
     def set(
         self,
@@ -109,12 +103,12 @@ class BalanceTasks:
         swinging: int | None,
         upper: UpperGoal | None = None,
     ) -> None:
-        """Set what must hold at the end of the coming tick.
+        """Set the targets at the end of the coming tick.
 
         Args:
-            soles: poses of both. center: (3,) of mass [m]. heading: (3, 3) about the vertical, of the chest.
-            swinging: the foot in the air.
-            upper: what chest and arms follow; None: the chest is upright, the arms hang or balance.
+            center: (3,) centre of mass [m].
+            heading: (3, 3) chest heading.
+            upper: goal of chest and arms; None: upright chest.
         """
         for k, (task, X) in enumerate(zip(self.feet, soles, strict=True)):
             task.set_target(X)
@@ -132,11 +126,7 @@ class BalanceTasks:
             arm.set_target(x, v)
 
     def hold_pelvis(self, q: np.ndarray) -> None:
-        """Keep the pelvis from leaning beyond LEAN in the coming tick, while the chest follows somebody.
-
-        Args:
-            q: (nq,) now.
-        """
+        """Limit the pelvis lean to LEAN in the coming tick, while the chest follows a person."""
         if self.tasks is not self._following:
             return
         model, data = self.robot.model, self.robot.data
@@ -145,14 +135,14 @@ class BalanceTasks:
         up = R @ self._pelvis_up
         lean, (low, high) = math.acos(min(max(float(up[2]), -1.0), 1.0)), LEAN
         self.pelvis.weight = PELVIS * minimum_jerk(min(max((lean - low) / (high - low), 0.0), 1.0))
-        if lean > low:  # straight back to the first lean, about the axis about which it leans
+        if lean > low:  # target: the first lean angle, reached about the current lean axis
             axis = np.array([up[1], -up[0], 0.0]) / math.hypot(up[0], up[1])
             self.pelvis.set_target(pin.exp3((lean - low) * axis) @ R)
         else:
             self.pelvis.set_target(R)
 
     def swing_arms(self, q: np.ndarray, v: np.ndarray, spin: float, heading: np.ndarray) -> None:
-        """Set what the arms do in the coming tick, where they follow nobody; as of `ArmSwing.rates`."""
+        """Set the arm targets of the coming tick, unless the arms follow a person; arguments as in `ArmSwing.rates`."""
         if self.swing.way == "still" or self.tasks is self._following:
             return
         arms, swing = self.swing.arms, self.swing
@@ -160,25 +150,23 @@ class BalanceTasks:
         self.posture.posture[arms] = q[swing.first + arms] + rates / POSTURE_GAIN
 
     def turn_toes(self, robot: Robot, joints: Sequence[int], q: np.ndarray, goal: np.ndarray, dt: float) -> None:
-        """Let the toe joints, which no other task concerns, be at angles (2,) at the end of the coming tick [rad]."""
+        """Move the toe joints to `goal` (2,) within the coming tick [rad]."""
         at = q[[robot.iq + k for k in joints]]
         self.posture.posture[list(joints)] = at + (goal - at) / (dt * POSTURE_GAIN)
 
 
 def gesture_tasks(robot: Robot) -> list[PointTask]:
-    """Tasks of ARM_POINTS from the sternum, in its axes; without targets yet."""
+    """Return tasks of ARM_POINTS relative to the sternum, in sternum axes, without targets."""
     weights = np.repeat(GESTURE, 2).tolist()
     pairs = zip(ARM_POINTS, weights, strict=True)
     return [PointTask(robot, p, "sternum", "sternum", weight=w, gain=GESTURE_GAIN) for p, w in pairs]
 
 
 def bent_knees(robot: Robot, bend: float = 0.12, gain: float = 20.0) -> JointSideLimit:
-    """Knees stay bent: a stretched leg has no way to go on, and one that has gone past it bends to the wrong side.
-
-    A knee is in each leg the joint that changes the distance from hip to ankle most.
+    """Return a limit that keeps the knees bent: a straight leg is singular and may bend to the wrong side.
 
     Args:
-        robot: whose. bend: least angle from where the leg is straight [rad]. gain: as of the limit.
+        bend: least angle from the straight leg [rad].
     """
     g = JointGroups.of(robot)
     joints, straight, side = zip(*(_knee(robot, leg) for leg in (g.l_leg, g.r_leg)), strict=True)
@@ -186,7 +174,7 @@ def bent_knees(robot: Robot, bend: float = 0.12, gain: float = 20.0) -> JointSid
 
 
 def _knee(robot: Robot, leg: np.ndarray) -> tuple[int, float, float]:
-    """Index of a leg's knee, the angle at which the leg is straight [rad], and the sign in which it bends."""
+    """Return the index of the knee, its angle of the straight leg [rad], and the sign of its bend."""
     first, last = (robot.model.getJointId(robot.joint_names[k]) for k in (leg[0], leg[-1]))
 
     def length(joint: int, angle: float) -> float:

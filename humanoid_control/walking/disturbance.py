@@ -1,17 +1,16 @@
-"""What a robot's model does not know: a push that stays, a load in a hand, masses that are elsewhere.
+"""Observer of unmodelled disturbances: a steady push, a load, mass errors.
 
-A steady force f on the body, or a centre of mass that is off by d, bends the pendulum by the same bias b,
+A steady force f, or a centre of mass off by d, adds a bias b to the pendulum,
 
     c'' = w^2 F_z / (m g) (c - p - b) - w^2 (L_y, -L_x)' / (m g),
 
-with b = -f z / (m g) for a force that acts at the height z, and b = d for a model that puts the centre of mass d off.
-Everything but b is measured: c and c' by joints and IMU, p and F_z by the forces under the soles; L, the angular
-momentum about the centre of mass, is that of the commands. With u = c' + w^2 (L_y, -L_x) / (m g) it holds on the mean
+with b = -f z / (m g) for a force at height z, or b = d. Joints and IMU give c and c', the foot forces p and F_z, the
+commands the angular momentum L about the centre of mass. With u = c' + w^2 (L_y, -L_x) / (m g), the mean satisfies
 
-    b mean(s) = mean(s (c - p)) - mean(u') / w^2,    s = F_z / (m g),
+    b mean(s) = mean(s (c - p)) - mean(u') / w^2,    s = F_z / (m g).
 
-and the mean of u' over a window is the change of u: nothing is differentiated. A robot that leans by b where it walks
-keeps its zero-moment point in the middle of its soles.
+The mean of u' over a window is the change of u: nothing is differentiated. Leaning by b keeps the zero-moment point in
+the middle of the soles.
 """
 
 from __future__ import annotations
@@ -25,18 +24,19 @@ import numpy as np
 from humanoid_control.walking.feet import Reaction
 from humanoid_control.walking.gait import GRAVITY
 
-CARRIED = 0.3  # share of the weight that the soles must carry for the zero-moment point to say something
+CARRIED = 0.3  # minimum share of the weight on the soles for a valid zero-moment point
 
 
 @dataclass(frozen=True)
 class ObserverSettings:
-    """How quickly and how far a disturbance is believed.
+    """Time constants and bounds of the observer.
 
     Attributes:
-        window: over which the motion is averaged [s]. delay: with which the bias follows what is seen there [s].
-        most: of each component of the bias [m]. glance: of what is seen, beyond which it is taken for a push that
-            does not stay [m].
-        speed: of the bias, most [m/s].
+        window: averaging time [s].
+        delay: time constant of the bias [s].
+        most: bound of each bias component [m].
+        glance: bound of each observation; larger values are transient pushes [m].
+        speed: bound of the bias rate [m/s].
     """
 
     window: float = 0.4
@@ -47,11 +47,13 @@ class ObserverSettings:
 
 
 class MeasuredMotion(NamedTuple):
-    """What an observer looks at.
+    """Measured motion of the pendulum.
 
     Attributes:
-        center, velocity: (2,) of the centre of mass, horizontal [m], [m/s]. momentum: (3,) angular [N m s].
-        reaction: of the ground on both soles. omega: of the pendulum [1/s].
+        center: (2,) centre of mass [m].
+        velocity: (2,) its velocity [m/s].
+        momentum: (3,) angular, about the centre of mass [N m s].
+        omega: of the pendulum [1/s].
     """
 
     center: np.ndarray
@@ -65,26 +67,22 @@ class DisturbanceObserver:
     """Observer of the bias b of the pendulum.
 
     Attributes:
-        settings: of it. bias: (2,) that is believed [m]. seen: (2,) of the last window [m].
+        bias: (2,) estimate [m].
+        seen: (2,) observation of the last window [m].
     """
 
     def __init__(self, mass: float, settings: ObserverSettings | None = None) -> None:
-        """Make it; mass of the robot [kg]."""
         self.settings, self._weight = settings or ObserverSettings(), mass * GRAVITY
         self.reset()
 
     def reset(self) -> None:
-        """Nothing is known."""
+        """Reset the bias and the averages."""
         self.bias, self.seen = np.zeros(2), np.zeros(2)
-        self._mean: list[float] | None = None  # of s (c - p), u, s
+        self._mean: list[float] | None = None  # means of s (c - p), u, s
         self._age = 0.0
 
     def look(self, m: MeasuredMotion, dt: float) -> np.ndarray:
-        """The bias (2,) [m], after another look.
-
-        Args:
-            m: the motion now. dt: since the last look [s].
-        """
+        """Update the observer and return the bias (2,) [m]."""
         g, s = self.settings, float(m.reaction.force[2]) / self._weight
         if s < CARRIED:
             return self.bias
@@ -95,6 +93,7 @@ class DisturbanceObserver:
         before = now if self._mean is None else self._mean
         self._mean = [old + a * (new - old) for old, new in zip(before, now, strict=True)]
         arms, mean_u, carried = self._mean[:2], self._mean[2:4], self._mean[4]
+        # mean(u') = (u - mean(u)) / window for an exponential window
         lag = [(arm - (a - b) / (w2 * g.window)) / carried for arm, a, b in zip(arms, u, mean_u, strict=True)]
         self.seen = np.array([_within(x, g.glance) for x in lag])
         self._age += dt
@@ -106,5 +105,5 @@ class DisturbanceObserver:
 
 
 def _within(x: float, most: float) -> float:
-    """The number, of at most that size."""
+    """Clip a number to +- `most`."""
     return min(max(x, -most), most)

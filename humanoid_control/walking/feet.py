@@ -1,4 +1,4 @@
-"""The two feet of a biped: where its soles are, what they can press on, and what their force sensors measure there."""
+"""Feet of a biped: sole frames, support rectangles and force sensors."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from humanoid_control.robots.robot import Robot
 
 SIDES = ("l", "r")
 LEFT, RIGHT = 0, 1
-ANKLE, ACROSS = 0.08, 0.7  # [m] of axes that meet in an ankle; cosine between an axis and the one it counts for
-HELD = 0.9  # share of an ankle's effort that balance may use
-NARROWEST = 0.02  # [m] of what is left of a sole
-RISEN, EVEN = 0.2, 0.02  # share of a rise by which legs are longer; [m] of rise that counts as none
+# [m] distance within which joint axes count as one ankle; cosine between an axis and its direction
+ANKLE, ACROSS = 0.08, 0.7
+HELD = 0.9  # share of the ankle effort available to balance
+NARROWEST = 0.02  # [m] minimum size of a reduced sole
+RISEN, EVEN = 0.2, 0.02  # share of a rise that straightens the legs; [m] rise treated as level
 
 
 @dataclass(frozen=True)
 class SensedSole:
-    """One flat sole and its force sensor.
+    """Flat sole with its force sensor.
 
     Attributes:
-        name: of the foot in the robot file, and of its wrench. joint: id of the pinocchio joint that carries it.
-        X_joint_sensor: pose of the sensor's frame, the middle of the rectangle with the axes of its link.
+        name: in the robot file; also the name of its wrench.
+        X_joint_sensor: sensor pose: middle of the rectangle, axes of the link.
     """
 
     name: str
@@ -42,13 +43,12 @@ class SensedSole:
 
 
 class Reaction(NamedTuple):
-    """What the ground does to a robot through both soles.
+    """Ground reaction on both soles.
 
     Attributes:
-        force: (3,) in the world [N]. zmp: (2,) zero-moment point, at the height of the soles that carry [m]; where
-            nothing carries, between the soles.
-        yaw_torque: about the vertical through it [N m].
-        friction: share of the tangential force in the normal one.
+        force: (3,) in the world [N].
+        zmp: (2,) zero-moment point at the height of the loaded soles [m]; between the soles without load.
+        yaw_torque: about the vertical through `zmp` [N m].
     """
 
     force: np.ndarray
@@ -58,12 +58,12 @@ class Reaction(NamedTuple):
 
 
 def reaction_of(soles: Sequence[pin.SE3], wrenches: np.ndarray) -> Reaction:
-    """Sum of the wrenches under both soles.
+    """Sum the wrenches under both soles.
 
     Args:
-        soles: poses of the sole frames. wrenches: (2, 6) as of `Feet.wrenches`.
+        wrenches: (2, 6) wrenches as in `Feet.wrenches`.
     """
-    # In the axes of the world: force and torque of each sole, and where it is.
+    # Force and torque of each sole in world axes, and the sole positions.
     felt = [(w.reshape(2, 3) @ X.rotation.T).tolist() for X, w in zip(soles, wrenches, strict=True)]
     places = [X.translation.tolist() for X in soles]
     tx, ty, carried = (left + right for left, right in zip(felt[0][0], felt[1][0], strict=True))
@@ -72,40 +72,39 @@ def reaction_of(soles: Sequence[pin.SE3], wrenches: np.ndarray) -> Reaction:
         middle = 0.5 * (soles[0].translation + soles[1].translation)
         return Reaction(total, middle[:2].copy(), 0.0, 0.0)
     ground = sum(f[2] * p[2] for (f, _), p in zip(felt, places, strict=True)) / carried
-    x = y = z = 0.0  # moment about the origin of the world, lifted to the ground
+    x = y = z = 0.0  # moment about the world origin, with the ground lifted to z = 0
     for ((fx, fy, fz), tau), (px, py, pz) in zip(felt, places, strict=True):
         x += py * fz - (pz - ground) * fy + tau[0]
         y += (pz - ground) * fx - px * fz + tau[1]
         z += px * fy - py * fx + tau[2]
+    # zero-moment point: the horizontal moments vanish, zmp = (-M_y, M_x) / F_z
     zx, zy = -y / carried, x / carried
     return Reaction(total, np.array([zx, zy]), z - zx * ty + zy * tx, math.hypot(tx, ty) / carried)
 
 
 class Feet:
-    """Both feet of a robot. Index 0 is the left one, 1 the right one.
+    """Both feet of a robot; index 0 is left, 1 is right.
 
-    The sole frame S of a foot is its point `l_foot_tcp` or `r_foot_tcp`: on the ground, x forward, z up. A foot may
-    have several flat soles (Lola: the foot and the toe); they count as one rectangle in S.
+    The sole frame S is the point `l_foot_tcp` or `r_foot_tcp`: on the ground, x forward, z up. Several flat soles of a
+    foot (Lola: foot and toe) count as one rectangle in S.
 
     Attributes:
         frames: (2,) ids of the sole frames.
-        lower, upper: (2, 2) corners of the rectangle of each foot that the ground may press on, in S [m]. It ends where
-            drives hold the whole weight: effort / weight before a toe joint, and from the axes of the ankle.
-        middle: (2, 2) points of both soles that the zero-moment point stands on, in S [m].
-        outlines: (2, 4, 2) corners of the rectangle of each foot in S, also beyond `upper`, counter-clockwise [m].
-        width: distance of both soles in the neutral posture [m].
-        soles: of each foot.
+        lower: (2, 2) lower corners of the support rectangles, in S [m].
+        upper: (2, 2) upper corners [m]; limited to points at which toe joints and ankles hold the whole weight.
+        middle: (2, 2) nominal zero-moment points, in S [m].
+        outlines: (2, 4, 2) corners of the full rectangles in S, counter-clockwise [m].
+        width: lateral distance of the soles in the neutral posture [m].
     """
 
     def __init__(self, robot: Robot, inward: float = 0.0) -> None:
-        """Find the feet.
+        """Find the feet of a robot.
 
         Args:
-            robot: with a floating base.
-            inward: how far toward the other foot the zero-moment point stands off the middle line [m].
+            inward: inward offset of the nominal zero-moment point [m].
 
         Raises:
-            RobotError: not two feet with soles, or a fixed base.
+            RobotError: if the base is fixed, or there are not two feet with soles.
         """
         missing = [f"{s}_foot_tcp" for s in SIDES if f"{s}_foot_tcp" not in robot.points]
         if missing or robot.base != "floating" or len(robot.feet) < 2:
@@ -153,7 +152,6 @@ class Feet:
         self._poses: PoseArray | None = None
 
     def _sensor_arrays(self, model: pin.Model) -> SensorArrays:
-        """All force sensors, foot by foot."""
         carriers = [model.frames[f] for f in self.frames]
         rows = [(side, sole.joint, sole.X_joint_sensor) for side in (0, 1) for sole in self.soles[side]]
         return SensorArrays(
@@ -167,7 +165,7 @@ class Feet:
         )
 
     def _side(self, robot: Robot, joint: int) -> int | None:
-        """The foot whose sole frame is carried by this joint, or by one that this joint hangs on."""
+        """Return the foot that carries this joint, or None."""
         carriers = [robot.model.frames[f].parentJoint for f in self.frames]
         while joint:
             if joint in carriers:
@@ -177,17 +175,17 @@ class Feet:
 
     @property
     def sole_width(self) -> float:
-        """Of the broader sole [m]."""
+        """Width of the broader sole [m]."""
         return float((self.upper - self.lower)[:, 1].max())
 
     def wrenches(self, data: pin.Data, measured: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Wrench of the ground on each foot (2, 6): force [N], torque [N m] about the origin of S, in the axes of S.
+        """Return ground wrench on each foot (2, 6) about and in S: force [N], torque [N m].
 
         Args:
-            data: with the poses of joints. measured: sole -> (6,) as of `Engine.foot_wrenches`.
+            measured: sole name -> (6,) wrench as in `Engine.foot_wrenches`.
 
         Raises:
-            KeyError: a sole was not measured.
+            KeyError: if a sole has no measurement.
         """
         if self._poses is None or self._poses.data is not data:
             self._poses = PoseArray(data)
@@ -197,11 +195,16 @@ class Feet:
 
 
 class SensorArrays(NamedTuple):
-    """Force sensors (S,) of both feet for kernels.
+    """Force sensors of both feet as kernel arrays.
 
     Attributes:
-        side: (S,) foot of each. joint: (S,) that carries it. R, p: (S, 3, 3), (S, 3) pose there.
-        foot_joint, foot_R, foot_p: (2,), (2, 3, 3), (2, 3) the same of the sole frames S.
+        side: (S,) foot index.
+        joint: (S,) carrying joint.
+        R: (S, 3, 3) rotation in the joint.
+        p: (S, 3) position in the joint [m].
+        foot_joint: (2,) joint of the sole frame.
+        foot_R: (2, 3, 3) rotation of S in its joint.
+        foot_p: (2, 3) position of S in its joint [m].
     """
 
     side: I1
@@ -215,10 +218,11 @@ class SensorArrays(NamedTuple):
 
 @kernel
 def sum_sensor_wrenches(table: Table[SensorArrays], poses: np.ndarray, felt: np.ndarray, out: np.ndarray) -> None:
-    """Wrenches (2, 6) on both feet, in their sole frames, added to `out`.
+    """Add sensor wrenches to the wrenches (2, 6) of both feet, in their sole frames.
 
     Args:
-        table: of the packed SensorArrays. poses: of the joints, as in PoseArray. felt: (S, 6) of the sensors.
+        felt: (S, 6) sensor wrenches.
+        out: (2, 6) sums.
     """
     s = unpack(table, SensorArrays)
     for k in range(s.side.shape[0]):
@@ -226,13 +230,16 @@ def sum_sensor_wrenches(table: Table[SensorArrays], poses: np.ndarray, felt: np.
         R, p = carried_pose(poses[s.joint[k]], s.R[k], s.p[k])
         R_foot, p_foot = carried_pose(poses[s.foot_joint[foot]], s.foot_R[foot], s.foot_p[foot])
         f, tau, arm = np.zeros(3), np.zeros(3), p - p_foot  # in the world
+        # rotate the measured wrench into the world
         for i in range(3):
             for j in range(3):
                 f[i] += R[i, j] * felt[k, j]
                 tau[i] += R[i, j] * felt[k, 3 + j]
+        # shift the torque from the sensor to the origin of S: tau += arm x f
         tau[0] += arm[1] * f[2] - arm[2] * f[1]
         tau[1] += arm[2] * f[0] - arm[0] * f[2]
         tau[2] += arm[0] * f[1] - arm[1] * f[0]
+        # express the wrench in S: R_foot^T f
         for i in range(3):
             for j in range(3):
                 out[foot, i] += R_foot[j, i] * f[j]
@@ -241,8 +248,15 @@ def sum_sensor_wrenches(table: Table[SensorArrays], poses: np.ndarray, felt: np.
 
 @kernel
 def carried_pose(joint: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pose in the world, (3, 3) and (3,), of what a joint carries at R, p; that of the joint as in PoseArray."""
+    """Return the world pose, (3, 3) and (3,), of a frame at R, p in a joint.
+
+    Args:
+        joint: (12,) pose as in PoseArray: rotation by columns, position.
+        R: (3, 3) in the joint.
+        p: (3,) in the joint [m].
+    """
     turned, place = np.zeros((3, 3)), joint[9:].copy()
+    # joint[3 j + i] is R_joint[i, j]: rotations are stored column by column
     for i in range(3):
         for j in range(3):
             place[i] += joint[3 * j + i] * p[j]
@@ -252,14 +266,13 @@ def carried_pose(joint: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[np.nd
 
 
 class LegReach:
-    """How high the centre of mass may be, for legs to keep their bend at the end of a step."""
+    """Centre-of-mass height at which the legs keep a bend at the end of a step."""
 
     def __init__(self, robot: Robot, feet: Feet, crouch: float, share: float = 0.96) -> None:
         """Measure the legs.
 
         Args:
-            robot, feet: whose. crouch: of the centre of mass below the neutral posture, at least [m].
-            share: of the stretched leg that is used.
+            crouch: minimum lowering of the centre of mass [m].
         """
         q = robot.q("neutral")
         center = robot.center_of_mass(q)
@@ -273,25 +286,24 @@ class LegReach:
         self.neutral, self.crouch = float(center[2] - ground), crouch
 
     def height(self, step: float, rise: float = 0.0, raised: float = 0.0) -> float:
-        """Height of the centre of mass above the soles, for a displacement a step, and a rise or fall in it [m].
+        """Return centre-of-mass height above the soles [m].
 
-        A rear foot lifts off about 0.6 of the displacement behind its hip; the centre of mass has then made a fifth of
-        its way up, or down a fifth of it is left.
+        A rear foot lifts off about 0.6 steps behind its hip. The centre of mass has then completed a fifth of its rise,
+        or has a fifth of its descent left.
 
         Args:
-            raised: how much higher than of itself it shall be, as far as the legs reach [m].
+            step: displacement of a step [m].
+            rise: rise or fall of a step [m].
+            raised: requested extra height [m].
         """
+        # Pythagoras with the stretched leg as hypotenuse: hip height above the ankle at lift-off
         legs = float(np.sqrt(max(self.length**2 - (0.6 * step) ** 2, (0.5 * self.length) ** 2)))
         own = max(self.crouch, self.above - legs)
         return self.neutral - max(own - raised, self.above - legs) - RISEN * max(rise - EVEN, 0.0)
 
 
 def _held_by_ankle(robot: Robot, frame: int, X_sole: pin.SE3) -> tuple[np.ndarray, np.ndarray]:
-    """Corners (2,) of where the ankle can hold the whole weight, in the sole frame; infinite where it is strong.
-
-    Args:
-        robot: whose `data` holds a posture. frame: of the sole. X_sole: its pose.
-    """
+    """Return corners (2,) in S within which the ankle holds the whole weight; infinite if unlimited."""
     model, low, high = robot.model, np.full(2, -np.inf), np.full(2, np.inf)
     joint = int(model.frames[frame].parentJoint)
     ankle = robot.data.oMi[joint].translation
@@ -300,7 +312,7 @@ def _held_by_ankle(robot: Robot, frame: int, X_sole: pin.SE3) -> tuple[np.ndarra
         axis = X_sole.rotation.T @ robot.data.oMi[joint].rotation @ joint_axis(model, joint)[0]
         place = X_sole.actInv(robot.data.oMi[joint].translation)
         arm = HELD * float(robot.effort[k - robot.iv]) / (robot.mass * 9.81)
-        along = 0 if abs(axis[1]) > abs(axis[0]) else 1  # what turns about y holds along x
+        along = 0 if abs(axis[1]) > abs(axis[0]) else 1  # a torque about y shifts the zero-moment point along x
         if abs(axis[1 - along]) > ACROSS:
             low[along] = max(low[along], float(place[along]) - arm)
             high[along] = min(high[along], float(place[along]) + arm)
@@ -309,6 +321,6 @@ def _held_by_ankle(robot: Robot, frame: int, X_sole: pin.SE3) -> tuple[np.ndarra
 
 
 def _rectangle(points: np.ndarray) -> np.ndarray:
-    """Corners (4, 2) of the rectangle around points (m, 2), counter-clockwise."""
+    """Return the corners (4, 2) of the bounding rectangle of points (m, 2), counter-clockwise."""
     (x0, y0), (x1, y1) = points.min(axis=0), points.max(axis=0)
     return np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]])

@@ -1,4 +1,4 @@
-"""Footsteps: where and when the feet stand next, from a velocity, from a list, or on the way to a goal."""
+"""Footstep planning from a velocity, from a list, or toward a goal pose."""
 
 from __future__ import annotations
 
@@ -23,60 +23,56 @@ from humanoid_control.walking.plane_geometry import (
 )
 from humanoid_control.walking.planning.step import CALM, LEAST, Footstep, Pace, StepLimits, StepStyle, StepTimes
 
-HALVINGS = 12  # of a step that is out of reach
+HALVINGS = 12  # of the bisection that shortens a step out of reach
 MOST_STEPS = 1000  # in a list
-CHANGE_TIME = 0.8  # time of the step that `StepLimits.change` is meant for [s]
-STAY = 1e-6  # of a velocity, or of a displacement: none
-SHIFT, SHIFTS = 0.005, 36  # [m] by which a foothold is moved ahead or back until the ground is good, and how often
-SLOWER = 1.05  # times what the legs can do may be asked for and counts as done
-TIMES = 5  # of a step that are compared
-INSIDE = 6  # of these shifts by which a foothold keeps farther off an edge than it must
-NEAR, NEARLY = 0.015, 0.03  # [m], [rad] from a goal within which the list of footsteps to it may end
-RETRIES = 3  # lists that are made after one that ends farther from its goal
-EDGE_ROOM = 0.015  # [m] that a foothold keeps farther off an edge than it must, where it can
+CHANGE_TIME = 0.8  # [s] step time for which `StepLimits.change` is specified
+STAY = 1e-6  # velocity or displacement treated as zero
+SHIFT, SHIFTS = 0.005, 36  # [m] increment, and number of increments, of a foothold shift to good ground
+SLOWER = 1.05  # effort relative to the leg limits that still counts as feasible
+TIMES = 5  # number of step times compared
+INSIDE = 6  # shifts by which a foothold keeps extra distance from an edge
+NEAR, NEARLY = 0.015, 0.03  # [m], [rad] accepted final error of a footstep list to a goal
+RETRIES = 3  # extensions of a list that ends away from its goal
+EDGE_ROOM = 0.015  # [m] extra distance of a foothold from an edge, where possible
 
 
 class VelocityPlanner:
-    """Footsteps that follow a velocity: forward, to the left, and turning. A list of footsteps goes before it.
+    """Footsteps that follow a velocity; a list of footsteps has priority.
 
     Attributes:
-        limits, times: of the steps.
-        command: (3,) velocity that is asked for [m/s, m/s, rad/s]; not used while there is a list.
-        queue: footsteps of the list that have not been made, the one in the air among them.
-        goal: pose that the list leads to; a list that ends elsewhere is continued. None: the list is what counts.
-        terrain: the ground, where it is known; else it is the plane through the foot that stands.
+        command: (3,) velocity: forward, left, turn [m/s, m/s, rad/s]; ignored while a list is active.
+        queue: unfinished footsteps of the list, including the step in the air.
+        goal: goal pose of the list; the planner extends a list that ends elsewhere. None: no goal.
+        terrain: None: the plane through the stance foot.
     """
 
     def __init__(self, limits: StepLimits, times: StepTimes, terrain: Terrain | None = None) -> None:
-        """Make a planner that stands still."""
         self.limits, self.times, self.terrain = limits, times, terrain
         self.command, self.queue = np.zeros(3), list[Footstep]()
-        self._handed: Footstep | None = None  # the step of the queue that was given out first: it is, or will be, made
+        self._handed: Footstep | None = None  # first step of the queue that was returned: it is in execution or will be
         self.goal: pin.SE3 | None = None
         self._retries = 0
 
     @property
     def moving(self) -> bool:
-        """Whether there is something to walk for."""
+        """Whether a list or a velocity is active."""
         return bool(self.queue) or bool(np.abs(self.command).max() > STAY)
 
     @property
     def first_foot(self) -> int:
-        """The foot that begins: of the list, or the one on the side to go to."""
+        """Foot of the first step: of the list, or on the side of the motion."""
         if self.queue:
             return self.queue[0].foot
         return 0 if self.command[1] > 0 or self.command[2] > 0 else 1
 
     def next_steps(self, stance: Footstep, before: np.ndarray, count: int) -> tuple[list[Footstep], np.ndarray]:
-        """The coming steps, the first with the foot that does not stand.
+        """Return the coming steps, beginning with the swing foot.
 
         Args:
-            stance: the foot that stands, and where.
-            before: (3,) displacement of the step before: forward, sideways [m], turn [rad].
-            count: of steps.
+            before: (3,) displacement of the previous step: forward, sideways [m], turn [rad].
 
         Returns:
-            The steps, and the displacement (3,) of the first of them.
+            The steps, and the displacement (3,) of the first.
         """
         if self.queue and self.queue[0] is self._handed and self.queue[0].foot == stance.foot:
             self.queue.pop(0)
@@ -103,7 +99,7 @@ class VelocityPlanner:
         return out, first
 
     def _go_on(self, stance: Footstep, last: Footstep) -> None:
-        """Continue a list whose last step ends away from its goal: soles crept, and its steps were shortened."""
+        """Extend a list that ends away from its goal: soles slipped, or steps were shortened."""
         assert self.goal is not None
         feet = (stance.X, last.X) if stance.foot == 0 else (last.X, stance.X)
         left = middle_of(feet).actInv(planar(self.goal))
@@ -115,7 +111,7 @@ class VelocityPlanner:
             self.queue += self.walk_to(self.goal, feet, last.foot)
 
     def closing_steps(self, stance: Footstep, count: int) -> list[Footstep]:
-        """Steps beside the foot that stands, the first with the other one."""
+        """Return steps in place, beginning with the swing foot."""
         out: list[Footstep] = []
         for _ in range(count):
             stance = self.make(stance, np.zeros(3), self.times.nominal)
@@ -125,13 +121,13 @@ class VelocityPlanner:
     # -- velocity -----------------------------------------------------------------------------------------------
 
     def _displacement(self, before: np.ndarray, foot: int) -> tuple[np.ndarray, Pace]:
-        """Displacement (3,) of the coming step within the limits and near the last one, and its pace."""
+        """Return the next displacement (3,), within the limits and near the previous one, and its pace."""
         command = np.zeros(3) if self.queue else self._possible(self.command)
         out = (command[2] > 0) == (foot == 0)
         m, T = self._pace(command, before)
         most = m.most(command, T, out)
         d = command * T / max(1.0, _effort(m, command, T))
-        # A foot turns less toward the other than away from it: the one makes up for what the other cannot.
+        # A foot turns less inward than outward: the outer foot compensates the inner one.
         other = float(m.most(command, T, not out)[2])
         d[2] = np.sign(d[2]) * min(abs(d[2]) + max(abs(d[2]) - other, 0.0), most[2])
         d /= max(1.0, float(np.sqrt(((d / most) ** 2).sum())))
@@ -140,19 +136,19 @@ class VelocityPlanner:
         return before + np.clip(d - before, -change, change), Pace(T, m.style)
 
     def _possible(self, command: np.ndarray) -> np.ndarray:
-        """The velocity (3,) without the directions in which the legs cannot step at all."""
+        """Return the velocity (3,) without directions in which the legs cannot step."""
         return np.where(self.limits.possible, command, 0.0)
 
     def _pace(self, command: np.ndarray, before: np.ndarray) -> tuple[StepLimits, float]:
-        """Limits of the calmest style of steps that reaches a velocity (3,), and the time of a step [s].
+        """Return limits of the calmest step style that reaches a velocity (3,), and the step time [s].
 
         Args:
-            before: (3,) displacement of the step before, from which a robot in haste becomes calm again.
+            before: (3,) previous displacement, which bounds the return to a calmer style.
         """
         m, t = self.limits, self.times
         T = t.of_speed(float(np.hypot(command[0], command[1])), _effort(m, command, t.nominal))
         if _effort(m, command, T) > max(1.0, _effort(m, command, t.nominal)):
-            T = t.nominal  # its joints are too slow for quicker steps to lead farther
+            T = t.nominal  # the joints are too slow: shorter steps do not increase the speed
         best, least = (m, T), max(_effort(m, command, T), _effort(m, before / T, T))
         level = self.terrain is None or self.terrain.map.as_plane() is not None
         for limits in m.faster if level else ():
@@ -166,7 +162,7 @@ class VelocityPlanner:
         return best
 
     def _step(self, stance: Footstep, d: np.ndarray, pace: Pace) -> tuple[Footstep, np.ndarray]:
-        """The step by a displacement, or by as much of it as is in reach; on bad ground by a little more or less."""
+        """Return the step by a displacement, reduced to the reach, or shifted to good ground."""
         step = self.make(stance, d, *pace)
         if not self.refusal(step, stance.X):
             return self._off_edges(stance, step, d, pace)
@@ -178,7 +174,7 @@ class VelocityPlanner:
         return replace(self.make(stance, d, *pace), limited=True), d
 
     def _off_edges(self, stance: Footstep, step: Footstep, d: np.ndarray, pace: Pace) -> tuple[Footstep, np.ndarray]:
-        """The step, moved a little away from where bad ground begins in front of it or behind it."""
+        """Return the step, shifted away from an edge ahead or behind."""
         if self.terrain is None or self.terrain.map.as_plane() is not None:
             return step, d
         away = np.array([EDGE_ROOM, 0.0, 0.0])
@@ -190,7 +186,7 @@ class VelocityPlanner:
         return (step, d) if self.refusal(other, stance.X) else (other, way)
 
     def _shifted(self, stance: Footstep, d: np.ndarray, pace: Pace) -> tuple[Footstep, np.ndarray] | None:
-        """The step a little longer or shorter, so that the ground is good; not just at an edge."""
+        """Return the step lengthened or shortened onto good ground; None: not found."""
 
         def moved(k: int) -> tuple[Footstep, np.ndarray, bool]:
             away = d + [k * SHIFT, 0.0, 0.0]
@@ -207,17 +203,17 @@ class VelocityPlanner:
         return None
 
     def refusal(self, step: Footstep, X_stance: pin.SE3) -> str:
-        """Why a step is not possible, by the legs or by the ground; empty where it is."""
+        """Return why legs or ground forbid a step; empty if possible."""
         why = self.limits.refusal(step, X_stance)
         return why or ("" if self.terrain is None else self.terrain.foothold(step.X, step.foot).why)
 
     def placed(self, X: pin.SE3, foot: int) -> pin.SE3:
-        """The pose of a sole on the ground where it is known, else as it is."""
+        """Return the sole pose on the known ground, or unchanged."""
         return X if self.terrain is None else self.terrain.foothold(X, foot).X
 
     def make(self, stance: Footstep, d: np.ndarray, T: float, style: StepStyle = CALM) -> Footstep:
-        """The step by a displacement d (3,) in a time T [s], possible or not."""
-        side = 1.0 if stance.foot == 1 else -1.0  # of the foot that swings
+        """Return the step by a displacement d (3,) in a time T [s], without checks."""
+        side = 1.0 if stance.foot == 1 else -1.0  # side of the swing foot
         half = self.limits.half_width(d)
         start = stance.X if self.terrain is None else planar(stance.X)
         middle = start * pin.SE3(np.eye(3), np.array([0.0, side * half, 0.0]))
@@ -228,7 +224,7 @@ class VelocityPlanner:
         return Footstep(1 - stance.foot, X, (1 - both) * T, both * T, lift, style=style)
 
     def _in_reach(self, step: Footstep, stance: Footstep) -> Footstep:
-        """A step of a list, or where a push has moved the foot that stands, as much of it as is possible from there."""
+        """Return a listed step, reduced to the reach from the stance foot, which a push may have moved."""
         if not self.limits.refusal(step, stance.X):
             return step
         beside = self.make(stance, np.zeros(3), self.times.nominal).X
@@ -242,7 +238,7 @@ class VelocityPlanner:
         return part(bisect(lambda s: not self.limits.refusal(part(s), stance.X), 1.0, HALVINGS))
 
     def _displacement_of(self, step: Footstep, X_stance: pin.SE3) -> np.ndarray:
-        """Displacement (3,) that a step of a list makes, as if its feet were apart by the neutral width."""
+        """Return the displacement (3,) of a listed step relative to the neutral width."""
         X = X_stance.actInv(step.X)
         side = 1.0 if step.foot == 0 else -1.0
         return np.array([X.translation[0], X.translation[1] - side * self.limits.width, yaw_of(X)])
@@ -252,16 +248,15 @@ class VelocityPlanner:
     def follow(
         self, steps: Sequence[Footstep], feet: Sequence[pin.SE3], swinging: int | None = None, append: bool = False
     ) -> None:
-        """Make these footsteps, then stand. The whole list is taken, or none of it.
+        """Set the list of footsteps, accepted or rejected as a whole; the robot then stands.
 
         Args:
-            steps: in their order.
-            feet: poses of both soles, after the step in the air if there is one.
-            swinging: the foot in the air; its step is made in any case.
-            append: after those of the last list; else in place of those that have not begun.
+            feet: sole poses after the step in the air, if any.
+            swinging: swing foot; its step is always finished.
+            append: append to the list; else replace steps that have not begun.
 
         Raises:
-            ConfigError: with the index of the first bad step, and why.
+            ConfigError: if a step is not possible, with its index and the reason.
         """
         begun = [s for s in self.queue[:1] if s is self._handed and s.foot == swinging]
         kept = self.queue if append else begun
@@ -275,31 +270,28 @@ class VelocityPlanner:
         self.command, self.goal = np.zeros(3), None
 
     def clear(self) -> None:
-        """Forget the list but for the step that has been given out."""
+        """Discard the list except the step that was already returned."""
         self.queue = [s for s in self.queue[:1] if s is self._handed]
         self.goal = None
 
     def arrives(self) -> bool:
-        """Whether the step that was given out last ends the way to a goal; its list is over then."""
+        """Return whether the last returned step reaches the goal; if so, end the list."""
         if self.goal is None or len(self.queue) != 1 or self.queue[0] is not self._handed:
             return False
         self.queue, self.goal, self._handed = [], None, None
         return True
 
     def aim(self, X_goal: pin.SE3) -> None:
-        """Take the list for one that leads to a goal."""
+        """Set the goal of the list."""
         self.goal, self._retries = X_goal.copy(), RETRIES
 
     def walk_to(self, X_goal: pin.SE3, feet: Sequence[pin.SE3], swinging: int | None = None) -> list[Footstep]:
-        """Footsteps to a pose of the middle of the feet, on which both feet end beside each other.
+        """Return footsteps to a pose of the middle of the feet, ending side by side.
 
-        Far from it the robot turns to it and walks there in an arc; near it, it steps in any direction.
-
-        Args:
-            X_goal: only its place and heading count. feet, swinging: as of `follow`, which takes the result.
+        Far from the goal, the robot turns toward it and walks along an arc; near it, it steps in any direction.
 
         Raises:
-            ConfigError: it is too far away, or not finite.
+            ConfigError: if the goal is too far, not finite, or needs a turn that the legs cannot make.
         """
         if not np.isfinite(X_goal.homogeneous).all():
             raise ConfigError("the pose to walk to is not finite")
@@ -330,7 +322,7 @@ class VelocityPlanner:
         raise ConfigError(f"the pose to walk to is {far:.1f} m away: more than {MOST_STEPS} footsteps")
 
     def _velocity_to(self, goal: pin.SE3, feet: Sequence[pin.SE3]) -> np.ndarray:
-        """Velocity (3,) in the frame of the middle of the feet that leads to the goal."""
+        """Return the velocity (3,) toward the goal, in the frame of the middle of the feet."""
         m, T = self.limits, self.times.nominal
         X = middle_of(feet).actInv(goal)
         x, y = X.translation[:2]
@@ -340,14 +332,14 @@ class VelocityPlanner:
                 return np.array([0.0, 0.0, np.sign(bearing) * max(m.turn_out, m.turn_in) / T])
             slow = max(0.2, 1.0 - abs(bearing))
             return np.array([slow * min(m.forward, 0.5 * far), 0.0, bearing]) / T
-        # What is left is made in as many steps as its longest part needs, all parts evenly, along an arc.
+        # Near the goal: the longest component sets the number of steps; all components advance evenly along an arc.
         left = np.array([x, y, turn])
         left[:2] = arc_of(left)
         return 0.5 * left / T
 
 
 def _effort(limits: StepLimits, velocity: np.ndarray, T: float) -> float:
-    """The displacement of a velocity (3,) in steps of a time, as a share of the greatest; turns as in two steps."""
+    """Return the displacement of a velocity (3,) in time T over the greatest one; turns average both feet."""
     a, b = limits.most(velocity, T, True).tolist(), limits.most(velocity, T, False).tolist()
     return math.hypot(*(v * T / (0.5 * (x + y)) for v, x, y in zip(velocity.tolist(), a, b, strict=True)))
 
@@ -364,14 +356,10 @@ def check_list(
     last: int | None = None,
     terrain: Terrain | None = None,
 ) -> None:
-    """Refuse a list of footsteps of which one is not possible.
-
-    Args:
-        limits: that count. steps: in their order. feet: poses of both soles before. last: the foot that stepped before.
-        terrain: the ground under the steps, where it is known.
+    """Reject a list of footsteps with an impossible step.
 
     Raises:
-        ConfigError: with the index of the first bad step, and why.
+        ConfigError: if a step is not possible, with its index and the reason.
     """
     if len(steps) > MOST_STEPS:
         raise ConfigError(f"{len(steps)} footsteps: at most {MOST_STEPS} are possible")

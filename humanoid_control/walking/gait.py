@@ -1,12 +1,10 @@
-"""Gait: a steady walk as references for inverse kinematics, soles and the centre of mass of a linear pendulum.
+"""Steady gait: reference soles and centre of mass of a linear pendulum.
 
-One step lasts T, moves the robot on by D and to the left by S, and turns it by phi. It begins with double support,
-while the zero-moment point passes from the rear sole to the front one; then the rear foot swings past along smooth
-quintics. The centre of mass stays at one height z and obeys the linear pendulum c'' = w^2 (c - p), w^2 = g / z,
-for the zero-moment point p: of all its motions the one that repeats with the steps, found harmonic by harmonic,
-C_n = P_n w^2 / (w^2 + (Omega + 2 pi n / period)^2), with Omega = phi / T about the pole of the curve. So the horizontal
-force on the ground points from p to c: it has no moment about the vertical through p, and the vertical contact torque
-about p is exactly the rate of the vertical momentum.
+A step lasts T, advances by D, moves left by S and turns by phi. In double support, the zero-moment point passes from
+rear to front sole; then the rear foot swings along quintics. At constant height z, c'' = w^2 (c - p) with w^2 = g / z.
+The solution periodic with the steps is found by harmonics, C_n = P_n w^2 / (w^2 + (Omega + 2 pi n / period)^2), Omega =
+phi / T about the pole of the curve. The horizontal ground force has no vertical moment about p, so the vertical contact
+torque about p equals the rate of the vertical momentum.
 """
 
 from __future__ import annotations
@@ -20,8 +18,8 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 
 GRAVITY = 9.81  # [m/s^2]
-SAMPLES = 1024  # of the zero-moment point over one period
-HARMONICS = 150  # of the motion of the centre of mass; their weight falls with the square, and more by smooth steps
+SAMPLES = 1024  # samples of the zero-moment point over a period
+HARMONICS = 150  # of the centre-of-mass motion; amplitudes fall at least with the square
 
 
 @dataclass(frozen=True)
@@ -29,12 +27,12 @@ class GaitSettings:
     """Lengths and times of a step.
 
     Attributes:
-        step_length: advance with each step, D [m].
-        step_time: duration of a step, T [s].
-        double_support: share of a step during which both feet stand, 0..1.
-        lift: height of the swinging foot at mid-swing [m].
-        side_step: advance to the left with each step, S [m].
-        turn: to the left with each step, phi [rad].
+        step_length: advance per step, D [m].
+        step_time: duration, T [s].
+        double_support: share of a step on both feet, 0..1.
+        lift: sole height at mid-swing [m].
+        side_step: leftward motion per step, S [m].
+        turn: left turn per step, phi [rad].
     """
 
     step_length: float = 0.4
@@ -61,15 +59,15 @@ class GaitSettings:
 
 @dataclass(frozen=True)
 class GaitPoint:
-    """References at one moment, world frame.
+    """References at one time, world frame.
 
     Attributes:
-        soles: (2, 3) left and right foot [m]; they stay flat.
-        headings: (3,) of left foot, right foot and chest, about the vertical [rad].
+        soles: (2, 3) flat left and right sole [m].
+        headings: (3,) of left foot, right foot, chest [rad].
         center: (3,) centre of mass [m].
         acceleration: (3,) of the centre of mass [m/s^2].
-        zmp: (2,) zero-moment point on the floor [m].
-        support: feet that stand: 'left', 'right' or 'both'.
+        zmp: (2,) zero-moment point on the ground [m].
+        support: 'left', 'right' or 'both'.
     """
 
     soles: np.ndarray
@@ -81,25 +79,22 @@ class GaitPoint:
 
 
 class Gait:
-    """The walk, steady from the first moment: at t = 0 the right foot is a step ahead, and the left one swings next.
-
-    Points of the floor are complex numbers x + i y inside: a turn is a product.
+    """Gait that is steady from t = 0, when the right foot is a step ahead and the left one swings next.
 
     Attributes:
-        cycle: duration of a gait cycle, two steps [s].
+        cycle: duration of two steps [s].
     """
 
     def __init__(self, settings: GaitSettings, width: float, height: float, start: tuple[float, float, float]) -> None:
-        """Prepare the walk.
+        """Compute the harmonics of the centre of mass.
 
         Args:
-            settings: the step. Side steps widen the stance, so that the soles never come nearer than `width`.
-            width: lateral distance of the soles [m].
+            width: lateral distance of the soles [m]; side steps widen it, so that it is a minimum.
             height: of the centre of mass above the soles [m].
             start: (3,) middle between the soles at t = 0 [m].
 
         Raises:
-            ConfigError: a height that is not positive.
+            ConfigError: if `height` is not positive.
         """
         if not height > 0:
             raise ConfigError(f"the centre of mass must be above the soles, got {height:g} m")
@@ -109,6 +104,7 @@ class Gait:
         self.cycle = 2 * s.step_time
         self._step = complex(s.step_length, s.side_step)
         turning = s.turn / s.step_time
+        # Points of the ground are complex numbers x + i y, so that a rotation is a product.
         t = np.arange(SAMPLES) * self.cycle / SAMPLES
         sway = np.array([complex(*self.zmp(x)) - self._still(x) for x in t]) * np.exp(-1j * turning * t)
         n = np.arange(-HARMONICS, HARMONICS + 1)
@@ -122,15 +118,15 @@ class Gait:
 
     @property
     def _pole(self) -> complex:
-        """The centre of a curve."""
+        """Centre of the curve."""
         return self._middle + 1j * self._step / self.settings.turn
 
     def _still(self, t: float) -> complex:
-        """The point about which the centre of mass sways: it moves evenly straight on, or is the pole of the curve."""
+        """Return the centre of the sway: it moves straight and evenly, or is the pole of the curve."""
         return self._pole if self.settings.turn else self._middle + self._step * t / self.settings.step_time
 
     def phase(self, t: float) -> tuple[int, float, float]:
-        """Number of the step, and the progress of its double support and of its swing, each 0..1."""
+        """Return the step number and the progress of its double support and swing, each 0..1."""
         s = self.settings
         step = int(np.floor(t / s.step_time + 1e-9))
         into = t / s.step_time - step
@@ -138,12 +134,12 @@ class Gait:
         return step, min(max(into / both, 0.0), 1.0), min(max((into - both) / (1 - both), 0.0), 1.0)
 
     def zmp(self, t: float) -> np.ndarray:
-        """The zero-moment point (2,) at time t [m]."""
+        """Return the zero-moment point (2,) [m]."""
         step, passed, _ = self.phase(t)
         return _between(self._foothold(step - 1)[0], self._foothold(step)[0], passed)
 
     def _foothold(self, step: int) -> tuple[complex, float]:
-        """Sole and heading of the foot that stands during a step: the right one during even steps."""
+        """Return sole and heading of the stance foot of a step: the right foot in even steps."""
         k, phi = step + 0.5, self.settings.turn
         aside = (-0.5j if step % 2 == 0 else 0.5j) * self.width
         if not phi:
@@ -152,7 +148,7 @@ class Gait:
         return pole + turned * (self._middle - pole) + aside * turned, phi * k
 
     def at(self, t: float) -> GaitPoint:
-        """All references at time t [s]."""
+        """Return all references at time t [s]."""
         step, passed, swung = self.phase(t)
         (stance, ahead), (rear, before), (goal, after) = (self._foothold(k) for k in (step, step - 1, step + 1))
         swing, turned = rear + minimum_jerk(swung) * (goal - rear), before + minimum_jerk(swung) * (after - before)
@@ -174,5 +170,5 @@ def _between(rear: complex, front: complex, passed: float) -> np.ndarray:
 
 
 def bump(s: float) -> float:
-    """The sextic from 0 up to 1 in the middle and back to 0, with neither speed nor acceleration at the ends."""
+    """Return a sextic from 0 to 1 at mid-interval and back, with zero speed and acceleration at the ends."""
     return float(64 * (s * (1 - s)) ** 3)

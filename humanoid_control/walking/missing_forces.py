@@ -1,12 +1,11 @@
-"""Forces of the feet whose sensors are silent: what the motion of the trunk leaves for them.
+"""Foot forces without force sensors, from the motion of the trunk.
 
-Newton's law gives the whole force on the robot and the place of the zero-moment point from the acceleration of the
-centre of mass, for which the accelerometer of the trunk stands:
+The trunk accelerometer approximates the acceleration a of the centre of mass. Newton's law gives total force and
+zero-moment point:
 
     F = m (g + a_z),    p = c_xy - (c_z - z_ground) a_xy / (g + a_z).
 
-One silent foot carries what the other does not; two share the force as the zero-moment point lies between them. So the
-feedback of the divergent component keeps its feet until the robot stands.
+A single silent foot carries the rest of the force; two silent feet share it by the position of p between them.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from humanoid_control.estimation.floating_base import FloatingBaseEstimator
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.gait import GRAVITY
 
-LIGHT = 0.05  # of the weight: a foot that presses less has no centre of pressure
-FORCE = (0.3, 2.0)  # of the weight: what the whole force is believed to be
+LIGHT = 0.05  # share of the weight below which a foot has no centre of pressure
+FORCE = (0.3, 2.0)  # bounds of the total force, over the weight
 
 
 def wrenches_of_motion(
@@ -31,12 +30,10 @@ def wrenches_of_motion(
     silent: Sequence[bool],
     in_air: int | None,
 ) -> np.ndarray:
-    """Normal force [N] and moments about x, y [N m] of the sole frames (2, 3); zero for feet that are not silent.
+    """Return normal force [N] and moments about x, y [N m] in the sole frames (2, 3); zero for feet with sensors.
 
     Args:
-        feet: with the soles. estimator: after `kinematics` of this tick.
-        measured: sole -> (6,), of the feet that are not silent. silent: of each foot.
-        in_air: the foot that cannot have come down yet.
+        measured: sole -> (6,), of feet with sensors.
     """
     data, mass = estimator.data, estimator.robot.mass
     a = np.zeros(3) if estimator.acceleration is None else estimator.acceleration
@@ -68,10 +65,10 @@ def wrenches_of_motion(
 
 
 def sensed_wrenches(feet: Feet, data: pin.Data, pressed: np.ndarray) -> dict[str, np.ndarray]:
-    """What force sensors would read if the feet pressed like this.
+    """Return the sensor wrenches that foot forces would produce.
 
     Args:
-        feet: with the sensors. data: with the poses of joints and frames. pressed: (2, 3) as of `Balance`.
+        pressed: (2, 3) as in `Balance`.
     """
     out = {}
     for side, frame in enumerate(feet.frames):
@@ -84,7 +81,7 @@ def sensed_wrenches(feet: Feet, data: pin.Data, pressed: np.ndarray) -> dict[str
 
 
 def _pressure(X: pin.SE3, wrench: np.ndarray) -> np.ndarray:
-    """Centre of pressure (2,) in the world of a normal force and moments (3,) of a sole frame X."""
+    """Return the centre of pressure (2,) in the world of normal force and moments (3,) in a sole frame X."""
     f, mx, my = wrench
     local = np.array([-my / f, mx / f, 0.0]) if f > 1.0 else np.zeros(3)
     return np.asarray(X.act(local)[:2])

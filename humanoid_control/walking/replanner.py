@@ -1,7 +1,7 @@
-"""The plan of a walk while it goes on: a new one at each step, adjusted after pushes, ended at once when asked.
+"""Online replanning of a walk: at each step, after pushes, and for emergency stops.
 
-Every new plan goes on from the references of the old one: the centre of mass and its velocity do not jump, the
-zero-moment point takes up the difference. Only an adjustment after a push takes xi as it is.
+Each new plan continues the references of the old one: centre of mass and velocity do not jump, the zero-moment point
+absorbs the difference. Only an adjustment after a push starts at the measured xi.
 """
 
 from __future__ import annotations
@@ -47,32 +47,32 @@ from humanoid_control.walking.support import nearest_in_polygon
 from humanoid_control.walking.swing_foot import SwingPath
 
 PLANS = ("dcm", "preview", "mpc")
-AHEAD = 4  # steps that are planned
-READY = 0.8  # [s] to settle into the posture of the walk
-RAISED = 0.04  # [m] by which a step changes the height that is asked for
-TURNS = 0.12  # [rad] of a step from which on it is not lower than of itself: hands would meet the thighs
-ASKEW = 0.05  # [m] off its place from which a closing step is followed by another one
-RAISING = 0.1  # [m/s] at which it changes while the robot stands
+AHEAD = 4  # planned steps
+READY = 0.8  # [s] settling time into the walking posture
+RAISED = 0.04  # [m] change of the requested height per step
+TURNS = 0.12  # [rad] turn above which a step does not lower the centre of mass: hands would meet the thighs
+ASKEW = 0.05  # [m] placement error after which another closing step follows
+RAISING = 0.1  # [m/s] speed of height changes while standing
 
 
 @dataclass(frozen=True)
 class WalkSettings:
-    """Numbers of a walk; the defaults suit an adult-size robot.
+    """Settings of a walk; the defaults suit an adult-size robot.
 
     Attributes:
-        dt: of the ticks [s]. times: of the steps. crouch: of the centre of mass below the neutral posture [m].
-        inward: of the zero-moment point from the middle line of a sole toward the other foot [m].
-        start: time in which the weight is shifted before the first step [s].
-        settle: time in which it comes back to the middle after the last one [s].
-        arms: what they do, one of ARM_SWINGS: `still`, or against the angular momentum about the vertical.
-        filter_dt: samples of the dynamics filter [s]. horizon: of it [s]; 0: no filter.
-        limits: of the steps; default: from the robot.
-        plan: of the centre of mass, one of PLANS: closed form, preview control, or a program that also moves footholds.
-        gains: of the stabilizer. adjustment: of steps after pushes; None: they stay where they are planned.
-        observer: of what the model does not know; None: nobody looks.
-        roll: how far feet with toe joints roll; None: they stay flat.
-        ground: heights of the ground in the world of the walker, which begins below its root link; None: not known,
-            taken as level.
+        crouch: of the centre of mass below the neutral posture [m].
+        inward: of the zero-moment point from the sole centre line [m].
+        start: weight shift before the first step [s].
+        settle: weight shift after the last step [s].
+        filter_dt: sample time of the dynamics filter [s].
+        horizon: of the dynamics filter [s]; 0: no filter.
+        limits: of the steps; default: computed from the robot.
+        plan: one of PLANS: closed form, preview control, or predictive with free footholds.
+        adjustment: of steps after pushes; None: steps stay as planned.
+        observer: of unmodelled disturbances; None: off.
+        roll: of feet with toe joints; None: flat feet.
+        ground: heights in the walker's world, with its origin below the initial root link; None: unknown, assumed
+            level.
     """
 
     dt: float = 0.004
@@ -94,11 +94,12 @@ class WalkSettings:
 
 
 class Commanded(NamedTuple):
-    """What a plan goes on from.
+    """Commanded state that a plan continues.
 
     Attributes:
-        t: now [s]. q: (nq,), v: (nv,) of the robot as it is commanded. center: (3,) its planned centre of mass [m].
-        upper: what its upper body does; None: nothing.
+        t: current time [s].
+        center: (3,) planned centre of mass [m].
+        upper: upper-body motion; None: at rest.
     """
 
     t: float
@@ -109,10 +110,10 @@ class Commanded(NamedTuple):
 
 
 class Coming(NamedTuple):
-    """A plan that is prepared.
+    """Prepared plan.
 
     Attributes:
-        phases: of its steps. displacement: (3,) of the first. closing: it closes the feet.
+        displacement: (3,) of the first step.
     """
 
     phases: list[Phase]
@@ -121,18 +122,17 @@ class Coming(NamedTuple):
 
 
 class Replanner:
-    """Keeper of the plan.
+    """Owner of the current plan.
 
     Attributes:
-        settings: of the walk. feet: geometry. footsteps: where they come from. plan: of now.
-        omega: of the pendulum in the coming plan [1/s]. filter: of the robot's momentum.
-        height: of the centre of mass above the soles while it stands [m]. coming: the plan that is prepared.
-        terrain: the ground. felt: what is known of it without a map.
-        raised: how much higher than of itself the centre of mass shall go, with the coming steps [m].
+        omega: of the pendulum in the coming plan [1/s].
+        height: of the standing centre of mass above the soles [m].
+        coming: prepared plan, or None.
+        felt: ground model without a map, or None.
+        raised: requested height offset of the coming steps [m].
     """
 
     def __init__(self, robot: Robot, feet: Feet, settings: WalkSettings) -> None:
-        """Make it; it has a plan after `stand`."""
         self.settings, self.feet = settings, feet
         s = settings
         self.filter = DynamicsFilter(robot, feet, s.filter_dt, s.arms)
@@ -165,12 +165,12 @@ class Replanner:
         self._before, self.coming, self._swaying, self._closing = np.zeros(3), None, False, False
 
     def rest(self, t: float) -> None:
-        """The last step is over [s]: the plan is to stand where it ended, as before the first one."""
+        """End the last step: plan to stand in place."""
         self.plan = WalkPlan(self.plan.soles(t), [], self.plan.path, self.plan.momentum)
         self._before = np.zeros(3)
 
     def raise_center(self, t: float) -> None:
-        """While the robot stands: lead the centre of mass to where `raised` wants it, from a time [s] on."""
+        """Move the centre of mass to the height `raised` from time t on [s], while standing."""
         if self._raised == self.raised:
             return
         self._raised = self.raised
@@ -181,37 +181,37 @@ class Replanner:
 
     @property
     def wanted(self) -> bool:
-        """Somebody wants the robot to move."""
+        """Whether a motion is requested."""
         return self.footsteps.moving
 
     @property
     def askew(self) -> bool:
-        """The last step does not bring the feet side by side: a push has moved it."""
+        """Whether a push has moved the last step, so that the feet are not side by side."""
         phases = self.plan.phases
         return len(phases) == 1 and math.dist(phases[0].step.X.translation[:2], self._planned.translation[:2]) > ASKEW
 
     @property
     def speed(self) -> float:
-        """Of the present step [m/s]."""
+        """Speed of the current step [m/s]."""
         if not self.plan.phases:
             return 0.0
         first = self.plan.phases[0].step
         return float(np.hypot(*self._before[:2])) / (first.swing + first.double)
 
     def height_of(self, step: float, style: StepStyle) -> float:
-        """Height of the centre of mass above the soles, for a displacement a step of a style [m]."""
+        """Return the centre-of-mass height above the soles for a step length and style [m]."""
         return self.reach.height(step, 0.0, (1.0 - style.crouch) * self.settings.crouch)
 
     def height_at(self, t: float) -> float:
-        """Planned height of the centre of mass in the world at a time [m]."""
+        """Return the planned centre-of-mass height in the world [m]."""
         return self.heights.at(t)
 
     def prepare(self, now: Commanded, lift: float, foot: int, ending: bool = False) -> None:
-        """Begin to plan the steps after the present one; `work` goes on with it, `take` makes it the plan.
+        """Begin to plan the steps after the current one; continue with `work`, activate with `take`.
 
         Args:
-            now: the robot. lift: when the first of them lifts off [s]. foot: which, 0 or 1.
-            ending: the step shall close the feet.
+            lift: lift-off of the first step [s].
+            foot: 0 left, 1 right.
         """
         soles = self.plan.soles(now.t)
         stance = self._stand_on(1 - foot, soles[1 - foot])
@@ -220,7 +220,7 @@ class Replanner:
             steps, before = self.footsteps.closing_steps(stance, 1), np.zeros(3)
         else:
             steps, before = self.footsteps.next_steps(stance, self._before, AHEAD)
-            if self.footsteps.arrives():  # side by side at the goal: a further step in place may lead away from it
+            if self.footsteps.arrives():  # side by side at the goal: another step in place could move away from it
                 steps, before, closing = steps[:1], np.zeros(3), True
         phases, self._swaying = schedule(soles, steps, lift, self.terrain), False
         self.coming = Coming(phases, before, closing)
@@ -230,11 +230,10 @@ class Replanner:
             self.filter.start(self._plan_of(now.t, soles, phases), now.t, horizon, *now[1:])
 
     def sway(self, now: Commanded, samples: int) -> None:
-        """While both feet stand: let the centre of mass make up for the momentum of the upper body.
+        """Compensate the upper-body momentum by the centre of mass, in double support.
 
-        What is known is looked ahead into, some samples of the dynamics filter a call, again and again. Where only the
-        present is known, the momentum L is taken to last for a while longer: then the integral of the filter is
-        -w exp(-w GUESS) L.
+        A known motion is simulated repeatedly, `samples` per call. A live motion's momentum L is assumed to last for
+        GUESS; the filter integral is then -w exp(-w GUESS) L.
         """
         if self.settings.horizon <= 0 or now.upper is None:
             return
@@ -259,13 +258,13 @@ class Replanner:
         self.filter.advance(samples)
 
     def work(self, samples: int) -> bool:
-        """Go on with what was prepared, by some samples of the dynamics filter; whether it can be taken."""
+        """Continue the preparation; return whether it is complete."""
         if self.settings.horizon > 0 and not self.filter.done:
             self.filter.advance(samples)
         return self.settings.horizon <= 0 or self.filter.done
 
     def take(self, now: Commanded) -> bool:
-        """Make what was prepared the plan, and go on from the present references; whether its step closes the feet."""
+        """Activate the prepared plan from the current references; return whether its step closes the feet."""
         assert self.coming is not None
         (phases, self._before, closing), self.coming = self.coming, None
         self._closing = closing
@@ -284,11 +283,11 @@ class Replanner:
         return closing
 
     def adjust(self, t: float, now: BaseEstimate, polygon: np.ndarray, a: AdjustmentSettings) -> None:
-        """Move the coming foothold, and the time at which it is reached, toward where they bring the motion back.
+        """Move the coming foothold and landing time so that the motion is captured.
 
         Args:
-            t: now [s]. now: the robot, measured. polygon: (k, 2) where the zero-moment point may be.
-            a: when and how far.
+            t: current time [s].
+            polygon: (k, 2) support polygon.
         """
         s, plan = self.settings, self.plan
         phase = plan.phases[0]
@@ -302,7 +301,7 @@ class Replanner:
         xi = now.center[:2] + now.center_velocity[:2] / w
         at = R @ (phase.step.X.translation[:2] - origin)
         remaining = phase.land - t
-        # Where the zero-moment point would have to stay for the step to end as planned, and as much of it as there is.
+        # Constant zero-moment point that ends the step as planned, clipped to the support.
         grown = float(np.exp(w * max(remaining, 2 * s.dt)))
         goal = self._planned.translation[:2] + self._offset
         zmp = nearest_in_polygon(polygon, (xi * grown - goal) / (grown - 1.0))
@@ -338,7 +337,7 @@ class Replanner:
         first = Phase(step, phase.lift, swing.land, swing.land + step.double, swing)
         feet = [stance, stance]
         feet[foot] = X
-        # The same steps as of the plan: with one more, or one less, its weight would be somewhere else.
+        # Keep the number of steps of the plan: another number would move the final weight shift.
         if not self._closing:
             steps = self.footsteps.next_steps(step, self._before, AHEAD - 1)[0]
         else:
@@ -349,10 +348,10 @@ class Replanner:
         self.plan = WalkPlan(new.feet, new.phases, new.path, later_shift)
 
     def land(self, now: Commanded) -> tuple[int, float]:
-        """Let the swinging foot stand, which met the ground before its time; the weight follows as planned.
+        """End a swing at early ground contact; the weight shift follows the original times.
 
         Returns:
-            the foot, and how far it stands above its plan [m].
+            The foot, and its height above the plan [m].
         """
         t, plan = now.t, self.plan
         phase, foot = plan.phases[0], plan.phases[0].step.foot
@@ -368,11 +367,11 @@ class Replanner:
         return foot, float(X.translation[2] - ground.translation[2])
 
     def stop_now(self, now: Commanded) -> None:
-        """Come to rest as soon as possible: the coming foot lands where it captures the motion, the other beside it."""
+        """Come to rest as soon as possible: the swing foot lands at the capture point, the other foot closes."""
         t, self._before, self.coming, self._closing = now.t, np.zeros(3), None, True
         k = self.plan.index(t)
         soles = list(self.plan.soles(t))
-        if k < 0:  # the first step has not begun: back to the middle
+        if k < 0:  # the first step has not begun: return to the middle
             self._go_on(now, self._plan_of(t, soles, []), MomentumShift.none(), t + self.settings.settle)
             return
         phase = self.plan.phases[k]
@@ -401,6 +400,7 @@ class Replanner:
             return self._plan_of(t, soles, [first, *schedule(feet, last, first.end, self.terrain)])
 
         forward = soles[1 - foot].rotation[:2, 0]
+        # The divergent component is linear in the foothold: two trial plans give the foothold that captures it.
         zero, one = (float(plan_for(x).path.dcm(t) @ forward) for x in (0.0, 0.1))
         shift = self.plan.momentum
         wanted = float((xi - shift.at(t)) @ forward)
@@ -411,7 +411,7 @@ class Replanner:
         self._go_on(now, plan, MomentumShift.none(), plan.phases[0].end)
 
     def settle(self, now: Commanded, height: float) -> None:
-        """Let the plan go on with the foot that has come down at another height [m] than planned."""
+        """Continue the plan with a landed foot at another height [m]."""
         phase, plan = self.plan.phases[0], self.plan
         foot, old = phase.step.foot, phase.step.X
         X = pin.SE3(old.rotation, np.array([*old.translation[:2], height]))
@@ -425,7 +425,7 @@ class Replanner:
         self._climb(now.t, plan.feet, phases)
 
     def _stand_on(self, foot: int, X: pin.SE3) -> Footstep:
-        """The foot that stands, on the ground as it is felt."""
+        """Return the stance foot, and update the felt ground."""
         if self.felt is not None:
             self.felt.place = X.translation.copy()
         return Footstep(foot, X, 0.0, 0.0, 0.0)
@@ -440,12 +440,12 @@ class Replanner:
         carried: float = 0.0,
         stand: np.ndarray | None = None,
     ) -> WalkPlan:
-        """The plan through phases from t on.
+        """Return the plan through phases from t on.
 
         Args:
-            soles: poses of both before the phases. phases: not over yet.
-            carried: time until which the standing foot carries at least [s].
-            stand: where (2,) the zero-moment point stays during the swing that has begun.
+            soles: poses of both soles before the phases.
+            carried: earliest end of the stance foot's load [s].
+            stand: (2,) zero-moment point during the current swing.
         """
         now = self.plan.path.zmp(t)
         timed = list(phases)
@@ -455,11 +455,11 @@ class Replanner:
         if phases and phases[0].lift <= t + 1e-9 < timed[0].land:
             if stand is not None:
                 corners[1] = stand
-            corners[0] = corners[1]  # the swing has begun: the standing foot carries
+            corners[0] = corners[1]  # the swing has begun: the stance foot carries
         return WalkPlan(soles, phases, ZmpPath.of(times, corners, self.omega))
 
     def _plan_center(self, now: Commanded, planner: CenterPlanner, plan: WalkPlan, shift: MomentumShift) -> None:
-        """Take a plan over with its path, and perhaps its footholds, made by another planner."""
+        """Set a plan with the path and footholds of another planner."""
         old = self.plan
         velocity = old.path.omega * (old.at(now.t).dcm - now.center[:2])
         xi = now.center[:2] + velocity / self.omega - shift.at(now.t)
@@ -468,7 +468,7 @@ class Replanner:
         self.plan = WalkPlan(plan.feet, phases, path, shift)
 
     def _go_on(self, now: Commanded, plan: WalkPlan, shift: MomentumShift, until: float) -> None:
-        """Take a plan over without a jump of the reference: the zero-moment point takes up the difference [s]."""
+        """Set a plan with continuous references: the zero-moment point absorbs the difference until a time [s]."""
         old = self.plan.at(now.t)
         velocity = self.plan.path.omega * (old.dcm - now.center[:2])
         xi = now.center[:2] + velocity / self.omega
@@ -477,7 +477,7 @@ class Replanner:
         self.plan = WalkPlan(plan.feet, plan.phases, path, shift)
 
     def _set_height(self, t: float, phases: Sequence[Phase]) -> None:
-        """Lower the centre of mass for longer and for steeper steps, during the first swing."""
+        """Lower the centre of mass for longer and steeper steps, during the first swing."""
         d, feet = self._before, self.plan.soles(t)
         heights = [X.translation[2] for X in (feet[1 - phases[0].step.foot], *(p.step.X for p in phases))]
         rise = float(np.abs(np.diff(heights)).max())
@@ -492,7 +492,7 @@ class Replanner:
             self.omega = float(np.sqrt(GRAVITY / above))
 
     def _climb(self, t: float, soles: Sequence[pin.SE3], phases: Sequence[Phase]) -> None:
-        """Let the centre of mass go up and down with the soles of the phases; what has begun is ended."""
+        """Let the centre of mass follow the sole heights of the phases; active changes are finished."""
         self.heights.forget(t)
         for floor, begin, end in support_heights([float(X.translation[2]) for X in soles], phases):
             self.heights.change(floor + self._above - self.heights.goal, max(begin, t), max(end, t + 0.1))

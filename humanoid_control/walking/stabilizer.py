@@ -1,12 +1,10 @@
-"""Balance by feedback: where the zero-moment point must be, what each foot must press, how the soles turn for it.
+"""Balance feedback: zero-moment point, foot forces and foot positions.
 
-Three loops, each slower than what it acts through:
-
-* the divergent component: p = p_ref + (1 + k / w)(xi - xi_ref) + integral, held inside the support polygon;
-* the force of each foot: its sole turns against the body until it has the moment that puts the pressure there, and one
-  foot reaches down and the other one draws up until each carries its share (Kajita 2010);
-* the place of each foot: a robot that leans does not stand where its model believes, so the swinging foot is led to
-  where the plan wants it in the world, and keeps that correction while it stands.
+* Divergent component: p = p_ref + (1 + k / w)(xi - xi_ref) + integral, clipped to the support polygon.
+* Foot forces: each sole turns until its moment gives the desired pressure point; one foot is lowered and the other
+  raised until each carries its share (Kajita 2010).
+* Foot positions: the swing foot is moved to its planned place in the world, since the trunk tilt differs from the
+  model; stance keeps the correction.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.planning.plan import References
 from humanoid_control.walking.support import BOTH, Soles, ZmpRequest, ask_for_zmp, left_share, support_polygon
 
-SOLE = (0.06, 0.09)  # half of its width and length [m], which give way about its x and its y
-# [s] of a swing from which on its foot is led in height too, and fully: the leg that carries gives way, and the foot
-# comes down too late for it. In a quick swing the body goes up and down as well: where it is says nothing of the end.
+SOLE = (0.06, 0.09)  # half width and half length [m] of the reference sole, compliant about x and y
+# [s] swing times between which the height correction fades in. The loaded leg yields, so a slow swing foot lands late
+# without it. In quick swings the body bounces, and its height does not predict the landing.
 QUICK, CALM = 0.45, 0.55
 
 
@@ -37,15 +35,21 @@ class StabilizerGains:
     """Gains of the loops.
 
     Attributes:
-        dcm: k of the divergent component [1/s]. integral: [1/s]; at most `integral_limit` [m].
-        margin: that the zero-moment point keeps from the edge of the support [m].
-        ankle: turn of a sole as large as SOLE, or larger, for a missing moment [rad/(N m s)]; a smaller one yields more
-            to the same moment, by the square of its size, and turns as much more. ankle_leak, ankle_return: how fast it
-            goes back under load, and in the air [1/s]; at most `ankle_limit` [rad].
-        height: for a missing difference of forces [m/(N s)]; height_leak, height_return: as of the ankles;
-            at most `height_limit` [m].
-        landing: time constant with which a swinging foot is led to its place [s].
-        upright: how fast a standing foot's correction in orientation goes back, which brings the trunk upright [1/s].
+        dcm: k of the divergent component [1/s].
+        integral: of the divergent component [1/s].
+        integral_limit: bound of the integral [m].
+        margin: distance of the zero-moment point from the support edge [m].
+        ankle: sole rotation per moment error, for soles of size SOLE or larger [rad/(N m s)]; smaller soles scale it by
+            the inverse square of their size, since they yield more.
+        ankle_leak: return rate under load [1/s].
+        ankle_return: return rate in the air [1/s].
+        ankle_limit: bound of the rotation [rad].
+        height: per force-difference error [m/(N s)].
+        height_leak: return rate in double support [1/s].
+        height_return: return rate in single support [1/s].
+        height_limit: bound of the height difference [m].
+        landing: time constant of the swing foot correction [s].
+        upright: return rate of a stance foot's rotation, which straightens the trunk [1/s].
         force_cutoff: of the measured forces [Hz].
     """
 
@@ -68,12 +72,13 @@ class StabilizerGains:
 
 @dataclass
 class Balance:
-    """What the stabilizer saw and did in a tick.
+    """Result of the stabilizer in a tick.
 
     Attributes:
-        error: (2,) xi - xi_ref [m]. zmp: (2,) that is asked for [m].
-        cut: how far it had to be moved into the support [m].
-        margin: of the zero-moment point that is asked for, from the edge of the support [m].
+        error: (2,) xi - xi_ref [m].
+        zmp: (2,) desired zero-moment point [m].
+        cut: distance by which it was clipped [m].
+        margin: its distance from the support edge [m].
         wrenches: (2, 3) desired normal force [N] and moments about x, y of the sole frames [N m].
     """
 
@@ -85,21 +90,22 @@ class Balance:
 
 
 class Stabilizer:
-    """The feedback of a walk.
+    """Feedback of a walk.
 
     Attributes:
-        gains: of the loops. integral: (2,) [m].
-        ankles: (2, 2) turn of each sole about its x and y [rad]. height: half of it the left foot is lower [m].
-        offsets: (2, 3) how far each sole is commanded off its plan [m].
-        turns: (2, 3) the same as rotation vectors [rad].
-        rolling: (2,) which feet stand on their toes or their heel only: their ankles do not move the pressure.
+        integral: (2,) [m].
+        ankles: (2, 2) rotation of each sole about its x and y [rad].
+        height: commanded height of the right foot above the left [m].
+        offsets: (2, 3) offset of each commanded sole from its plan [m].
+        turns: (2, 3) likewise, rotation vectors [rad].
+        rolling: (2,) whether a foot stands on toes or heel only: its pitch does not move the pressure.
     """
 
     def __init__(self, feet: Feet, mass: float, gains: StabilizerGains | None = None) -> None:
-        """Make it.
+        """Allocate the state.
 
         Args:
-            feet: geometry. mass: of the robot [kg].
+            mass: of the robot [kg].
         """
         self.feet, self.weight, self.gains = feet, mass * GRAVITY, gains or StabilizerGains()
         half = 0.5 * np.ptp(feet.outlines, axis=1).min(axis=0)[::-1]
@@ -112,7 +118,7 @@ class Stabilizer:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything: the robot stands as it is commanded."""
+        """Reset all corrections."""
         self.integral[:] = 0.0
         self.ankles, self.height = np.zeros((2, 2)), 0.0
         self.offsets, self.turns = np.zeros((2, 3)), np.zeros((2, 3))
@@ -125,11 +131,7 @@ class Stabilizer:
     # -- divergent component of motion --------------------------------------------------------------------------
 
     def balance(self, ref: References, now: BaseEstimate, omega: float, dt: float) -> Balance:
-        """The zero-moment point and the wrenches of the feet that lead back to the plan.
-
-        Args:
-            ref: of the plan. now: the robot. omega: of the pendulum [1/s]. dt: of the ticks [s].
-        """
+        """Return the zero-moment point and foot wrenches that lead back to the plan."""
         g, r = self.gains, self._request.record
         r.xi[:] = now.center[:2] + now.center_velocity[:2] / omega
         r.xi_ref[:], r.zmp_ref[:] = ref.dcm, ref.zmp
@@ -140,22 +142,23 @@ class Stabilizer:
         return Balance(r.xi - ref.dcm, zmp, cut, margin + g.margin, wrenches)
 
     def polygon(self, ref: References) -> np.ndarray:
-        """Corners (k, 2) of where the zero-moment point may be: the hull of the standing soles, less the margin."""
+        """Return corners (k, 2) of the support polygon, less the margin."""
         return support_polygon(*self._place(ref))
 
     def _place(self, ref: References) -> tuple[Any, int]:
-        """Arguments of the kernels of the support: the soles where a plan has them, and the foot in the air."""
+        """Return arguments of the support kernels: planned soles, and the swing foot."""
         soles = self._soles.record
         for k, X in enumerate(ref.soles):
             soles.R[k], soles.p[k] = X.rotation, X.translation
         return self._soles.table, BOTH if ref.swinging is None else ref.swinging
 
     def stand_on(self, lower: np.ndarray, upper: np.ndarray, rolling: list[bool]) -> None:
-        """Let feet that roll stand on part of their soles.
+        """Restrict the soles of rolling feet to their loaded part.
 
         Args:
-            lower, upper: (2, 2) corners of what each stands on, in the frames of the soles [m].
-            rolling: (2,) which feet do not stand on the whole sole.
+            lower: (2, 2) lower corners in the sole frames [m].
+            upper: (2, 2) upper corners [m].
+            rolling: (2,) whether a foot stands on a part only.
         """
         soles = self._soles.record
         soles.lower[:], soles.upper[:], self.rolling = lower, upper, rolling
@@ -163,10 +166,12 @@ class Stabilizer:
     # -- forces of the feet -------------------------------------------------------------------------------------
 
     def press(self, desired: np.ndarray, measured: np.ndarray, swinging: int | None, dt: float) -> None:
-        """Turn the soles and shift their heights toward the desired forces.
+        """Turn and shift the soles toward the desired forces.
 
         Args:
-            desired: (2, 3) of `Balance`. measured: (2, 6) of `Feet.wrenches`. swinging: the foot in the air. dt: [s].
+            desired: (2, 3) as in `Balance`.
+            measured: (2, 6) as in `Feet.wrenches`.
+            swinging: swing foot, or None.
         """
         g = self.gains
         a = 1.0 - math.exp(-2 * math.pi * g.force_cutoff * dt) if self._filtered else 1.0
@@ -192,11 +197,10 @@ class Stabilizer:
     # -- places of the feet -------------------------------------------------------------------------------------
 
     def lead(self, ref: References, now: BaseEstimate, X_world_command: pin.SE3, dt: float) -> None:
-        """Lead the swinging foot to its planned place in the world, and let standing feet bring the trunk upright.
+        """Move the swing foot to its planned place in the world, and straighten the trunk by the stance feet.
 
         Args:
-            ref: of the plan. now: the robot. dt: of the ticks [s].
-            X_world_command: pose, in the estimated world, of the world of the commands.
+            X_world_command: pose of the command world in the estimated world.
         """
         g, k = self.gains, ref.swinging
         if k is not None:
@@ -222,13 +226,13 @@ class Stabilizer:
         self._swinging = k
 
     def drop_drift(self, ref: References) -> np.ndarray:
-        """Take out of the offsets what is common to the soles that carry: the way that they crept on the ground.
+        """Remove the common offset of the loaded soles, which slip accumulates.
 
-        Without it the soles would be commanded further from their plan with every step, and what goes on from the
-        commanded posture along the plan (the dynamics filter) would begin with a leap over all of that way.
+        Otherwise the commands would drift from the plan with every step, and the dynamics filter would start with a
+        jump.
 
         Returns:
-            the horizontal way (3,) by which everything commanded must be moved back [m].
+            Horizontal shift (3,) to subtract from all commands [m].
         """
         along = self._along(ref)
         along[2] = 0.0
@@ -237,12 +241,12 @@ class Stabilizer:
         return along
 
     def _along(self, ref: References) -> np.ndarray:
-        """Offset (3,) of the soles that carry, by their shares [m]."""
+        """Return the load-weighted sole offset (3,) [m]."""
         left = left_share(*self._place(ref), ref.zmp)
         return np.asarray(left * self.offsets[0] + (1.0 - left) * self.offsets[1])
 
     def commanded(self, ref: References) -> tuple[list[pin.SE3], np.ndarray]:
-        """Poses of both soles for the inverse kinematics, and how far the centre of mass moves along (3,) [m]."""
+        """Return sole poses for the inverse kinematics, and the common shift (3,) of the centre of mass [m]."""
         out = []
         for k, (X, sign) in enumerate(zip(ref.soles, (-1.0, 1.0), strict=True)):
             p = X.translation + self.offsets[k]

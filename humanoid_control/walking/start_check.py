@@ -1,8 +1,8 @@
-"""Checks before the first step: does the robot stand at rest on both feet, and do its sensors agree with each other?
+"""Checks before the first step: rest on both feet, and consistent sensors.
 
-What the sensors say of a robot at rest is known: the ground carries its weight, presses below its centre of mass, and
-the soles lie level. A sensor that is mounted otherwise, has another sign or is of the other foot contradicts that.
-Who stands evenly on both feet cannot tell them apart, nor which way an IMU looks: the first shift of the weight can.
+At rest, the ground carries the weight and presses below the centre of mass, and the soles are level. Swapped, inverted
+or misaligned sensors violate this. The first weight shift detects swapped feet and the IMU heading, which standing
+cannot show.
 """
 
 from __future__ import annotations
@@ -20,25 +20,29 @@ from humanoid_control.walking.feet import SIDES, Feet
 from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.ground.terrain import Terrain
 
-SHIFTED, SWAPPED_TIME = 0.3, 0.05  # of the weight by which forces differ from each other the wrong way, for so long [s]
-ENOUGH = 0.01  # [m^2/s^3] of acceleration asked for, squared, over time: what a direction can be told from
-LATE, MOST_LATE = 2.5, 0.1  # ticks from one to the next that are too many; share of them that spoils what is told
-TURNED = float(np.radians(45.0))  # about the vertical, of an IMU
-# Cosine between what is felt and what was asked for, turned as fits best, over the shift: 0.9 of a robot that shifts
-# its weight, whichever way its IMU looks; 0.4 and less of one that is pushed meanwhile.
+# share of the weight by which forces differ in the wrong direction; duration of that [s]
+SHIFTED, SWAPPED_TIME = 0.3, 0.05
+ENOUGH = 0.01  # [m^2/s^3] integral of the squared commanded acceleration needed to determine a direction
+LATE, MOST_LATE = 2.5, 0.1  # ticks between stamps that count as late; share of late ticks that invalidates the check
+TURNED = float(np.radians(45.0))  # [rad] heading error of an IMU
+# Correlation of felt and commanded acceleration after the best rotation: 0.9 for a weight shift with any IMU heading,
+# at most 0.4 for a robot that is pushed.
 ALIKE = 0.7
 
 
 @dataclass(frozen=True)
 class StartLimits:
-    """How far a robot that is ready may be from rest, and its sensors from each other.
+    """Limits for rest and sensor consistency.
 
     Attributes:
-        weight: error of the vertical force, as a share of the weight. foot: least share of the weight on a foot.
-        pressure: horizontal distance of the centre of pressure from the centre of mass [m].
-        level: tilt of a sole, and of the trunk against its neutral posture [rad].
-        joint_speed: [rad/s], root mean square of all joints. turning: angular speed of the root [rad/s].
-        steady: time for which all of it must hold [s]; drift: of a foot's force in it, as a share of the weight.
+        weight: error of the vertical force over the weight.
+        foot: least share of the weight on a foot.
+        pressure: horizontal distance of pressure and mass centres [m].
+        level: tilt of soles and trunk [rad].
+        joint_speed: RMS over the joints [rad/s].
+        turning: angular speed of the root [rad/s].
+        steady: required duration [s].
+        drift: of a foot force meanwhile, over the weight.
     """
 
     weight: float = 0.1
@@ -52,19 +56,19 @@ class StartLimits:
 
 
 class StartCheck:
-    """Waits until a robot stands still and its sensors agree.
+    """Check that a robot stands still with consistent sensors.
 
     Attributes:
-        limits: of what is accepted. problems: of the last measurement, one line each.
+        problems: of the last measurement, one line each.
     """
 
     def __init__(
         self, robot: Robot, feet: Feet, limits: StartLimits | None = None, terrain: Terrain | None = None
     ) -> None:
-        """Make it.
+        """Create the check.
 
         Args:
-            robot: with a floating base. feet: its feet. terrain: the ground, with the root link over its origin.
+            terrain: ground, with its origin below the root link.
         """
         self.terrain = terrain
         self.robot, self.feet, self.limits = robot, feet, limits or StartLimits()
@@ -72,16 +76,12 @@ class StartCheck:
         self.restart()
 
     def restart(self) -> None:
-        """Begin to wait anew."""
+        """Restart the wait."""
         self.problems: list[str] = ["nothing measured yet"]
         self._steady, self._forces = 0.0, np.zeros(2)
 
     def ready(self, measured: Measurement, dt: float) -> bool:
-        """True once nothing has been wrong for long enough.
-
-        Args:
-            measured: finite. dt: since the last one [s].
-        """
+        """Return True after `steady` seconds without problems; `measured` must be finite."""
         forces = self._look(measured)
         moved = np.abs(forces - self._forces).max() > self.limits.drift * self._weight
         if self._steady == 0.0 or moved or self.problems:
@@ -91,7 +91,7 @@ class StartCheck:
         return self._steady > self.limits.steady
 
     def _look(self, measured: Measurement) -> np.ndarray:
-        """Find what is wrong; returns the vertical forces (2,) of both feet [N]."""
+        """Update the problems; return vertical forces (2,) of both feet [N]."""
         e, m, lim = self._estimator, measured, self.limits
         e.kinematics(m.joints.q, m.joints.v, m.imu)
         wrenches = self.feet.wrenches(e.data, m.foot_wrenches)
@@ -124,7 +124,7 @@ class StartCheck:
         return self.terrain.foothold(X, foot).X.rotation[:, 2]
 
     def _off_balance(self, wrenches: np.ndarray, total: float) -> list[str]:
-        """Whether the ground presses elsewhere than below the centre of mass; moments about points of the ground."""
+        """Return a problem if the ground presses away from the centre of mass."""
         e = self._estimator
         moments = np.zeros(2)
         for f, w in zip(self.feet.frames, wrenches, strict=True):
@@ -153,30 +153,34 @@ class StartCheck:
 
 
 class ShiftCheck:
-    """Compares what sensors say of the first shift of the weight with what was asked for, while both feet stand.
+    """Comparison of sensors with commands during the first weight shift, in double support.
 
     Attributes:
-        problem: why the robot must not take its first step, one line; empty where it may.
+        problem: why the first step is forbidden; empty: allowed.
     """
 
     def __init__(self, weight: float) -> None:
-        """Make it; weight of the robot [N]."""
+        """Start the check.
+
+        Args:
+            weight: of the robot [N].
+        """
         self.weight = weight
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew."""
+        """Restart the check."""
         self.problem, self._swapped = "", 0.0
         self._along, self._across, self._asked, self._felt = 0.0, 0.0, 0.0, 0.0
         self._stamp, self._late, self._looks = math.nan, 0, 0
 
     def look(self, m: Measurement, asked: np.ndarray, forces: np.ndarray, wanted: np.ndarray, dt: float) -> None:
-        """Take a tick of the shift. Of directions nothing is said where many ticks come late: commands did, too;
-        nor where the robot is pushed.
+        """Add a tick of the shift; directions are not judged if many ticks are late, or the robot is pushed.
 
         Args:
-            m: measured. asked: acceleration (2,) of the centre of mass, in the world of the estimate [m/s^2].
-            forces: (2,) normal forces measured, wanted: (2,) asked for [N]. dt: of the tick [s].
+            asked: (2,) commanded acceleration of the centre of mass, in the estimated world [m/s^2].
+            forces: (2,) measured normal forces [N].
+            wanted: (2,) commanded normal forces [N].
         """
         apart = (wanted[0] - wanted[1]) * (forces[0] - forces[1]) / self.weight**2
         self._swapped = self._swapped + dt if apart < -(SHIFTED**2) else 0.0

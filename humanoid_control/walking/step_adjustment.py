@@ -1,11 +1,11 @@
-"""Where and when to step after a push: the foothold and the time that lead the divergent component back to the plan.
+"""Step adjustment after a push: foothold and time that return the divergent component to the plan.
 
-At touch-down, after the time r from now on, xi is p + (xi - p) s with s = exp(w r). The plan wants it at the offset b
-from the new foot. So choose the foothold u, s and b (Khadiv, Herzog, Moosavian, Righetti 2016, 2020) that minimise
+At touch-down in a time r, xi is p + (xi - p) s with s = exp(w r). The planned offset of xi from the new foothold is b.
+The foothold u, s and b (Khadiv, Herzog, Moosavian, Righetti 2016, 2020) minimise
 
     a_u |u - u_plan|^2 + a_s (s - s_plan)^2 + a_b |b - b_plan|^2   with   u + b = p + (xi - p) s,
 
-u in reach and s between the earliest and the latest touch-down.
+with u in reach and s between the earliest and the latest touch-down.
 """
 
 from __future__ import annotations
@@ -17,21 +17,19 @@ import numpy as np
 from humanoid_control.numerics.minimum_jerk import PEAK_SPEED
 from humanoid_control.walking.planning.plan import Phase
 
-ROUNDS = 12  # of descent along u and s in turn
+ROUNDS = 12  # of alternating minimisation over u and s
 
 
 @dataclass(frozen=True)
 class AdjustmentSettings:
-    """When and how far steps are adjusted.
+    """Conditions and bounds of step adjustment.
 
     Attributes:
-        place, time, offset: weights a_u, a_s, a_b.
-        threshold: error of the divergent component from which on steps move [m]; cut: the same for the way by which the
-            zero-moment point that is asked for lies outside the support [m].
-        earliest: time in the air before which no foot comes down [s]. stretch: share of its time by which a swing may
-            become longer. falling: greatest speed at which a foot comes down sooner [m/s].
-        latest_phase: of the swing from which on nothing changes any more.
-        speed: at which a foothold moves [m/s].
+        threshold: error of the divergent component that triggers [m].
+        cut: distance of the desired zero-moment point outside the support that triggers [m].
+        earliest: minimum time in the air [s].
+        falling: greatest descent speed of an earlier landing [m/s].
+        speed: of a foothold's motion [m/s].
     """
 
     place: float = 1.0
@@ -48,14 +46,19 @@ class AdjustmentSettings:
 
 @dataclass(frozen=True)
 class SwingChoice:
-    """What there is to choose from, in the axes of the standing foot.
+    """Input of the adjustment, in stance-foot axes.
 
     Attributes:
-        xi, zmp: (2,) divergent component, and the zero-moment point that acts until touch-down [m].
+        xi: (2,) divergent component [m].
+        zmp: (2,) zero-moment point until touch-down [m].
         omega: [1/s].
-        foothold, offset: (2,) planned foothold, and xi less it at touch-down [m].
-        remaining: planned time to touch-down [s]; soonest, latest: bounds of it.
-        lower, upper: (2,) corners of where the foot can stand [m].
+        foothold: (2,) planned [m].
+        offset: (2,) planned xi - foothold at touch-down [m].
+        remaining: planned time to touch-down [s].
+        soonest: lower bound of the time [s].
+        latest: upper bound of the time [s].
+        lower: (2,) lower corner of the reach [m].
+        upper: (2,) upper corner of the reach [m].
     """
 
     xi: np.ndarray
@@ -71,9 +74,9 @@ class SwingChoice:
 
 
 def adjust(c: SwingChoice, settings: AdjustmentSettings) -> tuple[np.ndarray, float]:
-    """The foothold (2,) [m] and the time to touch-down [s].
+    """Return the foothold (2,) [m] and the time to touch-down [s].
 
-    The problem is convex with a box, so descent along the foothold and the time in turn finds its only minimum.
+    The problem is convex with box bounds, so alternating minimisation converges to the global minimum.
     """
     w, d = settings, c.xi - c.zmp
     s_plan = float(np.exp(c.omega * c.remaining))
@@ -82,13 +85,13 @@ def adjust(c: SwingChoice, settings: AdjustmentSettings) -> tuple[np.ndarray, fl
     for _ in range(ROUNDS):
         u = (w.place * c.foothold + w.offset * (c.zmp + d * s - c.offset)) / (w.place + w.offset)
         u = np.clip(u, c.lower, c.upper)
-        rest = u + c.offset - c.zmp  # what d s should be
+        rest = u + c.offset - c.zmp  # target of d s
         s = (w.time * s_plan + w.offset * float(d @ rest)) / (w.time + w.offset * float(d @ d))
         s = min(max(s, low), high)
     return u, float(np.log(s) / c.omega)
 
 
 def falling_time(phase: Phase, t: float, settings: AdjustmentSettings) -> float:
-    """Time in which a swinging foot can come down from where it is at a time [s], by its greatest speed [s]."""
+    """Return the shortest descent time of the swing foot at `falling` speed [s]."""
     high = float(phase.swing.at(t).translation[2] - phase.step.X.translation[2])
     return PEAK_SPEED * max(high, 0.0) / settings.falling

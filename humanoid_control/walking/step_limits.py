@@ -1,8 +1,7 @@
-"""The steps that a robot can take, found by its own inverse kinematics: no number but the URDF's is needed.
+"""Step limits of a robot, computed by its inverse kinematics from the URDF.
 
-A trial walks a few equal steps in thought: the pendulum gives the centre of mass, `WholeBodyIk` with the tasks of
-a walk the posture. Where it misses a sole, the step was too long, too wide, or too quick for a joint. Each limit is the
-greatest that passes, by bisection.
+A trial simulates a few equal steps with `WholeBodyIk` and the walking tasks. A missed sole means that the step is too
+long, wide or quick. Bisection finds each limit.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from humanoid_control.walking.planning.plan import WalkPlan, schedule, zmp_corne
 from humanoid_control.walking.planning.step import BRISK, CALM, EVEN, Footstep, StepLimits, StepStyle, StepTimes
 from humanoid_control.walking.planning.toe_roll import RollSettings, ToeRoll
 
-MISS = 1.9e-3  # of a sole that a trial may have [m]
-MOST_IN_PLACE = 0.01  # of a sole that steps on the spot may miss for legs that keep their distance [m]
-ARM = 0.1  # from the middle of a sole to its edge: what a turn by 1 rad misses [m]
-SHARE = 0.98  # of the greatest step that passes: momentum and feedback need the rest
+MISS = 1.9e-3  # [m] accepted sole error of a trial
+MOST_IN_PLACE = 0.01  # [m] accepted sole error in place, for legs with collision distances
+ARM = 0.1  # [m] sole middle to edge: error of a rotation by 1 rad
+SHARE = 0.98  # usable share of the limit: momentum and feedback need the rest
 HALVINGS = 7
-MOST = (0.6, 0.5, 0.3, 0.5)  # of legs of 1 m: ahead, back, aside [m], turn [rad]; where bisection begins
-ROOM = 0.06  # [m] between legs that pass: feet that stand farther apart walk nearer to each other, and sway less
-STANDS = 0.005  # [m] by which the centre of mass may be off
-LOWEST = 0.02  # lift of a swing that is of any use, also where joints are too slow for it [m]
-LANDING = 0.9  # phase of a swing from which on a foot that was late must be on its path again
-REST = 0.6  # before the first and after the last step of a trial [s]
-FASTEST = 0.25  # of sqrt(g z), the speed of a walk with still arms: faster, soles turn on the ground and robots fall
-WORTH = 1.15  # times as fast must a style be that asks more of the drives
+MOST = (0.6, 0.5, 0.3, 0.5)  # upper bounds for legs of 1 m: ahead, back, aside [m], turn [rad]
+ROOM = 0.06  # [m] between passing legs: feet farther apart are moved closer for less sway
+STANDS = 0.005  # [m] accepted error of the centre of mass
+LOWEST = 0.02  # [m] least useful lift, even if joints are too slow
+LANDING = 0.9  # swing phase at which a late foot must be on its path again
+REST = 0.6  # [s] before the first and after the last step of a trial
+FASTEST = 0.25  # of sqrt(g z), the speed of a walk with still arms: above it, soles slip in yaw and robots fall
+WORTH = 1.15  # required speed gain of a style that loads the drives more
 Height = Callable[[float], float]
 StyledHeight = Callable[[float, StepStyle], float]
 
@@ -54,11 +53,7 @@ class _Settled:
 
 
 class TrialWalk:
-    """Walks in thought to see whether the legs can.
-
-    Attributes:
-        dt: between samples [s]. soles: poses of both before the first step.
-    """
+    """Simulated walk that checks the reach of the legs."""
 
     def __init__(
         self,
@@ -69,11 +64,11 @@ class TrialWalk:
         dt: float = 0.04,
         roll: RollSettings | None = None,
     ) -> None:
-        """Make it.
+        """Settle into the walking posture.
 
         Args:
-            robot, feet: that walk. height: of the centre of mass above the soles, for steps of a length [m].
-            self_collision: shapes keep their distance. dt: [s]. roll: of feet with toes.
+            height: of the centre of mass above the soles as a function of step length [m].
+            roll: None: flat feet.
         """
         self.roll = ToeRoll.of(robot, feet, roll)
         self.robot, self.feet, self.height, self.dt = robot, feet, height, dt
@@ -85,7 +80,7 @@ class TrialWalk:
         self._begin = self._settle(height(0.0))
 
     def _settle(self, height: float) -> _Settled:
-        """The posture of the walk at a height."""
+        """Return the walking posture at a height."""
         q, soles = self.robot.q("neutral"), self.soles
         points = [X.act(np.array([*m, 0.0])) for X, m in zip(soles, self.feet.middle, strict=True)]
         center = 0.5 * (points[0] + points[1]) + [0.0, 0.0, height]
@@ -96,18 +91,19 @@ class TrialWalk:
         return _Settled(q, self._ik.v.copy(), center, height)
 
     def stands(self) -> bool:
-        """Whether the legs reach up to the height."""
+        """Return whether the legs reach the height."""
         reached = self.robot.center_of_mass(self._begin.q)
         return bool(np.linalg.norm(reached - self._begin.center) < STANDS)
 
     def miss(self, steps: Sequence[Footstep], length: float = 0.0, enough: float = np.inf) -> float:
-        """By how much the velocity of the inverse kinematics misses a sole, or its edge by a turn, at the worst [m].
+        """Return the greatest velocity-level sole error of the inverse kinematics [m]; rotations count at the sole
+        edge.
 
-        That is what limits take away; what a sample as long as this adds by going straight is not in it, nor what the
-        style of a step allows a foot in the air.
+        It excludes the discretisation error of long samples, and the lag that a step's style allows in the air.
 
         Args:
-            steps: from `soles` on. length: of the steps, for the height [m]. enough: stop where it is more [m].
+            length: step length, for the height [m].
+            enough: early exit above this [m].
         """
         height = self.height(length)
         if abs(height - self._begin.height) > 1e-4:
@@ -149,16 +145,15 @@ def step_limits_of(
     styled: StyledHeight | None = None,
     roll: RollSettings | None = None,
 ) -> StepLimits:
-    """Limits of the steps of a robot.
+    """Return the step limits of a robot, cached.
 
     Args:
-        robot: with a floating base. feet: its feet.
-        height: of the centre of mass above the soles, for a displacement of the middle of the feet in a step [m].
-        times: of the steps. styled: the same for steps of other styles; default: as of calm ones.
-        roll: of feet with toes; None: they stay flat.
+        height: of the centre of mass above the soles as a function of step displacement [m].
+        styled: likewise for other styles; default: `height`.
+        roll: of feet with toes; None: flat feet.
 
     Raises:
-        ConfigError: it cannot even stand so high.
+        ConfigError: if the robot cannot stand at that height.
     """
     t = times or StepTimes()
     own: StyledHeight = styled or (lambda length, _: height(length))
@@ -178,9 +173,7 @@ def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes, roll: RollSe
     outlines = (feet.outlines[0], feet.outlines[1])
     gap = max(float(np.ptp(o[:, 1])) for o in outlines) + StepLimits.clearance
     raw = StepLimits(nominal=t.nominal, shortest=t.shortest, width=feet.width, gap=gap, outlines=outlines)
-    guarded = TrialWalk(
-        robot, feet, height, True, roll=roll
-    )  # with shapes that keep apart: slow, needed where feet are near
+    guarded = TrialWalk(robot, feet, height, True, roll=roll)  # with collision distances: slow, needed for close feet
     free, tall = TrialWalk(robot, feet, height, roll=roll), height(0.0)
 
     def lifts(height: float) -> bool:
@@ -193,8 +186,7 @@ def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes, roll: RollSe
     raw = replace(raw, gap=_gap(guarded, raw, t))
     raw = replace(raw, width=min(raw.width, raw.gap + ROOM))
 
-    # Thick thighs that keep their distance already miss a sole by more than MISS in steps on the spot. The robot makes
-    # these; a turn may miss by MISS more.
+    # Thick thighs already cause an error above MISS in place. The robot makes these steps, so a turn may add MISS.
     in_place = guarded.miss(_steps(raw, t, guarded.soles, np.zeros(3), t.nominal, 0), 0.0, MOST_IN_PLACE)
     turning = MISS if in_place <= MISS else MISS + min(in_place, MOST_IN_PLACE)
 
@@ -227,7 +219,7 @@ def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes, roll: RollSe
 def _faster(
     robot: Robot, feet: Feet, height: StyledHeight, calm: StepLimits, t: StepTimes, roll: RollSettings | None
 ) -> tuple[StepLimits, ...]:
-    """Limits of steps ahead of the other styles."""
+    """Return forward limits of the faster styles."""
     found: list[StepLimits] = []
     fastest, reached = FASTEST * float(np.sqrt(GRAVITY * height(0.0, CALM))), 0.0
     for style in (BRISK, EVEN):
@@ -263,7 +255,7 @@ def _steps(
     first: int,
     style: StepStyle = CALM,
 ) -> list[Footstep]:
-    """Three equal steps and one that closes the feet; steps that turn open and close, one foot leading."""
+    """Return three equal steps and a closing one; turning steps alternate opening and closing."""
     planner = VelocityPlanner(limits, times)
     out, stance = [], Footstep(1 - first, soles[1 - first], 0.0, 0.0, 0.0)
     for k in range(4):
@@ -274,7 +266,7 @@ def _steps(
 
 
 def _gap(trial: TrialWalk, limits: StepLimits, times: StepTimes) -> float:
-    """Least distance of the soles' middle lines at which the legs pass each other without touching [m]."""
+    """Return the least distance of the sole centre lines for passing legs [m]."""
 
     def passes(narrower: float) -> bool:
         near = replace(limits, width=limits.width - narrower, gap=limits.width - narrower)

@@ -1,6 +1,6 @@
-"""The support of standing soles: its polygon, the zero-moment point held inside, and the wrench that each foot gets.
+"""Support of the stance soles: polygon, clipped zero-moment point, and foot wrenches.
 
-Polygons are convex, arrays (k, 2) of corners, counter-clockwise.
+Polygons are convex arrays (k, 2) of corners, counter-clockwise.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, F3
 from humanoid_control.numerics.packed import Table, unpack
 
-BOTH = -1  # in place of the foot in the air
-CHANGES = 50  # of the share of a foot's weight that are tried, each way
+BOTH = -1  # both feet stand
+CHANGES = 50  # load shares tried in each direction
 EXACT = 1e-6  # [m]
 
 
@@ -23,10 +23,10 @@ EXACT = 1e-6  # [m]
 
 @kernel
 def convex_hull(points: np.ndarray) -> np.ndarray:
-    """Corners (k, 2) of the convex hull of points (m, 2) (Andrew's monotone chain)."""
+    """Return corners (k, 2) of the convex hull of points (m, 2) (Andrew's monotone chain)."""
     m = points.shape[0]
     order = np.arange(m)
-    for i in range(1, m):  # by x, then y
+    for i in range(1, m):  # insertion sort by x, then y
         k, j = order[i], i - 1
         while j >= 0 and (
             points[order[j], 0] > points[k, 0]
@@ -36,30 +36,35 @@ def convex_hull(points: np.ndarray) -> np.ndarray:
             j -= 1
         order[j + 1] = k
     out, n = np.empty((2 * m + 1, 2)), 0
+    # first the lower chain from left to right, then the upper chain back
     for chain in range(2):
         start = n
         for i in range(m):
             p = points[order[i if chain == 0 else m - 1 - i]]
             while n - start > 1:
                 a, b = out[n - 2], out[n - 1]
+                # keep b only if a, b, p turn left
                 if (b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0]) > 0.0:
                     break
                 n -= 1
             out[n] = p
             n += 1
+        # the last point of a chain is the first of the next
         n -= 1
     return out[:n].copy()
 
 
 @kernel
 def nearest_in_polygon(polygon: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Point (2,) of a polygon that is nearest to p (2,)."""
+    """Return the point (2,) of a polygon nearest to p (2,)."""
     k, outside, least = polygon.shape[0], False, np.inf
     best = p.copy()
     for i in range(k):
         a, b = polygon[i], polygon[(i + 1) % k]
         dx, dy, x, y = b[0] - a[0], b[1] - a[1], p[0] - a[0], p[1] - a[1]
+        # counter-clockwise edges: a negative cross product means outside
         outside = outside or dx * y - dy * x < 0.0
+        # projection on the edge, clipped to its ends
         s = min(max((x * dx + y * dy) / max(dx * dx + dy * dy, 1e-18), 0.0), 1.0)
         far = (x - s * dx) ** 2 + (y - s * dy) ** 2
         if far < least:
@@ -69,12 +74,13 @@ def nearest_in_polygon(polygon: np.ndarray, p: np.ndarray) -> np.ndarray:
 
 @kernel
 def edge_distance(polygon: np.ndarray, p: np.ndarray) -> float:
-    """Distance from p (2,) to the edge of a polygon: positive inside, negative outside [m]."""
+    """Return the distance of p (2,) from the polygon edge: positive inside, negative outside [m]."""
     k, depth = polygon.shape[0], np.inf
     for i in range(k):
         a, b = polygon[i], polygon[(i + 1) % k]
         dx, dy = b[0] - a[0], b[1] - a[1]
         depth = min(depth, (dx * (p[1] - a[1]) - dy * (p[0] - a[0])) / np.hypot(dx, dy))
+    # inside, the nearest edge line is exact; outside, corners count too
     if depth >= 0.0:
         return depth
     near = nearest_in_polygon(polygon, p)
@@ -85,12 +91,15 @@ def edge_distance(polygon: np.ndarray, p: np.ndarray) -> float:
 
 
 class Soles(NamedTuple):
-    """The two soles of a robot, and where they are planned to be.
+    """Both soles and their planned poses.
 
     Attributes:
-        lower, upper: (2, 2) corners of each sole that the ground may press on, in its frame [m].
-        middle: (2, 2) points that the zero-moment point stands on, in the frames of the soles [m].
-        R: (2, 3, 3), p: (2, 3) pose of each sole in the world. margin: kept from the edges [m].
+        lower: (2, 2) lower corners of the support rectangles, in sole frames [m].
+        upper: (2, 2) upper corners [m].
+        middle: (2, 2) nominal zero-moment points, in sole frames [m].
+        R: (2, 3, 3) rotations in the world.
+        p: (2, 3) positions in the world [m].
+        margin: distance from the edges [m].
     """
 
     lower: F2
@@ -103,10 +112,10 @@ class Soles(NamedTuple):
 
 @kernel
 def support_polygon(table: Table[Soles], swinging: int) -> np.ndarray:
-    """Corners (k, 2) of where the zero-moment point may be: the hull of the standing soles, less the margin.
+    """Return corners (k, 2) of the hull of the stance soles, less the margin.
 
     Args:
-        table: of the packed Soles. swinging: the foot in the air, or BOTH.
+        swinging: swing foot, or BOTH.
     """
     s = unpack(table, Soles)
     points, n = np.empty((8, 2)), 0
@@ -119,13 +128,15 @@ def support_polygon(table: Table[Soles], swinging: int) -> np.ndarray:
             points[n, 0] = s.R[k, 0, 0] * x + s.R[k, 0, 1] * y + s.p[k, 0]
             points[n, 1] = s.R[k, 1, 0] * x + s.R[k, 1, 1] * y + s.p[k, 1]
             n += 1
+    # one rectangle is convex already
     return points[:4].copy() if n == 4 else convex_hull(points)
 
 
 @kernel
 def _local(s: Soles, k: int, p: np.ndarray) -> tuple[float, float]:
-    """A point (2,) at the height of a sole's frame, in that frame, moved into the sole less its margin."""
+    """Return a point (2,) of the world in a sole frame, clipped to the sole less its margin."""
     dx, dy = p[0] - s.p[k, 0], p[1] - s.p[k, 1]
+    # R^T (p - p_sole) in the plane
     x = s.R[k, 0, 0] * dx + s.R[k, 1, 0] * dy
     y = s.R[k, 0, 1] * dx + s.R[k, 1, 1] * dy
     x = min(max(x, s.lower[k, 0] + s.margin), s.upper[k, 0] - s.margin)
@@ -134,7 +145,7 @@ def _local(s: Soles, k: int, p: np.ndarray) -> tuple[float, float]:
 
 @kernel
 def _inside(s: Soles, k: int, p: np.ndarray) -> np.ndarray:
-    """The point (2,) of a sole, less the margin, that is nearest to p along its axes."""
+    """Return the world point (2,) of a sole, less the margin, nearest to p along the sole axes."""
     x, y = _local(s, k, p)
     R, at = s.R[k], s.p[k]
     return np.array([at[0] + R[0, 0] * x + R[0, 1] * y, at[1] + R[1, 0] * x + R[1, 1] * y])
@@ -142,10 +153,11 @@ def _inside(s: Soles, k: int, p: np.ndarray) -> np.ndarray:
 
 @kernel
 def left_share(table: Table[Soles], swinging: int, zmp: np.ndarray) -> float:
-    """Share of the weight on the left foot, by where the zero-moment point (2,) lies between both."""
+    """Return the load share of the left foot, by the zero-moment point (2,) between both middles."""
     s = unpack(table, Soles)
     if swinging != BOTH:
         return 1.0 if swinging == 1 else 0.0
+    # projection on the line from the right to the left middle, clipped to its ends
     a, b = _middle(s, 0), _middle(s, 1)
     d = a - b
     return min(max(((zmp[0] - b[0]) * d[0] + (zmp[1] - b[1]) * d[1]) / (d[0] ** 2 + d[1] ** 2), 0.0), 1.0)
@@ -160,16 +172,16 @@ def _middle(s: Soles, k: int) -> np.ndarray:
 
 @kernel
 def distribute(table: Table[Soles], swinging: int, zmp: np.ndarray, weight: float, out: np.ndarray) -> None:
-    """Normal force and moments of both feet whose zero-moment point is the one asked for.
+    """Compute normal force and moments of both feet for a zero-moment point.
 
-    On two feet their shares are those of the line between their middles, and the rest off that line is the same on
-    both. Where that lies beyond the edge of a sole the other one takes up what is missing, and where both are at an
-    edge the shares change until there is a way.
+    In double support, the shares follow the line between the sole middles; the offset from the line is equal on both.
+    Beyond a sole edge the other foot compensates; with both at an edge, the shares change.
 
     Args:
-        table: of the packed Soles. swinging: the foot in the air, or BOTH.
-        zmp: (2,) inside the support [m]. weight: of the robot [N].
-        out: (2, 3) force [N], moments about x and y of the sole frames [N m], to be filled.
+        swinging: swing foot, or BOTH.
+        zmp: (2,) inside the support [m].
+        weight: of the robot [N].
+        out: (2, 3) result: force [N], moments about x and y of the sole frames [N m].
     """
     s = unpack(table, Soles)
     share = left_share(table, swinging, zmp)
@@ -181,6 +193,7 @@ def distribute(table: Table[Soles], swinging: int, zmp: np.ndarray, weight: floa
     for k in range(2):
         x, y = _local(s, k, a if k == 0 else b)
         force = weight * (share if k == 0 else 1.0 - share)
+        # a pressure point (x, y) has the moments M_x = y F, M_y = -x F
         out[k, 0], out[k, 1], out[k, 2] = force, y * force, -x * force
 
 
@@ -188,19 +201,22 @@ def distribute(table: Table[Soles], swinging: int, zmp: np.ndarray, weight: floa
 def _both(
     s: Soles, zmp: np.ndarray, left: float, first: np.ndarray, second: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Share of the left foot and pressure points of both whose mean is zmp (2,), near those given."""
+    """Return the left share and pressure points of both feet with the mean zmp (2,), near the given ones."""
     least, share, left_point, right_point = np.inf, left, first, second
     for i in range(2 * CHANGES + 1):
+        # search outward from the given share: left, left + d, left - d, ...
         size = ((i + 1) // 2) / CHANGES
         x = min(max(left + (size if i % 2 else -size), 0.0), 1.0)
         a, b = first, second
         for _ in range(4):
+            # alternate projections: clip one foot, give the rest to the other
             a = _inside(s, 0, a)
             if x < 1.0:
                 b = _inside(s, 1, (zmp - x * a) / (1.0 - x))
             if x > 0.0:
                 a = _inside(s, 0, (zmp - (1.0 - x) * b) / x)
         missing = np.abs(x * a + (1.0 - x) * b - zmp).max()
+        # keep the best share found, if none is exact
         if missing < least - 1e-9:
             least, share, left_point, right_point = missing, x, a, b
         if missing < EXACT:
@@ -212,11 +228,14 @@ def _both(
 
 
 class ZmpRequest(NamedTuple):
-    """What a tick's feedback starts from.
+    """Input of the feedback in a tick.
 
     Attributes:
-        xi: (2,) measured divergent component; xi_ref, zmp_ref: (2,) planned [m].
-        integral: (2,) of the error, which the feedback moves on [m]. most: of each of its components [m].
+        xi: (2,) measured divergent component [m].
+        xi_ref: (2,) planned [m].
+        zmp_ref: (2,) planned [m].
+        integral: (2,) of the error, updated [m].
+        most: bound of its components [m].
     """
 
     xi: F1
@@ -230,15 +249,15 @@ class ZmpRequest(NamedTuple):
 def ask_for_zmp(
     table: Table[Soles], swinging: int, request: Table[ZmpRequest], gain: float, rate: float, weight: float
 ) -> tuple[np.ndarray, float, float, np.ndarray]:
-    """The zero-moment point that leads the divergent component back, p = p_ref + gain (xi - xi_ref) + integral.
+    """Return the stabilising zero-moment point, p = p_ref + gain (xi - xi_ref) + integral.
 
     Args:
-        table: of the packed Soles. swinging: the foot in the air, or BOTH. request: of the packed ZmpRequest.
-        gain: of the error. rate: of the integral, times the length of the tick. weight: of the robot [N].
+        swinging: swing foot, or BOTH.
+        weight: of the robot [N].
 
     Returns:
-        the point (2,), held inside the support; how far it was moved for that; its distance from the edge of the
-        support with the margin taken off, all [m]; wrenches (2, 3) as of `distribute`.
+        The point (2,) clipped to the support, the clipped distance, the distance from the support edge less the margin,
+            all [m]; wrenches (2, 3) as in `distribute`.
     """
     r = unpack(request, ZmpRequest)
     polygon = support_polygon(table, swinging)
@@ -246,6 +265,7 @@ def ask_for_zmp(
     wanted = r.zmp_ref + gain * error + r.integral
     inside = nearest_in_polygon(polygon, wanted)
     cut = np.hypot(wanted[0] - inside[0], wanted[1] - inside[1])
+    # anti-windup: integrate only while the point is not clipped
     if cut < 1e-9:
         for i in range(2):
             r.integral[i] = min(max(r.integral[i] + rate * error[i], -r.most), r.most)

@@ -1,4 +1,4 @@
-"""The path of a swinging sole, from lift-off to touch-down, which may change while the foot is on its way."""
+"""Path of a swing sole, which may change during the swing."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import pinocchio as pin
 
 from humanoid_control.jit import kernel
 
-STILL = 0.05  # share of the swing at either end during which the foot moves straight up or down
-LAST = 0.02  # [s] before touch-down: too late for a change
+STILL = 0.05  # share of the swing at either end with vertical motion only
+LAST = 0.02  # [s] before touch-down without changes
 
 
 @dataclass(frozen=True)
 class Quintic:
-    """Polynomials of degree five, one a column, between two states.
+    """Quintic polynomials between two states, one per column; constant outside.
 
     Attributes:
-        t0, t1: where they begin and end [s]; outside they stay as they are at the ends. c: (6, m) of powers of t - t0.
+        t0: start [s].
+        t1: end [s].
+        c: (6, m) coefficients of powers of t - t0.
     """
 
     t0: float
@@ -27,10 +29,11 @@ class Quintic:
 
     @classmethod
     def between(cls, t0: float, t1: float, start: np.ndarray, end: np.ndarray) -> Quintic:
-        """From a state to a place of rest.
+        """Return the polynomial from a state to rest.
 
         Args:
-            start: (3, m) value, velocity, acceleration at t0. end: (m,) value at t1, at rest.
+            start: (3, m) value, velocity, acceleration at t0.
+            end: (m,) value at t1.
         """
         D = t1 - t0
         p, v, a = start
@@ -43,11 +46,11 @@ class Quintic:
         return cls(t0, t1, c)
 
     def at(self, t: float) -> np.ndarray:
-        """Values (m,)."""
+        """Return values (m,)."""
         return np.asarray(_powers(self.c, float(min(max(t, self.t0), self.t1) - self.t0)))
 
     def state(self, t: float) -> np.ndarray:
-        """Value, velocity, acceleration (3, m)."""
+        """Return value, velocity, acceleration (3, m)."""
         c = self.c
         if not self.t0 < t < self.t1:
             return np.array([self.at(t), np.zeros(c.shape[1]), np.zeros(c.shape[1])])
@@ -59,7 +62,7 @@ class Quintic:
 
 @kernel
 def _powers(c: np.ndarray, s: float) -> np.ndarray:
-    """Values (m,) of polynomials with the coefficients c (6, m)."""
+    """Evaluate polynomials with coefficients c (6, m) by Horner's rule."""
     out = np.empty(c.shape[1])
     for k in range(c.shape[1]):
         out[k] = c[0, k] + s * (c[1, k] + s * (c[2, k] + s * (c[3, k] + s * (c[4, k] + s * c[5, k]))))
@@ -68,13 +71,16 @@ def _powers(c: np.ndarray, s: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Cruise:
-    """A way between two places of rest that is made at one speed, but for smooth ramps at both ends.
+    """Path between two rests with constant speed and smooth ramps.
 
-    A minimum-jerk way is 1.9 times as quick in its middle as on the average; this one 1 / (1 - (r0 + r1) / 2) times.
+    Its peak speed is 1 / (1 - (r0 + r1) / 2) times the mean; a minimum-jerk path has 1.9 times.
 
     Attributes:
-        t0, t1: where it begins and ends [s]. start, end: (m,) values there.
-        ramps: r0, r1, shares of the time in which the speed grows and falls, of the form 3 x^2 - 2 x^3.
+        t0: start [s].
+        t1: end [s].
+        start: (m,) value.
+        end: (m,) value.
+        ramps: r0, r1, shares of the time in which the speed rises and falls as 3 x^2 - 2 x^3.
     """
 
     t0: float
@@ -84,7 +90,7 @@ class Cruise:
     ramps: tuple[float, float]
 
     def _share(self, t: float) -> tuple[float, float, float]:
-        """Share of the way, its rate and its acceleration, by the share of the time."""
+        """Return share of the path, its rate and acceleration, by the share of the time."""
         D = self.t1 - self.t0
         u = min(max((t - self.t0) / D, 0.0), 1.0)
         a, b = self.ramps
@@ -98,11 +104,11 @@ class Cruise:
         return speed * (u - 0.5 * a), speed, 0.0
 
     def at(self, t: float) -> np.ndarray:
-        """Values (m,)."""
+        """Return values (m,)."""
         return self.start + self._share(t)[0] * (self.end - self.start)
 
     def state(self, t: float) -> np.ndarray:
-        """Value, velocity, acceleration (3, m)."""
+        """Return value, velocity, acceleration (3, m)."""
         s, v, a = self._share(t)
         way, D = self.end - self.start, self.t1 - self.t0
         return np.array([self.start + s * way, v / D * way, a / D**2 * way])
@@ -110,10 +116,7 @@ class Cruise:
 
 @dataclass(frozen=True)
 class SwingShape:
-    """Shares of a swing's time: the sole moves forward from `begin` to `end`, and is highest at `top`.
-
-    With `ramps`, as of a Cruise, it does so evenly; without, on a quintic.
-    """
+    """Shares of a swing's time: forward from `begin` to `end`, highest at `top`; `ramps` as in Cruise, None: quintic."""
 
     begin: float = STILL
     end: float = 1.0 - STILL
@@ -126,15 +129,15 @@ LEVEL = SwingShape()
 
 @dataclass(frozen=True)
 class SwingPath:
-    """A swing from one pose of the sole to another.
+    """Swing from one sole pose to another.
 
-    Horizontally and in orientation it follows one quintic, at rest during the first and the last twentieth, or longer;
-    vertically two quintics meet `lift` above the higher end. After a change all go on from where they are, as fast as
-    they are.
+    Horizontal motion and rotation follow one quintic or Cruise, at rest near both ends. Vertically, two quintics meet
+    `lift` above the higher end. A change keeps position and velocity continuous.
 
     Attributes:
-        start, end: poses of the sole in the world. lift_off, land: when it leaves and meets the ground [s].
-        across: of x, y and the rotation vector from `start`. up, down: of the height.
+        lift_off: [s].
+        land: [s].
+        across: x, y and rotation vector from `start`.
     """
 
     start: pin.SE3
@@ -149,10 +152,10 @@ class SwingPath:
     def between(
         cls, start: pin.SE3, end: pin.SE3, lift_off: float, land: float, lift: float, shape: SwingShape = LEVEL
     ) -> SwingPath:
-        """A swing from rest to rest.
+        """Return a swing from rest to rest.
 
         Args:
-            lift: height above the higher end [m]. shape: what moves when.
+            lift: height above the higher end [m].
         """
         D, rest = land - lift_off, np.zeros((3, 5))
         rest[0] = _across(start, start)
@@ -169,17 +172,17 @@ class SwingPath:
         return cls(start, end, lift_off, land, across, up, down)
 
     def phase(self, t: float) -> float:
-        """Share of its time, 0 at lift-off to 1 at touch-down."""
+        """Return the share of the time, 0 at lift-off to 1 at touch-down."""
         return min(max((t - self.lift_off) / (self.land - self.lift_off), 0.0), 1.0)
 
     def at(self, t: float) -> pin.SE3:
-        """Pose at a time [s]."""
+        """Return the pose at a time [s]."""
         a = self.across.at(t)
         z = self.up.at(t)[0] if t < self.up.t1 else self.down.at(t)[0]
         return pin.SE3(self.start.rotation @ pin.exp3(a[2:]), np.array([a[0], a[1], z]))
 
     def changed(self, t: float, end: pin.SE3, land: float) -> SwingPath:
-        """The swing with another end and time of touch-down, from its state at t on; the same where it is too late."""
+        """Return the swing with another end and landing time from t on, or unchanged if too late."""
         if land - t < LAST or self.land - t < LAST:
             return self
         across = Quintic.between(
@@ -191,8 +194,8 @@ class SwingPath:
             up = Quintic.between(t, half, self.up.state(t), top)
             down = Quintic.between(half, land, np.array([top, [0.0], [0.0]]), np.array([high]))
         else:
-            # So near its top it begins to fall at once: a top that is always ahead, change after change, would leave
-            # the whole way down to the last moment.
+            # Close to its top the foot descends at once: a top that repeated changes keep ahead would leave the whole
+            # descent to the last moment.
             height = self.up if t < self.up.t1 else self.down
             down = Quintic.between(t, land, height.state(t), np.array([high]))
             up = replace(self.up, t1=min(self.up.t1, t))
@@ -200,5 +203,5 @@ class SwingPath:
 
 
 def _across(start: pin.SE3, X: pin.SE3) -> np.ndarray:
-    """x, y and rotation vector (5,) of a pose."""
+    """Return x, y and rotation vector (5,) of a pose."""
     return np.concatenate([X.translation[:2], pin.log3(start.rotation.T @ X.rotation)])

@@ -1,4 +1,4 @@
-"""The task of a walk: rows for the soles, the centre of mass, an upright chest and the joints that are not free."""
+"""Inverse-kinematics task of a steady gait: soles, centre of mass, chest and held joints."""
 
 from __future__ import annotations
 
@@ -21,24 +21,21 @@ FREE = {
     "all": "every joint outside the legs",
 }
 """Joints that no task row holds, and that may reduce momentum. Redundancy inside a leg is free in any case."""
-EXTENSION = 0.985  # longest a leg gets, of its stretched length from hip to ankle: it keeps the knee bent
+EXTENSION = 0.985  # greatest hip-ankle distance over the stretched one, to keep the knee bent
 LEG_ROWS = 6
 
 
 class WalkTask(Task):
-    """The task vector of a walk (Schwienbacher 2014, table 4.2, without its arms): J v = xdot at time `t`.
+    """Task vector of a walk (Schwienbacher 2014, table 4.2, without arms): J v = xdot at time `t`.
 
-    Rows: position and orientation of both soles (12), centre of mass (3), orientation of the chest (3), and one for
-    each joint that is not free. The references are fed forward over the coming tick and errors decay with the gain.
-
-    The walk starts from rest in the middle of a swing, where the limbs are side by side: its clock speeds up during the
-    first cycle, after that it is steady.
+    Rows: poses of both soles (12), centre of mass (3), chest orientation (3), and each held joint. References are fed
+    forward over the coming tick; errors decay with the gain. The walk starts from rest in mid-swing, and its clock
+    accelerates during the first cycle.
 
     Attributes:
-        t: time at the beginning of the tick [s]. dt: length of the tick [s].
-        gait: the references. groups: the robot's joints by limb.
-        free, held, comfortable: indices of joints; the last are those whose posture the rows do not decide: the free
-            ones, and those of legs with more joints than a sole has directions.
+        t: start of the tick [s].
+        comfortable: indices of joints with a posture that the rows leave open: free ones, and legs with redundant
+            joints.
     """
 
     def __init__(
@@ -49,18 +46,17 @@ class WalkTask(Task):
         dt: float = 0.004,
         weight: float = 30.0,
     ) -> None:
-        """Make the walk of a robot with floating base, from its neutral posture.
+        """Create the walk from the neutral posture.
 
         Args:
-            robot: with two arms, two legs and a floating base.
-            gait: of the steps.
-            free: joints that no row holds, one of FREE.
-            dt: length of the ticks [s].
-            weight: of all rows, against other tasks.
+            robot: two arms, two legs, floating base.
+            free: joints without rows, one of FREE.
+            weight: of all rows, relative to other tasks.
 
         Raises:
-            UnknownNameError: free. RobotError: no arms, no legs or a fixed base.
-            ConfigError: dt is not positive and finite, or the steps are too long for the legs.
+            UnknownNameError: if `free` is unknown.
+            RobotError: if arms or legs are missing, or the base is fixed.
+            ConfigError: if `dt` is not positive and finite, or steps are too long for the legs.
         """
         if free not in FREE:
             raise UnknownNameError("choice of free joints", free, FREE)
@@ -88,14 +84,14 @@ class WalkTask(Task):
         self._held_rows[np.arange(len(self.held)), robot.iv + self.held] = 1.0
 
     def clock(self, t: float) -> float:
-        """Time of the steady gait at time t of the walk [s]."""
+        """Return the gait time at time t of the walk [s]."""
         s, ramp = self.gait.settings, self.gait.cycle
         middle = 0.5 * s.step_time * (1 + s.double_support)
         x = min(t / ramp, 1.0)
         return middle + ramp * x**4 * (2.5 + x * (x - 3)) + max(t - ramp, 0.0)
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        """Desired minus actual of all rows, at time t [m, rad]."""
+        """Return desired minus actual of all rows at time t [m, rad]."""
         point = self.gait.at(self.clock(self.t))
         return self._error(robot, data, q, point, centroidal_momentum_map(robot.model, data, q).center)
 
@@ -121,15 +117,15 @@ class WalkTask(Task):
         return J, xdot
 
     def foot_errors(self, data: pin.Data, point: GaitPoint) -> np.ndarray:
-        """Distance of both soles to their references [m], (2,)."""
+        """Return distances (2,) of the soles to their references [m]."""
         off = [data.oMf[f].translation - s for f, s in zip(self._soles, point.soles, strict=True)]
         return np.array([np.sqrt(d @ d) for d in off])
 
     def start(self, robot: Robot) -> np.ndarray:
-        """A configuration (nq,) from which the walk can begin: all rows met at t = 0, the free joints in their posture.
+        """Return a configuration (nq,) that meets all rows at t = 0, with free joints in their posture.
 
         Raises:
-            ConfigError: the legs do not reach.
+            ConfigError: if the legs do not reach.
         """
         q, data, self.t = robot.q(self.posture), robot.data, 0.0
         for _ in range(200):
@@ -143,7 +139,7 @@ class WalkTask(Task):
 
 
 def leg_length(robot: Robot) -> float:
-    """From the hip to the sole, with the leg stretched in the zero posture [m]."""
+    """Return the hip-to-sole length of the stretched leg [m]."""
     first = robot.joint_names[JointGroups.of(robot).l_leg[0]]
     sole = robot.point_positions(robot.q("zero"), ["l_foot_tcp"])[0]
     hip = robot.data.oMi[robot.model.getJointId(first)].translation
@@ -151,10 +147,10 @@ def leg_length(robot: Robot) -> float:
 
 
 def _crouch(robot: Robot, gait: Gait, center: np.ndarray) -> float:
-    """Height by which the hips walk lower than in the neutral posture, for the legs to keep their bend [m].
+    """Return how far the hips must be lowered from the neutral posture to keep the knees bent [m].
 
     Raises:
-        ConfigError: no height is low enough.
+        ConfigError: if no height is low enough.
     """
     g = JointGroups.of(robot)
     lower = 0.0
@@ -178,6 +174,6 @@ def _crouch(robot: Robot, gait: Gait, center: np.ndarray) -> float:
 
 
 def yaw_rotation(angle: float) -> np.ndarray:
-    """The rotation (3, 3) about the vertical."""
+    """Return the rotation (3, 3) about the vertical."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])

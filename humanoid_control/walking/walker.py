@@ -1,4 +1,4 @@
-"""A walking robot: from its sensors and a velocity to the commands of all its joints."""
+"""Walking controller: from sensors and a commanded velocity to joint commands."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from humanoid_control.walking.planning.toe_roll import ToeRoll
 from humanoid_control.walking.replanner import READY, Commanded, Replanner, WalkSettings
 from humanoid_control.walking.stabilizer import Balance, Stabilizer
 
-HIGHEST = 0.1  # [m] by which the centre of mass may be asked to go up or down
-EXPECTED = 0.7  # phase of a swing from which on the foot may touch down
-PREPARING = 0.1  # [s] before a lift-off in which the coming steps are planned
-# [s] on both feet before the next step: worth a look at what the upper body does, and time to catch a push in.
+HIGHEST = 0.1  # [m] bound of the requested height offset
+EXPECTED = 0.7  # swing phase after which the foot may touch down
+PREPARING = 0.1  # [s] planning time before a lift-off
+# [s] double support before the next step: time for the upper body to settle and to absorb a push
 LINGERS = 0.5
-FOLLOW, FOLLOW_GAIN, FOLLOW_SPEED = 0.03, 4.0, 0.6  # [m], [1/s], [m/s]: a robot pushed far off takes its plan along
-FELT = 0.005  # [m] by which ground may be off its plan before the plan follows it
-LATE, DOWN, DEEPEST = 0.02, 0.25, 0.04  # [s], [m/s], [m]: how a foot looks for ground that is not there
-AGAIN = 0.06  # [m/s] at which it does so after it bounced: quicker, it bounces on and on where the ground is hard
-CALMING = 0.15  # [m/s^2] at which a robot that walked quickly becomes calm again
-QUICK, QUICK_ERROR, QUICK_CUT = 0.6, 0.3, 0.5  # [m/s]; [m] and [m] for each m/s beyond, that a swing alone brings
+FOLLOW, FOLLOW_GAIN, FOLLOW_SPEED = 0.03, 4.0, 0.6  # [m], [1/s], [m/s]: after a large push the plan follows the robot
+FELT = 0.005  # [m] ground error that the plan follows
+LATE, DOWN, DEEPEST = 0.02, 0.25, 0.04  # [s], [m/s], [m]: search of a foot for missing ground
+AGAIN = 0.06  # [m/s] search speed after a bounce: faster search keeps bouncing on hard ground
+CALMING = 0.15  # [m/s^2] decay of the speed that relaxes the push detection
+QUICK, QUICK_ERROR, QUICK_CUT = 0.6, 0.3, 0.5  # [m/s]; [m] and [m] per m/s above it, errors caused by a swing alone
 FALLEN_TILT, FALLEN_HEIGHT, FALLEN_AIR = np.radians(35.0), 0.6, 0.25
 
 
 class WalkState(enum.Enum):
-    """What a walker does."""
+    """State of a walker."""
 
     STAND = "stand"
     WALK = "walk"
@@ -57,15 +57,12 @@ class WalkState(enum.Enum):
 
 @dataclass
 class WalkReport:
-    """What a tick saw and did.
+    """Result of a tick.
 
     Attributes:
-        state: of the walker. why: of a fall or a refusal, one line.
-        estimate: of the robot. references: of the plan. balance: of the stabilizer.
-        ik: of the inverse kinematics. foot_error: (2,) by which it misses the soles [m].
-        steps: that have ended so far.
-        reaction: of the ground on both soles, as measured.
-        bias: (2,) by which the centre of mass leans off the plan for what the model does not know [m].
+        foot_error: (2,) sole error of the inverse kinematics [m].
+        reaction: measured, of the ground on both soles.
+        bias: (2,) lean of the centre of mass against disturbances [m].
     """
 
     state: WalkState
@@ -81,24 +78,22 @@ class WalkReport:
 
 
 class Walker:
-    """Walks a biped by a velocity, tick by tick, from its sensors alone.
+    """Biped walking controller that follows a velocity from sensor data alone.
 
     Attributes:
-        robot, feet, settings: of the walk. planner: of the footsteps. plan: of now.
-        roll: of feet with toes; None: they stay flat.
-        upper: what chest and arms follow; None: the chest is upright, the arms hang or balance.
-        state: what it does. t: time since the start [s]. steps: that have ended.
-        q: (nq,) v: (nv,) commanded, in the world of the commands.
+        roll: None: flat feet.
+        upper: motion of chest and arms; None: upright chest.
+        t: time since the start [s].
     """
 
     def __init__(self, robot: Robot, settings: WalkSettings | None = None) -> None:
-        """Make it.
+        """Create the controller.
 
         Args:
-            robot: with a floating base, two legs, soles.
+            robot: floating base, two legs with soles.
 
         Raises:
-            RobotError: what is missing.
+            RobotError: if the robot lacks one of these.
         """
         self.robot, self.settings = robot, settings or WalkSettings()
         s = self.settings
@@ -112,9 +107,9 @@ class Walker:
         self._data = robot.model.createData()
         self.replanner = Replanner(robot, self.feet, s)
         self.replanner.filter.roll = self.roll
-        # Samples of the dynamics filter a tick, so that all are done when they are needed.
+        # Dynamics filter samples per tick, so that the filter finishes in time.
         self._inertia = float(inertia_about_center(robot.model, robot.data, robot.q("neutral"))[2, 2])
-        self._up = self.robot.X_world_root.rotation[2].copy()  # of the root link where it is upright, in its own axes
+        self._up = self.robot.X_world_root.rotation[2].copy()  # world vertical in the axes of the upright root link
         self._samples = self._samples_within(PREPARING)
         self.reset()
 
@@ -130,17 +125,17 @@ class Walker:
 
     @property
     def planner(self) -> VelocityPlanner:
-        """Where footsteps come from."""
+        """Footstep planner."""
         return self.replanner.footsteps
 
     @property
     def felt(self) -> FeltGround | None:
-        """What is known of the ground where there is no map."""
+        """Ground model without a map, or None."""
         return self.replanner.felt
 
     @property
     def plan(self) -> WalkPlan:
-        """The plan of now."""
+        """Current plan."""
         return self.replanner.plan
 
     q: np.ndarray
@@ -149,7 +144,7 @@ class Walker:
     _soles: list[pin.SE3]
 
     def reset(self) -> None:
-        """Begin anew at the next tick, standing."""
+        """Restart at the next tick, standing."""
         self.estimator.reset()
         if self.roll is not None:
             self.roll.reset()
@@ -170,10 +165,10 @@ class Walker:
         """Walk with a velocity from the coming step on.
 
         Args:
-            velocity: (3,) forward, to the left [m/s], turning to the left [rad/s].
+            velocity: (3,) forward, left [m/s], left turn [rad/s].
 
         Raises:
-            ConfigError: not three finite numbers; the old one stays.
+            ConfigError: unless it is three finite numbers; the old velocity stays.
         """
         try:
             v = np.array(velocity, dtype=float)
@@ -186,46 +181,46 @@ class Walker:
 
     @property
     def raised(self) -> float:
-        """How much higher than of itself the centre of mass shall be [m]; 0 after `reset`."""
+        """Requested height offset of the centre of mass [m]; 0 after `reset`."""
         return self._raised
 
     def raise_center(self, height: float) -> None:
-        """Walk and stand higher or lower than of itself, as far as the legs reach, with the coming steps.
+        """Raise or lower the centre of mass from the coming steps on, as far as the legs reach.
 
         Args:
-            height: by which the centre of mass is raised, within HIGHEST; negative: lowered [m].
+            height: offset within +-HIGHEST [m].
 
         Raises:
-            ConfigError: out of range; the old one stays.
+            ConfigError: if out of range; the old offset stays.
         """
         if not abs(height) <= HIGHEST:
             raise ConfigError(f"the centre of mass can be raised by {-HIGHEST:g}..{HIGHEST:g} m, got {height:g}")
         self._raised = self.replanner.raised = float(height)
 
     def follow(self, steps: Sequence[Footstep], append: bool = False) -> None:
-        """Make these footsteps, after the step that has begun, then stand.
+        """Make these footsteps after the current step, then stand.
 
         Args:
-            steps: soles in the world of the estimate; the first with the foot that is free then.
-            append: after those of the last list; else in place of those that have not begun.
+            steps: soles in the estimated world, alternating with the current foot.
+            append: append to the list; else replace steps that have not begun.
 
         Raises:
-            ConfigError: with the index of the first step that is not possible, and why; nothing changes.
+            ConfigError: if a step is not possible, with its index and the reason; nothing changes.
         """
         self.planner.follow(steps, *self._after_step(), append=append)
 
     def walk_to(self, X_goal: pin.SE3) -> None:
-        """Walk until the middle of the feet is at a pose of the world of the estimate; place and heading count.
+        """Walk until the middle of the feet reaches place and heading of a pose in the estimated world.
 
         Raises:
-            ConfigError: it is too far away; nothing changes.
+            ConfigError: if it is too far away; nothing changes.
         """
         feet, foot = self._after_step()
         self.planner.follow(self.planner.walk_to(X_goal, feet, foot), feet, foot)
         self.planner.aim(X_goal)
 
     def _after_step(self) -> tuple[tuple[pin.SE3, pin.SE3], int | None]:
-        """Poses of both soles after the step that has begun, and its foot; None at rest."""
+        """Return poses of both soles after the current step, and its foot; None at rest."""
         if not self._started:
             raise ConfigError("footsteps can be asked for from the first tick on: before it the feet are not known")
         if self.state == WalkState.STAND or not self.plan.phases:
@@ -234,12 +229,12 @@ class Walker:
         return self.plan.soles(phase.land), phase.step.foot
 
     def imitate(self, motion: UpperMotion | None) -> None:
-        """Let chest and arms follow a motion, standing and walking, from the coming tick on; None: at ease again.
+        """Follow a motion with chest and arms from the coming tick on, standing or walking; None: end.
 
-        A motion begins and ends at the rest, so that nothing jumps.
+        A motion must begin and end at rest.
 
         Raises:
-            RobotError: the robot lacks points of imitation.
+            RobotError: if imitation points are missing.
         """
         if motion is not None:
             self.robot.require_imitation_points()
@@ -247,21 +242,21 @@ class Walker:
         self.raise_center(self._raised)
 
     def stop(self) -> None:
-        """Come to rest within the limits of the steps."""
+        """Come to rest within the step limits."""
         self.planner.command = np.zeros(3)
         self.planner.clear()
 
     def emergency_stop(self) -> None:
-        """Come to rest within two steps; at the next tick. No motion is cut: on one leg that would be a fall."""
+        """Come to rest within two steps, from the next tick on; a swing is finished, or the robot would fall."""
         self._halt = True
 
     # -- a tick -------------------------------------------------------------------------------------------------
 
     def step(self, measured: Measurement) -> WalkReport:
-        """The next command, in `q` and `v`.
+        """Compute the next command in `q` and `v`.
 
         Args:
-            measured: joints (in the order of the robot), IMU and foot wrenches.
+            measured: joints in the order of the robot, IMU and foot wrenches.
         """
         s = self.settings
         dt = s.dt
@@ -270,7 +265,7 @@ class Walker:
             now = self._start(measured, now)
         self._check_fall(now)
         reaction = self._observe(now)
-        now.center = now.center - self._lean  # as the plan means it
+        now.center = now.center - self._lean  # without the lean, as the plan defines it
         self._next_plan(now)
         ref = self.plan.at(self.t)
         balance = self.stabilizer.balance(ref, now, self.plan.path.omega, dt)
@@ -317,7 +312,7 @@ class Walker:
         if self._started:
             ref = self.plan.at(self.t)
             ground = [float(X.translation[2]) for X in ref.soles]
-            if ref.swinging is not None:  # a foot that comes down before its time stands on its foothold
+            if ref.swinging is not None:  # a foot that lands early stands on its foothold
                 step = self.plan.phases[self.plan.index(self.t)].step
                 ground[step.foot] = float(step.X.translation[2])
             if self.felt is not None:
@@ -332,7 +327,7 @@ class Walker:
         return now
 
     def _observe(self, now: BaseEstimate) -> Reaction:
-        """What the ground does, and the lean against what the model does not know."""
+        """Update the disturbance lean; return the ground reaction."""
         reaction = reaction_of(now.soles, self._forces)
         if self.settings.observer is not None and self.state != WalkState.FALLEN:
             omega = self.plan.path.omega
@@ -343,7 +338,7 @@ class Walker:
         return reaction
 
     def _start(self, measured: Measurement, now: BaseEstimate) -> BaseEstimate:
-        """Stand: the plan begins with the feet where they are, on the ground where it is known."""
+        """Start standing: the plan begins at the measured feet, placed on known ground."""
         soles = [planar(X) for X in now.soles]
         if self.felt is not None:
             self.felt.begin(*now.soles)
@@ -364,18 +359,18 @@ class Walker:
         return now
 
     def _center(self, after: References, dt: float) -> None:
-        """The planned centre of mass at the end of the tick."""
+        """Update the planned centre of mass to the end of the tick."""
         t = self.t + dt
         blend = minimum_jerk(min((t - self._ready) / READY, 1.0))
         self.center[2] = self.replanner.height_at(t)
-        if blend < 1.0:  # from where it is to above the feet
+        if blend < 1.0:  # blend from the measured position to above the feet
             self.center[:2] = self._from[:2] + blend * (after.dcm - self._from[:2])
             return
         before = self.plan.at(t - dt).dcm
         self.center[:2] = follow_dcm(self.center[:2], before, after.dcm, self.plan.path.omega, dt)
 
     def _world_of_commands(self, now: BaseEstimate) -> pin.SE3:
-        """Pose, in the estimated world, of the world of the commands."""
+        """Return the pose of the command world in the estimated world."""
         return pin.XYZQUATToSE3(now.q[:7]) * pin.XYZQUATToSE3(self.q[:7]).inverse()
 
     def _remember(self) -> None:
@@ -385,7 +380,7 @@ class Walker:
             self._next_sample += self.settings.filter_dt
 
     def _foot_error(self, soles: list[pin.SE3]) -> np.ndarray:
-        """By how much the soles miss their places (2,) [m], after `_remember`."""
+        """Return sole errors (2,) [m]; call after `_remember`."""
         model, data = self.robot.model, self._data
         places = [pin.updateFramePlacement(model, data, f).translation for f in self.feet.frames]
         off = ((p - X.translation).tolist() for p, X in zip(places, soles, strict=True))
@@ -408,7 +403,7 @@ class Walker:
     # -- planning -----------------------------------------------------------------------------------------------
 
     def _next_plan(self, measured: BaseEstimate) -> None:
-        """Begin to walk, go on, adjust a step, or come to rest."""
+        """Start, continue, adjust or end the walk."""
         s, t = self.settings, self.t
         if self.state == WalkState.FALLEN:
             return
@@ -456,12 +451,12 @@ class Walker:
             plans.rest(t)
 
     def _samples_within(self, time: float) -> int:
-        """Samples of the dynamics filter a tick, so that all are done after a time [s]."""
+        """Return filter samples per tick that finish within a time [s]."""
         s = self.settings
         return int(np.ceil(s.horizon / s.filter_dt / max(time / s.dt - 2.0, 1.0)))
 
     def _swing(self, now: Commanded, measured: BaseEstimate, phase: Phase) -> None:
-        """Let a foot land that has met the ground; move its foothold after a push."""
+        """Handle early landing, and adjust the foothold after a push."""
         s, u = self.settings, phase.swing.phase(self.t)
         if u > EXPECTED and measured.touches[phase.step.foot] and phase.land - self.t > s.dt:
             foot, height = self.replanner.land(now)
@@ -471,10 +466,9 @@ class Walker:
             self.replanner.adjust(self.t, measured, polygon, s.adjustment)
 
     def _reach_ground(self, now: Commanded, measured: BaseEstimate, phase: Phase) -> None:
-        """Lower a foot that should stand and does not, or bounced; where no map says so, take its place as the ground.
+        """Lower a foot that has not landed or has bounced; without a map, adopt its height as the ground.
 
-        The leg that carries gives way a little, so that the other foot ends some millimetres above the ground: without
-        this it would stay there until the other one is asked to carry less, and the weight could not go over to it.
+        The loaded leg yields, so the other foot ends some millimetres above the ground, and could not take up weight.
         """
         foot, off = phase.step.foot, self.stabilizer.offsets[phase.step.foot]
         if not measured.touches[foot]:
@@ -489,11 +483,11 @@ class Walker:
 
     @property
     def _pushed(self) -> bool:
-        """The robot is so far off its plan that the next step must help."""
+        """Whether the error is large enough for step adjustment."""
         a, b = self.settings.adjustment, self._balance
         if a is None or b is None:
             return False
-        # Quick legs throw the body about in every swing, and soles creep: that is no push.
+        # Quick legs move the body in every swing, and soles slip: these errors are not pushes.
         quick = max(self._pace - QUICK, 0.0)
         far, cut = a.threshold + QUICK_ERROR * quick, a.cut + QUICK_CUT * quick
         return math.hypot(*b.error.tolist()) > far or b.cut > cut

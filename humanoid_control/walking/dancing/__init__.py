@@ -1,1 +1,1 @@
-"""Dancing on the own feet: the upper body follows somebody, and so do the steps."""
+"""Dancing: upper body and steps follow a recorded or live person."""

@@ -1,8 +1,7 @@
-"""Steps of a dancer as footsteps of a robot: when his feet leave the floor, where they come down, as far as legs allow.
+"""Footsteps of a robot from a dancer's steps.
 
-A foot is on the floor while its heel or its toe is near it and slow. What lies between is a step, whose place against
-the other foot is scaled by the length of the legs. Times are the dancer's, stretched where the robot is slower; the
-rest of the body follows a clock that goes with the feet.
+A foot is in contact while its heel or toe is low and slow; a step lies between two contacts. Steps are scaled by leg
+length, and stretched in time where the robot is slower.
 """
 
 from __future__ import annotations
@@ -19,24 +18,26 @@ from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.numerics.bisection import bisect
 from humanoid_control.walking.planning.step import Footstep, StepLimits, StepTimes
 
-HALVINGS = 10  # of a step that is out of reach
-EDGE, EASE = 0.98, 0.005  # of the turns that are possible, of the distance beside which feet pass [m]
-WIDER = (0.0, 0.03, 0.06, 0.1)  # [m] aside, where the feet cannot pass otherwise
-LESS = 0.01  # [m, rad] from where a step counts as another than the dancer's
+HALVINGS = 10  # of the bisection that shortens a step out of reach
+EDGE, EASE = 0.98, 0.005  # share of the possible turn; clearance of passing feet [m]
+WIDER = (0.0, 0.03, 0.06, 0.1)  # [m] extra width to try where the feet cannot pass
+LESS = 0.01  # [m, rad] deviation from the dancer's step that counts as limited
 SIDES = ("l", "r")
 
 
 @dataclass(frozen=True)
 class ContactRule:
-    """When a foot is on the floor.
+    """Thresholds of ground contact.
 
     Attributes:
-        height: of a point of the foot above where it stands, below which it may be on the floor [m].
-        slow, fast: speeds below which a contact begins and above which it ends [m/s].
-        touching, gliding: height and speed below which a foot that is about to stand, or has just stood, touches the
-            floor: a heel strikes before it is slow [m], [m/s].
-        lasting: of a contact, and of a step, at least [s].
-        moved, lifted: a foot that does neither has not stepped [m].
+        height: height above the standing height, below which a foot point may be in contact [m].
+        slow: speed below which a contact begins [m/s].
+        fast: speed above which a contact ends [m/s].
+        touching: height below which a contact extends at both ends [m]: a heel strikes before it is slow.
+        gliding: speed below which a contact extends [m/s].
+        lasting: minimum duration of a contact or step [s].
+        moved: minimum travel of a step, unless it rises by `lifted` [m].
+        lifted: minimum rise of a step, unless it travels by `moved` [m].
     """
 
     height: float = 0.04
@@ -50,12 +51,14 @@ class ContactRule:
 
 
 class DancerStep(NamedTuple):
-    """A step of a dancer.
+    """Step of a dancer.
 
     Attributes:
-        foot: 0 the left one, 1 the right one. lift, land: times in the clip [s].
-        place: (2,) of the foot after it, against the other one in the axes of that one, less the same while the dancer
-            stands upright [m]. turn: the same of its heading [rad].
+        foot: 0 left, 1 right.
+        lift: lift-off time in the clip [s].
+        land: landing time in the clip [s].
+        place: (2,) landing position in the axes of the other foot, minus the upright stance [m].
+        turn: landing heading, likewise [rad].
     """
 
     foot: int
@@ -66,10 +69,10 @@ class DancerStep(NamedTuple):
 
 
 def contacts(body: BodyPoints, rule: ContactRule | None = None) -> np.ndarray:
-    """Whether each foot is on the floor, (T, 2).
+    """Return the ground contact (T, 2) of both feet.
 
     Raises:
-        ClipError: the clip shows no feet.
+        ClipError: if the clip has no foot points.
     """
     rule = rule or ContactRule()
     out = np.zeros((len(body.positions), 2), dtype=bool)
@@ -87,10 +90,10 @@ def contacts(body: BodyPoints, rule: ContactRule | None = None) -> np.ndarray:
 
 
 def dancer_steps(body: BodyPoints, rule: ContactRule | None = None) -> list[DancerStep]:
-    """Steps of a dancer in their order, by when the foot leaves the floor.
+    """Return the steps of a dancer, ordered by lift-off.
 
     Raises:
-        ClipError: the clip shows no feet.
+        ClipError: if the clip has no foot points, or the dancer never stands on both feet.
     """
     rule = rule or ContactRule()
     on = contacts(body, rule)
@@ -98,7 +101,8 @@ def dancer_steps(body: BodyPoints, rule: ContactRule | None = None) -> list[Danc
     both = on.all(axis=1)
     if not both.any():
         raise ClipError(f"{body.name}: the dancer never stands on both feet")
-    still = np.flatnonzero(both)[: max(int(body.rate), 1)]  # he begins upright: his first second on both feet
+    # the first second on both feet is taken as the upright stance
+    still = np.flatnonzero(both)[: max(int(body.rate), 1)]
     out = []
     for foot in (0, 1):
         other = 1 - foot
@@ -118,7 +122,7 @@ def dancer_steps(body: BodyPoints, rule: ContactRule | None = None) -> list[Danc
 
 
 def leg_length_of(body: BodyPoints) -> float:
-    """Length of the dancer's legs, from the hip along the bones to the floor, median [m]; 0 without knees or ankles."""
+    """Return median hip-to-ground leg length of the dancer [m]; 0 without knees or ankles."""
     lengths = []
     for s in SIDES:
         if f"{s}_knee" in body.names and f"{s}_ankle" in body.names:
@@ -133,16 +137,17 @@ def leg_length_of(body: BodyPoints) -> float:
 
 @dataclass(frozen=True)
 class DanceLimits:
-    """What a robot makes of a dancer's times.
+    """Time and length limits of dance steps.
 
     Attributes:
-        shortest, quickest: times of a step and of its swing, at least [s].
-        longest: time of a swing that is danced in one go; longer ones are held on one foot where `hold` allows it [s].
-        double: time on both feet between steps, at least [s].
-        hold: longest time on one foot [s]; steps that take longer are shortened to `longest`.
-        wait: longest time on both feet within a list of footsteps [s].
-        share: of the greatest steps of walking that is danced: here every step differs from the one before.
-        long: way of a foot, as a share of the greatest step forward, from which its step takes the nominal time.
+        shortest: minimum step time [s].
+        quickest: minimum swing time [s].
+        longest: duration of a shortened swing [s].
+        double: minimum double support [s].
+        hold: longest swing; longer ones are shortened to `longest` [s].
+        wait: longest double support within a list of footsteps [s].
+        share: usable share of the walking limits, since successive steps differ.
+        long: foot travel over the greatest forward step, above which a step takes the nominal time.
     """
 
     shortest: float = 0.6
@@ -157,12 +162,11 @@ class DanceLimits:
 
 @dataclass
 class Choreography:
-    """Footsteps of a dance, and the clock that goes with them.
+    """Footsteps of a dance, synchronised with the clip.
 
     Attributes:
-        steps: of the robot. dancer: the dancer's, one for each. lifts: when the robot's lift off, from the first [s].
-        clock: times from the first lift-off of the robot (k,), and in the clip (k,) [s].
-        told: what was changed, one line each.
+        lifts: lift-off times from the first lift-off [s].
+        clock: times from the first lift-off (k,) and in the clip (k,) [s].
     """
 
     steps: list[Footstep]
@@ -180,12 +184,7 @@ def choreography(
     scale: float,
     rule: DanceLimits | None = None,
 ) -> Choreography:
-    """Footsteps of a robot for a dancer's steps.
-
-    Args:
-        found: in their order. soles: poses of the robot's soles before. limits, times: of its steps.
-        scale: its legs against the dancer's. rule: of the times.
-    """
+    """Convert a dancer's steps to footsteps of a robot."""
     rule = rule or DanceLimits()
     told: list[str] = []
     steps = _alternating(found, told)
@@ -212,6 +211,7 @@ def choreography(
         asked = following - s.lift
         double = min(max(asked - swing, rule.double, rule.shortest - swing), rule.wait)
         step, limited = _possible(s, at, safe, (swing, double, min(times.lift, limits.lift)), scale)
+        # A long step takes the nominal time, or the swing foot would exceed the joint velocities.
         far = step.X.translation - at[s.foot].translation
         if float(np.hypot(far[0], far[1])) > rule.long * limits.forward:
             swing = max(swing, (1 - times.double_support) * times.nominal)
@@ -234,7 +234,7 @@ def choreography(
 
 
 def _alternating(found: Sequence[DancerStep], told: list[str]) -> list[DancerStep]:
-    """Steps left and right in turn, one after the other; of two with the same foot one is made."""
+    """Return steps that alternate left and right; repeated steps of one foot are merged."""
     out: list[DancerStep] = []
     merged = jumps = 0
     for s in found:
@@ -242,7 +242,7 @@ def _alternating(found: Sequence[DancerStep], told: list[str]) -> list[DancerSte
             out[-1] = s._replace(lift=out[-1].lift if s.lift - out[-1].land < 0.1 else s.lift)
             merged += 1
             continue
-        if out and s.lift < out[-1].land:  # both feet in the air
+        if out and s.lift < out[-1].land:  # both feet in the air: robots do not jump
             out[-1], jumps = out[-1]._replace(land=max(s.lift, out[-1].lift + 0.05)), jumps + 1
         out.append(s)
     if merged:
@@ -255,13 +255,13 @@ def _alternating(found: Sequence[DancerStep], told: list[str]) -> list[DancerSte
 def _possible(
     s: DancerStep, at: Sequence[pin.SE3], limits: StepLimits, times: tuple[float, float, float], scale: float
 ) -> tuple[Footstep, bool]:
-    """The footstep, or as much of its place and turn as the legs allow; and whether it is less."""
+    """Return the footstep, reduced to the reach of the legs, and whether it was reduced."""
     stance, side = at[1 - s.foot], 1.0 if s.foot == 0 else -1.0
     swing, double, lift = times
     turn = side * float(np.clip(side * s.turn, -EDGE * limits.turn_in, EDGE * limits.turn_out))
 
     def made(share: float, wider: float = 0.0, turned: float = 1.0) -> Footstep:
-        """A share of the step; feet that would come too near, or cross, stand beside each other instead."""
+        """Return a share of the step; colliding or crossing feet are moved apart."""
         x, y = share * scale * s.place
         angle = share * turned * turn
         aside = max(limits.width + side * y, limits.beside(abs(angle)) + EASE) + wider
@@ -278,14 +278,14 @@ def _possible(
         less = abs(turn - s.turn) > LESS or abs(stance.actInv(whole.X).translation[1] - wanted) > LESS
         return replace(whole, limited=less), less
     straight = made(1.0, 0.0, 0.0)
-    if possible(straight):  # the place counts for more than the heading
+    if possible(straight):  # the position has priority over the heading
         turned = bisect(lambda x: possible(made(1.0, 0.0, x)), 1.0, HALVINGS)
         return replace(made(1.0, 0.0, turned), limited=True), True
     for wider in WIDER:
         if possible(made(0.0, wider)):
             share = bisect(lambda x, wider=wider: possible(made(x, wider)), 1.0, HALVINGS)  # type: ignore[misc]
             return replace(made(share, wider), limited=True), True
-    return replace(whole, X=at[s.foot].copy(), limited=True), True  # up and down again, where it is
+    return replace(whole, X=at[s.foot].copy(), limited=True), True  # no position is reachable: step in place
 
 
 # -------- Runs of frames
@@ -299,7 +299,7 @@ def _foot_points(body: BodyPoints, side: str) -> list[str]:
 
 
 def _foot_path(body: BodyPoints, side: str) -> tuple[np.ndarray, np.ndarray]:
-    """Middle (T, 3) of a foot and its heading (T,); where the clip shows only one point of it, that of the pelvis."""
+    """Return middle (T, 3) and heading (T,) of a foot; the pelvis heading if only one foot point exists."""
     names = _foot_points(body, side)
     points = [body.point(n) for n in names]
     back = body.point(f"{side}_heel") if f"{side}_heel" in names else points[-1]
@@ -312,7 +312,7 @@ def _foot_path(body: BodyPoints, side: str) -> tuple[np.ndarray, np.ndarray]:
 def _relative(
     at: Sequence[np.ndarray], yaw: Sequence[np.ndarray], stance: int, foot: int, frames: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Place (k, 2) and heading (k,) of a foot against another in some frames."""
+    """Return position (k, 2) and heading (k,) relative to the stance foot."""
     d = (at[foot] - at[stance])[frames, :2]
     c, s = np.cos(yaw[stance][frames]), np.sin(yaw[stance][frames])
     turn = yaw[foot][frames] - yaw[stance][frames]
@@ -332,7 +332,7 @@ def _hysteresis(begins: np.ndarray, goes_on: np.ndarray) -> np.ndarray:
 
 
 def _grown(mask: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """Runs of a mask (T,), made longer at both ends while the frames are near (T,)."""
+    """Extend the runs of a mask (T,) at both ends while `near` (T,) holds."""
     out = mask.copy()
     for k in range(1, len(out)):
         out[k] |= out[k - 1] and near[k]
@@ -342,13 +342,13 @@ def _grown(mask: np.ndarray, near: np.ndarray) -> np.ndarray:
 
 
 def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
-    """First frame and the one after the last, of each run where a mask (T,) is true."""
+    """Return (first, last + 1) frame of each run where a mask (T,) is true."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(int), [0]])))
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
 def _drop_short(mask: np.ndarray, value: bool, least: float) -> None:
-    """Turn runs of a value in mask (T,) that are shorter than so many frames; not at the ends."""
+    """Invert runs of a value in mask (T,) shorter than `least` frames, except at the ends."""
     for a, b in _runs(mask == value):
         if b - a < least and a > 0 and b < len(mask):
             mask[a:b] = not value

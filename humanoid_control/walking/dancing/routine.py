@@ -1,4 +1,4 @@
-"""A dance that is known as a whole, made ready for a robot: its pace, the clock of its steps, and what was changed."""
+"""Preparation of a recorded dance for a robot."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ from humanoid_control.walking.planning.plan import WalkPlan
 from humanoid_control.walking.walk_task import leg_length
 from humanoid_control.walking.walker import Walker, WalkState
 
-SAMPLE = 0.02  # [s] of the way in thought
-ROOM = 0.4  # share of the way from the middle of a sole to its end that the centre of mass may sway
-SLOWEST = 0.25  # of the clip's pace
-AROUND = 0.4  # [s] before and after a moment that is too fast, which are slowed too
-QUIET = 1.0  # [s] before the rest is left
+SAMPLE = 0.02  # [s] of the simulated path
+ROOM = 0.4  # share of the distance from the sole middle to its end available to centre-of-mass sway
+SLOWEST = 0.25  # share of the clip's pace
+AROUND = 0.4  # [s] slowed before and after a moment that is too fast
+QUIET = 1.0  # [s] at rest before the motion begins
 
 
 @dataclass
 class Routine:
-    """A dance for a robot.
+    """Dance of a robot.
 
     Attributes:
-        motion: of the upper body, in the walker's time. steps: of the dancer, in time of the paced clip [s].
-        when: the walker's time at which the footsteps are handed over [s]; infinite without steps.
-        found: steps that the dancer makes. told: what was changed, one line each.
+        motion: upper-body motion, in walker time.
+        steps: the dancer's steps, in time of the paced clip [s].
+        when: walker time to send the footsteps [s]; infinite without steps.
+        made: None until the footsteps are sent.
     """
 
     motion: ClipMotion
@@ -57,10 +58,10 @@ class Routine:
     made: Choreography | None = None
 
     def tick(self, walker: Walker) -> None:
-        """Hand the footsteps over when it is time; before each step of the walker.
+        """Send due footsteps to the walker; call before each walker step.
 
         Raises:
-            ConfigError: they are not possible from where the robot stands.
+            ConfigError: if the footsteps are not possible.
         """
         if walker.t < self.when or not self.steps or walker.state != WalkState.STAND:
             return
@@ -78,16 +79,16 @@ def routine(
     begin: float = 1.2,
     limits: DanceLimits | None = None,
 ) -> Routine:
-    """Make a clip ready.
+    """Prepare a clip for a walker.
 
     Args:
-        walker: that will dance, of a robot with points of imitation.
-        positions: (T, 7, 3) targets of its upper body with the pelvis held [m]. rate: of them [Hz].
-        body: the dancer, whose steps are made; None: the robot stands.
-        begin: when the robot leaves its rest, in the walker's time [s]. limits: of the times of the steps.
+        positions: (T, 7, 3) upper-body targets with the pelvis fixed [m].
+        rate: frame rate [Hz].
+        body: dancer, for the steps; None: the robot stands.
+        begin: walker time of the start [s].
 
     Raises:
-        ClipError: the clip shows no feet.
+        ClipError: if foot points are missing, or the first step comes too early.
     """
     robot, limits = walker.robot, limits or DanceLimits()
     upper = UpperBody(robot)
@@ -143,18 +144,19 @@ def _least_pace(t: np.ndarray, s: np.ndarray) -> float:
 def balance_clock(
     robot: Robot, feet: Feet, height: float, upper: UpperBody, rows: np.ndarray, rate: float, room: float = ROOM
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A clock of a clip, slower where its momentum would ask the centre of mass to sway farther than the feet allow.
+    """Return a clip clock, slowed where the motion needs more centre-of-mass sway than the feet allow.
 
-    The clip is danced in thought. The sway grows with the square of the pace, so where it is k times too large the pace
-    is 1 / sqrt(k), there and a little around it.
+    The dynamics filter predicts the sway, which grows with the square of the pace: a sway k times too large slows the
+    pace to 1 / sqrt(k).
 
     Args:
-        robot, feet: that dance. height: of the centre of mass above the soles [m].
-        upper: of the robot. rows: (T, 21) of the clip. rate: of them [Hz].
-        room: share of the way from the middle of a sole to its end that the centre of mass may sway.
+        height: centre-of-mass height above the soles [m].
+        rows: (T, 21) rows of the clip, see `UpperBody`.
+        rate: frame rate [Hz].
+        room: usable share of the distance from sole middle to end.
 
     Returns:
-        times since the clip began (k,), and in the clip (k,) [s].
+        Times since the clip began (k,) and in the clip (k,) [s].
     """
     duration = (len(rows) - 1) / rate
     motion = ClipMotion(upper.rest, rows, rate, QUIET)
@@ -174,7 +176,7 @@ def balance_clock(
 
 
 def _sway(robot: Robot, feet: Feet, height: float, motion: ClipMotion) -> np.ndarray:
-    """How far (k, 2) the divergent component must move for a motion of the upper body, each SAMPLE [m]."""
+    """Return shift (k, 2) of the divergent component every SAMPLE [m]."""
     soles = [planar(X) for X in _neutral_soles(robot, feet)]
     q = robot.q("neutral")
     center = robot.center_of_mass(q)

@@ -1,8 +1,7 @@
-"""Upper body of a robot on its feet: how the chest leans, and where shoulders, elbows and wrists are against it.
+"""Upper body of a standing or walking robot: chest lean and arm points.
 
-A dancer's seven points, as a robot with a held pelvis would follow them, are taken apart: the turn of his trunk becomes
-a bounded offset of the chest, the arms are followed in the axes of the chest. Feet, pelvis and centre of mass stay with
-walking. A motion says its goals at any time; what is known of the future goes into the dynamics filter.
+The input is seven points, tracked with a fixed pelvis. The trunk rotation becomes a bounded chest offset; the arms are
+tracked in chest axes.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
 ARM_POINTS = ("l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
-TRUNK_POINTS = 1 + len(ARM_POINTS)  # with the sternum, which comes first
-MOST_TILT, MOST_TWIST = np.radians(15.0), np.radians(30.0)  # of the chest against the heading
-PELVIS_ROLL = np.radians(6.0)  # that the hips of a robot have to spare, whose waist cannot lean to the side
-GUESS = 0.2  # [s] for which a live motion is taken to go on as it does
-LEAD = 1.5  # [s] from the rest to a motion, and back
-RISING, RISE = 0.2, 0.01  # [s] in which the centre of mass goes up with the arms; [m] of a change that counts
-SAMPLE = 0.01  # [s] of a motion that is known
+TRUNK_POINTS = 1 + len(ARM_POINTS)  # with the sternum, which is first
+MOST_TILT, MOST_TWIST = np.radians(15.0), np.radians(30.0)  # [rad] bounds of the chest rotation relative to the heading
+PELVIS_ROLL = np.radians(6.0)  # [rad] hip roll reserved for robots without waist roll
+GUESS = 0.2  # [s] extrapolation horizon of a live motion
+LEAD = 1.5  # [s] from rest to a motion, and back
+RISING, RISE = 0.2, 0.01  # [s] time constant of the centre-of-mass rise with the arms; [m] smallest change
+SAMPLE = 0.01  # [s] sampling of a recorded motion
 
 
 class UpperGoal(NamedTuple):
-    """What the upper body does at one time.
+    """Goal of the upper body at one time.
 
     Attributes:
-        chest: (3, 3) turn of the chest against upright, in the axes of the heading.
-        points: (6, 3) ARM_POINTS from the sternum, in the axes of the chest that are the world's while it is upright
-            [m]. velocity: (6, 3) of them [m/s].
+        chest: (3, 3) rotation from upright, in heading axes.
+        points: (6, 3) ARM_POINTS from the sternum, in chest axes [m].
+        velocity: (6, 3) rates of `points` [m/s].
     """
 
     chest: np.ndarray
@@ -48,27 +47,28 @@ class UpperMotion(Protocol):
 
     @property
     def known(self) -> bool:
-        """Its future is known; else it is guessed."""
+        """Whether the future is known, not extrapolated."""
 
     def advance(self, t: float, dt: float) -> None:
-        """A tick of dt passes; it ends at t [s]."""
+        """Advance by a tick that ends at `t` [s]."""
 
     def at(self, t: float) -> UpperGoal:
-        """The goal at a time of the walker [s]: now, or in the future."""
+        """Return the goal at a present or future walker time [s]."""
 
 
 class UpperBody:
-    """A robot's trunk and arms: seven points of a held pelvis become a chest and arms on it.
+    """Conversion of seven points with a fixed pelvis to a chest rotation and arm points.
 
     Attributes:
-        rest: (21,) row of the neutral posture. A row is the rotation vector of the chest, then the six points.
+        rest: (21,) row of the neutral posture: chest rotation vector, then six points.
+        roll: bound of the sideways lean [rad].
     """
 
     def __init__(self, robot: Robot) -> None:
-        """Measure it.
+        """Measure the robot in its neutral posture.
 
         Raises:
-            RobotError: it lacks points of imitation.
+            RobotError: if the robot lacks imitation points.
         """
         robot.require_imitation_points()
         self.robot = robot
@@ -81,10 +81,10 @@ class UpperBody:
         self.rest = np.concatenate([np.zeros(3), (points[1:] - points[0]).ravel()])
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
-        """Rows (T, 21) of points (T, 7, 3): sternum and ARM_POINTS of the robot while its pelvis is held [m].
+        """Return rows (T, 21) of points (T, 7, 3): sternum and ARM_POINTS with a fixed pelvis [m].
 
         Raises:
-            ClipError: not that shape, or not finite.
+            ClipError: if the shape is wrong, or a value is not finite.
         """
         p = np.asarray(positions, dtype=float)
         if p.ndim != 3 or p.shape[1:] != (TRUNK_POINTS, 3) or not np.isfinite(p).all():
@@ -99,7 +99,7 @@ class UpperBody:
 
 
 def waist_roll(robot: Robot) -> float:
-    """How far the chest can lean to the side by the joints of the waist alone [rad]."""
+    """Return sideways chest lean within reach of the waist joints alone [rad]."""
     groups, model, data = JointGroups.of(robot), robot.model, robot.data
     waist, pelvis = groups.waist, model.parents[model.getJointId(robot.joint_names[groups.l_leg[0]])]
     pin.computeJointJacobians(model, data, robot.q("neutral"))
@@ -113,12 +113,12 @@ def waist_roll(robot: Robot) -> float:
 
 
 def bounded_turn(R: np.ndarray, roll: float = MOST_TILT) -> np.ndarray:
-    """A turn of the chest (3, 3) whose tilt and twist about the vertical bend smoothly into their bounds.
+    """Return a chest rotation (3, 3) with smoothly bounded tilt and vertical twist.
 
-    Small angles stay as they are; the bound b is approached as b tanh(angle / b), so nothing stops with a jerk.
+    An angle becomes b tanh(angle / b) with its bound b; small angles are unchanged.
 
     Args:
-        R: in the axes of the heading. roll: bound of a tilt to the side; forward and back it is MOST_TILT [rad].
+        roll: bound of the sideways tilt [rad]; forward and back it is MOST_TILT.
     """
     axis = np.cross([0.0, 0.0, 1.0], R[:, 2])
     sine = float(np.linalg.norm(axis))
@@ -139,17 +139,16 @@ def _goal(row: np.ndarray, velocity: np.ndarray) -> UpperGoal:
 
 
 class CenterRise:
-    """How much higher the centre of mass is for what chest and arms do, with legs as in the neutral posture.
+    """Rise of the centre of mass due to chest and arms, with legs in the neutral posture.
 
-    A centre of mass that stays where it is while the arms go up bends the knees, by 20 degrees for arms overhead, and
-    the torque of a knee that carries the weight grows with its bend.
+    At a constant centre-of-mass height, raised arms would bend the knees and increase the knee torque.
     """
 
     def __init__(self, robot: Robot, stand: float) -> None:
-        """Begin with arms at rest.
+        """Start with the arms at rest.
 
         Args:
-            stand: height that the short steps of a dance do not need to give away [m].
+            stand: constant extra height, since dance steps are short [m].
         """
         self._robot, self._data = robot, robot.model.createData()
         groups = JointGroups.of(robot)
@@ -158,10 +157,10 @@ class CenterRise:
         self._stand, self._smooth, self.height = stand, 0.0, stand
 
     def look(self, joints: np.ndarray, dt: float) -> float:
-        """By how much legs that keep their bend would hold it higher [m]: smooth, and in steps of RISE.
+        """Return the centre-of-mass rise at constant leg bend [m], low-pass filtered, in steps of RISE.
 
         Args:
-            joints: (n,) that are commanded. dt: since the last look [s].
+            joints: (n,) commanded positions.
         """
         self._smooth += min(dt / RISING, 1.0) * (self._height(joints) - self._rest - self._smooth)
         if abs(self._stand + self._smooth - self.height) > RISE:
@@ -178,10 +177,13 @@ class CenterRise:
 
 
 class ClipMotion:
-    """A motion that is known as a whole: from the rest into a clip, through it, and back to the rest.
+    """Recorded motion: from rest into a clip, through it, and back to rest.
 
     Attributes:
-        begin, first, last, end: when it leaves the rest, when the clip begins and ends, when it is at rest again [s].
+        begin: time at which the motion leaves rest [s].
+        first: time at which the clip begins [s].
+        last: time at which the clip ends [s].
+        end: time at which the motion is at rest again [s].
     """
 
     known = True
@@ -195,16 +197,18 @@ class ClipMotion:
         clock: tuple[np.ndarray, np.ndarray] | None = None,
         lead: float = LEAD,
     ) -> None:
-        """Sample it.
+        """Resample the clip.
 
         Args:
-            rest: (21,), rows: (T, 21) of `UpperBody`. rate: of the rows [Hz].
-            begin: when it leaves the rest, in the walker's time [s].
-            clock: times since the clip began (k,) and times in the clip (k,), both rising [s]; default: as recorded.
-            lead: from the rest to the clip, and back [s].
+            rest: (21,) row of `UpperBody`.
+            rows: (T, 21) rows of the clip.
+            rate: frame rate [Hz].
+            begin: walker time at which the motion leaves rest [s].
+            clock: rising times since the clip began (k,) and in the clip (k,) [s]; default: as recorded.
+            lead: time from rest to the clip, and back [s].
 
         Raises:
-            ClipError: fewer than two rows, or a clock that does not rise.
+            ClipError: if there are fewer than two rows, or the clock does not rise.
         """
         if len(rows) < 2:
             raise ClipError("a motion of the upper body needs at least two frames")
@@ -225,14 +229,15 @@ class ClipMotion:
         self.last, self.end = self.first + SAMPLE * len(played), begin + SAMPLE * (len(self._rows) - 1)
 
     def advance(self, t: float, dt: float) -> None:
-        """Nothing changes: all is known."""
+        """Do nothing."""
 
     def at(self, t: float) -> UpperGoal:
-        """The goal at a time; before and after it the rest. Cubic between the samples."""
+        """Return the goal at a time, cubic between samples; at rest before and after."""
         x = min(max((t - self.begin) / SAMPLE, 0.0), len(self._rows) - 1.000001)
         k = int(x)
         u = x - k
         a, b, va, vb = self._rows[k], self._rows[k + 1], SAMPLE * self._rates[k], SAMPLE * self._rates[k + 1]
+        # cubic Hermite polynomial from values and rates at both samples
         d = b - a
         c2, c3 = 3 * d - 2 * va - vb, va + vb - 2 * d
         row = a + u * (va + u * (c2 + u * c3))
@@ -240,25 +245,22 @@ class ClipMotion:
 
 
 def _lead(rest: np.ndarray, row: np.ndarray, rate: np.ndarray, duration: float) -> np.ndarray:
-    """Rows (k, 21) from the rest to a row that is reached with a rate, so that neither place nor velocity jumps."""
+    """Return rows (k, 21) from rest to `row` with continuous position and velocity."""
     u = np.arange(0.0, 1.0, SAMPLE / max(duration, SAMPLE))[:, None]
     left = 1.0 - u
     return rest + minimum_jerk(u) * (row - left * duration * u**3 * rate - rest)
 
 
 class LiveMotion:
-    """A motion of which only the past is known: it is smoothed, and taken to go on as it does for a fifth of a second.
-
-    Until the first sample, and while it is moved over to, it is at rest; where samples end it stays where it is.
-    """
+    """Live motion: filtered samples, extrapolated for GUESS seconds; holds its goal when samples stop."""
 
     known = False
 
     def __init__(self, body: UpperBody, settings: TargetFilterSettings | None = None, lead: float = LEAD) -> None:
-        """Begin at rest.
+        """Start at rest.
 
         Args:
-            body: whose points come. settings: of the smoothing. lead: from the rest to the first samples [s].
+            lead: blend time from rest to the samples [s].
         """
         self._body, self._lead, self._since = body, lead, -1.0
         self._filter = TargetFilter(settings)
@@ -267,10 +269,10 @@ class LiveMotion:
         self._t, self._row, self._rate = 0.0, body.rest.copy(), np.zeros(len(body.rest))
 
     def take(self, positions: np.ndarray, t: float) -> bool:
-        """Take a sample (7, 3) [m] of a time of the walker [s]; False where one of its points was not believed.
+        """Add a sample (7, 3) [m] at walker time `t` [s]; return False if the filter rejected a point.
 
         Raises:
-            ClipError: not finite, or not seven points.
+            ClipError: if a value is not finite, or the shape is wrong.
         """
         row = self._body.rows(np.asarray(positions, dtype=float)[None])[0].reshape(-1, 3)
         if self._since < 0:
@@ -278,7 +280,7 @@ class LiveMotion:
         return not self._filter.update(np.arange(len(row)), row, t).any()
 
     def advance(self, t: float, dt: float) -> None:
-        """Smooth up to the end of the tick."""
+        """Filter up to the end of the tick."""
         x, v = (a.ravel().copy() for a in self._filter.step(t, dt))
         share = minimum_jerk(min((t - self._since) / self._lead, 1.0)) if self._since >= 0 else 0.0
         row = self._body.rest + share * (x - self._body.rest)
@@ -286,7 +288,7 @@ class LiveMotion:
         self._t, self._row = t, row
 
     def at(self, t: float) -> UpperGoal:
-        """The goal now, or as it is guessed to go on."""
+        """Return the goal, extrapolated if `t` is in the future."""
         ahead = t - self._t
         row = self._row + min(max(ahead, 0.0), GUESS) * self._rate
         return _goal(row, self._rate if ahead < GUESS else np.zeros(len(row)))
@@ -296,10 +298,11 @@ class LiveMotion:
 
 
 class Gestures(NamedTuple):
-    """Errors of a run, in the axes of the chest.
+    """Mean errors of a run, in chest axes.
 
     Attributes:
-        wrist, elbow: means of the distances to the goal, both sides [m].
+        wrist: mean distance of both wrists to their goals [m].
+        elbow: same for the elbows [m].
     """
 
     wrist: float
@@ -307,10 +310,14 @@ class Gestures(NamedTuple):
 
 
 class GestureScore:
-    """Sums up how far elbows and wrists are from their goals, both from the sternum and in the axes of the chest."""
+    """Error statistics of arm points relative to the sternum, in chest axes."""
 
     def __init__(self, robot: Robot) -> None:
-        """Begin; robot: whose, with a fixed or floating base."""
+        """Start without samples.
+
+        Args:
+            robot: robot with a fixed or floating base.
+        """
         self._robot, self._data = robot, robot.model.createData()
         self._frames = [robot.points[p] for p in ARM_POINTS]
         self._chest = robot.points["sternum"]
@@ -319,7 +326,7 @@ class GestureScore:
         self.errors: list[np.ndarray] = []
 
     def look(self, q: np.ndarray, goal: UpperGoal) -> np.ndarray:
-        """Distances (6,) of ARM_POINTS to a goal at a configuration q (nq,), and take them in."""
+        """Add and return distances (6,) of ARM_POINTS to a goal at q (nq,) [m]."""
         pin.framesForwardKinematics(self._robot.model, self._data, q)
         X = self._data.oMf[self._chest]
         p = np.array([self._data.oMf[f].translation for f in self._frames]) - X.translation
@@ -327,6 +334,6 @@ class GestureScore:
         return self.errors[-1]
 
     def result(self) -> Gestures:
-        """The means."""
+        """Return the mean errors."""
         e = np.mean(self.errors, axis=0) if self.errors else np.full(len(ARM_POINTS), np.nan)
         return Gestures(float(e[4:6].mean()), float(e[2:4].mean()))

@@ -1,1 +1,1 @@
-"""The ground of a walk: a map, or what soles feel; footholds, height of the centre of mass, the first posture."""
+"""Ground of a walk: terrain, footholds, centre-of-mass height, initial posture."""

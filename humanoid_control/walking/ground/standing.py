@@ -1,4 +1,4 @@
-"""A robot that stands on ground that is not level: the posture from which a walk on it begins."""
+"""Initial posture of a robot on uneven ground."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from humanoid_control.walking.feet import Feet, LegReach
 from humanoid_control.walking.ground.terrain import HeightMap, Terrain
 from humanoid_control.walking.plane_geometry import planar
 
-ROUNDS = 4  # until the root link is where it should be
-SAMPLES, DT = 60, 0.04  # of the way into the posture
-MISS = 0.005  # [m] by which a sole may be off the ground
-CROUCH = 0.03  # [m] that legs bend, so that they reach the lower foot
+ROUNDS = 4  # iterations that place the root link
+SAMPLES, DT = 60, 0.04  # of the motion into the posture
+MISS = 0.005  # [m] accepted distance of a sole from the ground
+CROUCH = 0.03  # [m] knee bend, to reach the lower foot
 
 
 def standing_configuration(robot: Robot, heights: HeightMap) -> np.ndarray:
-    """Configuration (nq,) in which a robot stands on the ground, upright, as wide as in its neutral posture.
+    """Return a configuration (nq,) that stands upright on the ground, as wide as in the neutral posture.
 
-    Its root link is over the place where it is in the neutral posture, as maps of walkers begin there.
+    The root link keeps its neutral (x, y), where terrain maps have their origin.
 
     Args:
-        robot: with a floating base, two feet with soles.
+        robot: floating base, two feet with soles.
 
     Raises:
-        RobotError: without two feet. ConfigError: a foot finds no place to stand, or the legs do not reach it.
+        RobotError: if the robot has no two feet.
+        ConfigError: if a foothold is bad, or the legs do not reach it.
     """
     feet, begin = Feet(robot), robot.q("neutral")
     terrain, data = Terrain(heights, feet.outlines), robot.model.createData()
@@ -69,7 +70,7 @@ def _standing_on(robot: Robot, feet: Feet, soles: Sequence[pin.SE3]) -> np.ndarr
 
 
 def stand_on_ground(engine: Engine) -> None:
-    """Put the robot of an engine at rest on its ground; where that is level it stands already, and nothing is done.
+    """Put the robot of an engine at rest on its ground; do nothing on level ground.
 
     Raises:
         HumanoidError: as `standing_configuration`.

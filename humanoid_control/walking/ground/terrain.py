@@ -1,9 +1,7 @@
-"""The ground as the planner knows it: where a sole finds a place to stand, and what a swinging foot must pass over.
+"""Ground model of the planner: footholds, swing clearance, and the slope felt by the soles.
 
-A place to stand is the plane of least squares through points of the sole's rectangle. It is refused where it is steep,
-uneven, or has an edge under the sole.
-
-Of ground that nobody knows beforehand, the soles that stand on it tell the slope.
+A foothold is the least-squares plane through points of the sole rectangle. Steep or uneven ground, or an edge under the
+sole, is rejected. Without a map, the stance soles measure the slope.
 """
 
 from __future__ import annotations
@@ -16,20 +14,20 @@ import pinocchio as pin
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.walking.swing_foot import LEVEL, SwingPath, SwingShape
 
-STEEPEST = float(np.radians(15.0))  # of a place to stand
-UNEVEN = 0.015  # [m] that a point of it may be off its plane
-EDGE = 0.025  # [m] of range about its plane from which on there is an edge under the sole
-# [m] between points of a sole that are looked at, at most: among few, an edge just under one of them is like a slope.
+STEEPEST = float(np.radians(15.0))  # [rad] slope of a foothold
+UNEVEN = 0.015  # [m] deviation of a point from the plane
+EDGE = 0.025  # [m] range about the plane that indicates an edge
+# [m] spacing of the sample points, at most: with few points, an edge under one of them looks like a slope.
 SPACING = 0.02
-OFF_GROUND = 0.03  # [m] by which a foot of a list may be off the ground
-KEEP_OFF = 0.01  # [m] that a sole keeps off an edge: odometry errs
-CLEARANCE = 0.02  # [m] that heel and toe keep above the ground
-LOOKS, BETWEEN = 20, 4  # times of a swing at which they are looked at
-RAMP = 0.25  # share of a swing at either end in which the clearance grows from nothing
-SLACK = 0.002  # [m] that may be missing
-HIGHEST = 0.16  # [m] by which a swing may be lifted more than asked for
-MOST_KNOWN = 200  # swings that are remembered: a plan asks for the same ones several times
-SHAPES = (  # from the usual one on: first up, then forward; or first forward, then down
+OFF_GROUND = 0.03  # [m] accepted height error of a listed footstep
+KEEP_OFF = 0.01  # [m] distance of a sole from an edge, for odometry errors
+CLEARANCE = 0.02  # [m] of heel and toe above the ground
+LOOKS, BETWEEN = 20, 4  # poses sampled in a swing; interpolated points between them
+RAMP = 0.25  # share of a swing over which the clearance grows from zero, at both ends
+SLACK = 0.002  # [m] tolerance of the clearance
+HIGHEST = 0.16  # [m] maximum extra lift of a swing
+MOST_KNOWN = 200  # cached swings: a plan requests each several times
+SHAPES = (  # order of trial: default, first up then forward, first forward then down
     SwingShape(),
     SwingShape(begin=0.15, end=0.95, top=0.45),
     SwingShape(begin=0.05, end=0.85, top=0.55),
@@ -41,20 +39,21 @@ SHAPES = (  # from the usual one on: first up, then forward; or first forward, t
 
 
 class HeightMap(Protocol):
-    """Heights of the ground, as `simulation.Ground` or any map has them."""
+    """Heights of the ground, as in `simulation.Ground`."""
 
     def heights(self, points: np.ndarray) -> np.ndarray:
-        """Heights (k,) at points (k, 2) [m]."""
+        """Return heights (k,) at points (k, 2) [m]."""
 
     def as_plane(self) -> tuple[float, float, float] | None:
-        """Height at the origin [m] and slopes along x and y, where the ground is a plane."""
+        """Return height at the origin [m] and slopes along x and y if the ground is a plane."""
 
 
 class Foothold(NamedTuple):
-    """A place to stand.
+    """Place to stand.
 
     Attributes:
-        X: pose of the sole on its plane, with the heading that was asked for. why: it is none; empty: it is one.
+        X: pose of the sole on its plane, with the requested heading.
+        why: reason of a rejection; empty: valid.
     """
 
     X: pin.SE3
@@ -62,11 +61,11 @@ class Foothold(NamedTuple):
 
 
 class Terrain:
-    """A map of heights, asked about soles.
+    """Height map with queries for soles.
 
     Attributes:
-        map: the heights, in the world of the walker. outlines: (2, 4, 2) corners of both soles in their frames [m].
-        known: the heights are a map, and not what soles feel.
+        outlines: (2, 4, 2) corners of both soles in their frames [m].
+        known: False: the map is felt by the soles.
     """
 
     def __init__(self, heights: HeightMap, outlines: np.ndarray, known: bool = True) -> None:
@@ -75,10 +74,10 @@ class Terrain:
         self._known: dict[tuple[float, ...], tuple[float, SwingShape]] = {}
 
     def foothold(self, X: pin.SE3, foot: int) -> Foothold:
-        """The place to stand at (x, y) of a pose, with its heading.
+        """Return the foothold at (x, y) and heading of a pose.
 
         Args:
-            X: of the sole; only place and heading count. foot: 0 the left one, 1 the right one.
+            foot: 0 left, 1 right.
         """
         yaw = float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
         c, s = np.cos(yaw), np.sin(yaw)
@@ -106,7 +105,7 @@ class Terrain:
         return Foothold(place, "")
 
     def refusal(self, X: pin.SE3, foot: int) -> str:
-        """Why a sole cannot stand at a pose (arguments of `foothold`); empty where it can."""
+        """Return why a sole cannot stand at a pose (arguments as `foothold`); empty if it can."""
         place = self.foothold(X, foot)
         off = float(X.translation[2] - place.X.translation[2])
         return place.why or (f"it is {off:+.2f} m off the ground" if abs(off) > OFF_GROUND else "")
@@ -120,11 +119,11 @@ class Terrain:
         foot: int,
         shape: SwingShape = LEVEL,
     ) -> SwingPath:
-        """The swing between two poses that keeps heel and toe clear of the ground: of those that do, the lowest.
+        """Return the lowest swing that keeps heel and toe clear of the ground, or the one that comes nearest.
 
         Args:
-            start, end: poses of the sole. times: of lift-off and touch-down [s]. lift: at least [m].
-            foot: which. Where nothing is clear, what comes nearest to it. shape: of the swing over a plane.
+            times: of lift-off and touch-down [s].
+            lift: minimum lift [m].
         """
         if self.map.as_plane() is not None:
             return SwingPath.between(start, end, *times, lift, shape)
@@ -137,7 +136,7 @@ class Terrain:
         return SwingPath.between(start, end, *times, high, shape)
 
     def _lowest(self, start: pin.SE3, end: pin.SE3, lift: float, foot: int) -> tuple[float, SwingShape]:
-        """Lift and shape of the lowest swing that is clear."""
+        """Return lift and shape of the lowest clear swing."""
         best, most = (lift, SHAPES[0]), -np.inf
         for more in np.arange(0.0, HIGHEST + 1e-9, 0.02):
             for shape in SHAPES:
@@ -149,11 +148,11 @@ class Terrain:
         return best
 
     def _clear(self, path: SwingPath, foot: int) -> float:
-        """How much more than asked for the sole's rim keeps off the ground, at the least [m]."""
+        """Return the least clearance of the sole's rim beyond the required one [m]."""
         rim = np.column_stack([_rim(self.outlines[foot]), np.zeros(6)])
         u = np.arange(1, LOOKS) / LOOKS
         at = [path.at(path.lift_off + x * (path.land - path.lift_off)) for x in u]
-        # A foot goes 5 cm between two looks, further than the nosing of a stair is long: points between count too.
+        # A foot moves 5 cm between two samples, more than the nosing of a stair: check interpolated points as well.
         looks = np.linspace(0.0, len(u) - 1.0, BETWEEN * (len(u) - 1) + 1)
         first = np.minimum(looks.astype(int), len(u) - 2)
         share = (looks - first)[:, None, None]
@@ -166,7 +165,7 @@ class Terrain:
 
 
 def _grid(outline: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points of a sole and of a rim around it (k, 2), and what makes a plane (3,) of the heights of the former."""
+    """Return points (k, 2) of a sole and its rim, and the pseudoinverse that fits a plane (3,) to the sole heights."""
     low, high = outline.min(axis=0), outline.max(axis=0)
 
     def between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -179,13 +178,13 @@ def _grid(outline: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rim(outline: np.ndarray) -> np.ndarray:
-    """Corners and middles of the heel and the toe (6, 2)."""
+    """Return corners and middles (6, 2) of heel and toe."""
     (x0, y0), (x1, y1) = outline.min(axis=0), outline.max(axis=0)
     return np.array([[x, y] for x in (x0, x1) for y in (y0, 0.5 * (y0 + y1), y1)])
 
 
 def _tilted(c: float, s: float, along: float, across: float) -> np.ndarray:
-    """Rotation of a sole with a heading on a plane that rises by these along it and to its left."""
+    """Return the sole rotation on a plane with slopes along the heading and to its left."""
     if along == 0.0 and across == 0.0:
         return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     forward = np.array([c, s, along]) / np.sqrt(1.0 + along**2)
@@ -194,46 +193,45 @@ def _tilted(c: float, s: float, along: float, across: float) -> np.ndarray:
     return np.column_stack([forward, np.cross(normal, forward), normal])
 
 
-# -------- Ground that is felt
+# -------- Felt ground
 
-TIME = 1.5  # [s] in which the slope is believed: longer than bumps last, shorter than hills
-# A slope that may be a wrong IMU's, and one that is none.
+TIME = 1.5  # [s] time constant of the slope: longer than bumps, shorter than hills
+# Slopes within the error of an IMU count as level; slopes above SURE are trusted.
 AS_LEVEL, SURE = float(np.tan(np.radians(0.8))), float(np.tan(np.radians(1.6)))
 
 
 class FeltGround:
-    """A plane through the sole that stands, with the slope that soles have had: a `terrain.HeightMap`.
-
-    Up to a slope that an IMU's error could be, the ground is level.
+    """Plane through the stance sole with the felt slope, a `terrain.HeightMap`; slopes within IMU error count as level.
 
     Attributes:
-        felt: (2,) slope along x and y of the world. place: (3,) of the sole that stands [m].
+        felt: (2,) slope along x and y of the world.
+        place: (3,) stance sole [m].
     """
 
     def __init__(self) -> None:
         self.felt, self.place = np.zeros(2), np.zeros(3)
 
     def begin(self, *soles: pin.SE3) -> None:
-        """Take the slope under soles as it is."""
+        """Set the slope to the mean of the soles."""
         self.felt = np.mean([_slope(X) for X in soles], axis=0)
 
     def feel(self, X: pin.SE3, dt: float) -> None:
-        """Take the slope under a sole that carries the robot, measured once more after dt [s]."""
+        """Update the slope by a loaded sole after `dt` [s]."""
         self.felt += (1.0 - np.exp(-dt / TIME)) * (_slope(X) - self.felt)
 
     @property
     def slope(self) -> np.ndarray:
-        """Slope (2,) that is believed."""
+        """Trusted slope (2,)."""
         size = float(np.hypot(*self.felt))
         return self.felt * min(max((size - AS_LEVEL) / (SURE - AS_LEVEL), 0.0), 1.0)
 
     def heights(self, points: np.ndarray) -> np.ndarray:
-        """Heights (k,) at points (k, 2) [m]."""
+        """Return heights (k,) at points (k, 2) [m]."""
         z, dx, dy = self.as_plane()
         return z + points @ np.array([dx, dy])
 
     def as_plane(self) -> tuple[float, float, float]:
-        """Height at the origin [m] and slopes along x and y."""
+        """Return height at the origin [m] and slopes along x and y."""
         x, y, z = (float(c) for c in self.place)
         dx, dy = (float(c) for c in self.slope)
         return z - dx * x - dy * y, dx, dy

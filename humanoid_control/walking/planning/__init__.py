@@ -1,1 +1,1 @@
-"""Plans of a walk: footsteps in time, the pendulum that follows them, and the momentum that it leaves out."""
+"""Walk planning: timed footsteps, pendulum motion, momentum compensation."""

@@ -1,15 +1,13 @@
-"""The part of the divergent component that a robot's angular momentum asks for, found by walking ahead in thought.
+"""Dynamics filter: shift of the divergent component for the robot's angular momentum.
 
-The zero-moment point of a robot with angular momentum L about its centre of mass is, at constant height,
+At constant height, angular momentum L about the centre of mass moves the zero-moment point to
 
     p = c - c''/w^2 + (-L'_y, L'_x) / (m g),
 
-so the pendulum must be planned for the virtual point p_v = p + (L'_y, -L'_x) / (m g) (Nishiwaki 2002; Takenaka 2009).
-L comes from the same inverse kinematics, run along the plan; what it adds to p_v adds to xi
+so the pendulum is planned for p_v = p + (L'_y, -L'_x) / (m g) (Nishiwaki 2002; Takenaka 2009). The inverse kinematics,
+simulated along the plan, gives L. The shift of xi is
 
     xi_L(t) = w int_t^inf exp(-w (s - t)) (L'_y, -L'_x)(s) / (m g) ds.
-
-Without it a robot whose legs are heavy falls within a dozen steps.
 """
 
 from __future__ import annotations
@@ -32,34 +30,35 @@ from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import MomentumShift, WalkPlan
 from humanoid_control.walking.planning.toe_roll import ToeRoll
 
-CUTOFF = 12.0  # [Hz]
-PAST = 8  # samples of the motion so far that lead the filter in
-EDGE = 9  # samples by which both ends are continued
+CUTOFF = 12.0  # [Hz] of the low-pass filter
+PAST = 8  # past samples that initialise the filter
+EDGE = 9  # extrapolated samples at both ends
 
 
 @kernel
 def anticipated(delta: np.ndarray, fade: float) -> np.ndarray:
-    """The shift (n, 2) of xi by that of p_v (n, 2), both at even times: the integral above, from its end backward.
+    """Return the shift (n, 2) of xi for a shift of p_v (n, 2): the integral above, backward in time.
 
     Args:
+        delta: (n, 2) equally spaced samples.
         fade: exp(-w dt).
     """
     xi = np.zeros_like(delta)
     for i in range(len(xi) - 2, -1, -1):
         for k in range(xi.shape[1]):
+            # exact decay over one sample, with the mean of delta as constant input
             xi[i, k] = fade * xi[i + 1, k] + (1 - fade) * 0.5 * (delta[i, k] + delta[i + 1, k])
     return xi
 
 
 class DynamicsFilter:
-    """Walks along a plan in thought, a few samples at a call.
+    """Simulation of a plan ahead of time, a few samples per call.
 
     Attributes:
-        dt: between samples [s]. done: all samples of the plan are there.
-        height: of the centre of mass at a time [m]; None: it stays.
-        lean: (3,) of the commanded centre of mass off the plan [m].
-        turning: reference of the momentum about the vertical, of now; None: there is none.
-        roll: of feet with toes; None: they stay flat.
+        height: centre-of-mass height at a time [m]; None: constant.
+        lean: (3,) offset of the commanded centre of mass from the plan [m].
+        turning: vertical momentum reference; None: no reference.
+        roll: rolling feet; None: flat feet.
     """
 
     height: Callable[[float], float] | None = None
@@ -67,11 +66,6 @@ class DynamicsFilter:
     roll: ToeRoll | None = None
 
     def __init__(self, robot: Robot, feet: Feet, dt: float = 0.02, arms: str = "still") -> None:
-        """Make it.
-
-        Args:
-            robot, feet: that walk. dt: between samples [s]. arms: as of `BalanceTasks`.
-        """
         self.robot, self.dt = robot, dt
         self.lean = np.zeros(3)
         self._tasks = BalanceTasks(robot, feet, dt, arms)
@@ -81,12 +75,12 @@ class DynamicsFilter:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the motion so far."""
+        """Discard the past motion."""
         self._past: list[np.ndarray] = []
         self.done = True
 
     def remember(self, L: np.ndarray) -> None:
-        """Take the angular momentum (3,) of the motion so far, once each dt."""
+        """Add the angular momentum (3,) of the past motion, once per `dt`."""
         self._past = [*self._past[1 - PAST :], np.array(L)]
 
     def start(
@@ -99,12 +93,13 @@ class DynamicsFilter:
         center: np.ndarray,
         upper: UpperMotion | None = None,
     ) -> None:
-        """Begin to walk along a plan.
+        """Start the simulation of a plan.
 
         Args:
-            plan: whose momentum is not read. t: now [s]. horizon: how far [s].
-            q, v: (nq,), (nv,) of the robot as it is commanded, in the world of the plan.
-            center: (3,) of mass, planned for t. upper: what the upper body does.
+            t: current time [s].
+            horizon: simulated time [s].
+            center: (3,) planned centre of mass at t.
+            upper: upper-body motion; None: at rest.
         """
         self._upper, self._turning = upper, None if self.turning is None else self.turning.copy()
         self._plan, self._t0, self._count = plan, t, int(np.ceil(horizon / self.dt)) + 1
@@ -114,7 +109,7 @@ class DynamicsFilter:
         self._L, self.done = [self.momentum(q, v)], False
 
     def advance(self, samples: int) -> None:
-        """Take some more samples."""
+        """Compute some samples."""
         plan, dt = self._plan, self.dt
         for _ in range(samples):
             k = len(self._L)
@@ -138,11 +133,11 @@ class DynamicsFilter:
             self._L.append(self.momentum(result.q, result.v))
 
     def momentum(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Angular momentum (3,) about the centre of mass [N m s], at (nq,), (nv,)."""
+        """Return angular momentum (3,) about the centre of mass [N m s] at (nq,), (nv,)."""
         return np.array(pin.computeCentroidalMomentum(self.robot.model, self._data, q, v).angular)
 
     def result(self) -> MomentumShift:
-        """The shift, after `done`."""
+        """Return the shift; requires `done`."""
         past = self._past or [self._L[0]]
         L = np.array([*past, *self._L])
         rate = filtered_both_ways(np.gradient(L, self.dt, axis=0), self._filter, EDGE)[len(past) :]

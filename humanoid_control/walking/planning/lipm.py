@@ -1,15 +1,15 @@
-"""The linear inverted pendulum: divergent component of motion for zero-moment points that move along straight lines.
+"""Linear inverted pendulum: divergent component for piecewise linear zero-moment points.
 
-c'' = w^2 (c - p), split into xi = c + c'/w, which runs away from p, and c, which follows xi (Takenaka 2009,
+c'' = w^2 (c - p) splits into xi = c + c'/w, which diverges from p, and c, which converges to xi (Takenaka 2009,
 Englsberger 2013):
 
     c' = w (xi - c),    xi' = w (xi - p),    w^2 = g / z.
 
-For p linear in t, with the velocity v, on [t0, t1] (from the general polynomial, Englsberger 2015)
+For p linear in t with velocity v on [t0, t1] (special case of Englsberger 2015)
 
     xi(t) = p(t) + v / w + (xi(t1) - p(t1) - v / w) exp(w (t - t1)).
 
-Taken backward from a rest xi(end) = p(end) this is exact and stable whatever the number of pieces.
+The backward recursion from rest, xi(end) = p(end), is exact and stable.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from humanoid_control.jit import kernel
 
 
 class ZmpPath(NamedTuple):
-    """A zero-moment point that moves along straight lines, and the divergent component that belongs to it.
+    """Piecewise linear zero-moment point and its divergent component.
 
     Attributes:
-        t: (k,) times of its corners, rising [s]. p: (k, 2) corners [m]. Outside: the first and the last one.
-        xi: (k, 2) divergent component of motion at the corners [m]. omega: of the pendulum [1/s].
+        t: (k,) rising times of the corners [s].
+        p: (k, 2) corners, held before the first and after the last [m].
+        xi: (k, 2) divergent component at the corners [m].
+        omega: of the pendulum [1/s].
     """
 
     t: np.ndarray
@@ -36,10 +38,12 @@ class ZmpPath(NamedTuple):
 
     @classmethod
     def of(cls, t: np.ndarray, p: np.ndarray, omega: float) -> ZmpPath:
-        """The path through corners, at rest at the end.
+        """Return the path through corners, at rest at the end.
 
         Args:
-            t: (k,) rising [s]. p: (k, 2) [m]. omega: [1/s].
+            t: (k,) rising [s].
+            p: (k, 2) [m].
+            omega: [1/s].
         """
         t, p = np.asarray(t, dtype=float), np.asarray(p, dtype=float)
         xi = np.empty_like(p)
@@ -49,19 +53,22 @@ class ZmpPath(NamedTuple):
         return cls(t, p, xi, float(omega))
 
     def zmp(self, t: float) -> np.ndarray:
-        """The zero-moment point (2,) [m]."""
+        """Return the zero-moment point (2,) [m]."""
         return np.asarray(_zmp_at(self.t, self.p, float(t)))
 
     def dcm(self, t: float) -> np.ndarray:
-        """The divergent component of motion (2,) [m]."""
+        """Return the divergent component of motion (2,) [m]."""
         return np.asarray(_dcm_at(self.t, self.p, self.xi, self.omega, float(t)))
 
 
 class SampledPath(NamedTuple):
-    """A zero-moment point and its divergent component at close times, straight between them.
+    """Densely sampled zero-moment point and divergent component, linear between samples.
 
     Attributes:
-        t: (k,) rising [s]. p, xi: (k, 2) [m]. omega: of the pendulum [1/s].
+        t: (k,) rising [s].
+        p: (k, 2) [m].
+        xi: (k, 2) [m].
+        omega: of the pendulum [1/s].
     """
 
     t: np.ndarray
@@ -70,16 +77,16 @@ class SampledPath(NamedTuple):
     omega: float
 
     def zmp(self, t: float) -> np.ndarray:
-        """The zero-moment point (2,) [m]."""
+        """Return the zero-moment point (2,) [m]."""
         return _between(self.t, self.p, t)
 
     def dcm(self, t: float) -> np.ndarray:
-        """The divergent component of motion (2,) [m]."""
+        """Return the divergent component of motion (2,) [m]."""
         return _between(self.t, self.xi, t)
 
 
 def _between(times: np.ndarray, values: np.ndarray, t: float) -> np.ndarray:
-    """Value at t, linear between samples, held outside."""
+    """Return the value at t, linear between samples, held outside."""
     return np.array([np.interp(t, times, column) for column in values.T])
 
 
@@ -97,8 +104,10 @@ def _zmp_at(times: np.ndarray, p: np.ndarray, t: float) -> np.ndarray:
 @kernel
 def _dcm_at(times: np.ndarray, p: np.ndarray, xi: np.ndarray, omega: float, t: float) -> np.ndarray:
     i = np.searchsorted(times, t, side="right") - 1
+    # before the path: p rests at p[0], from which xi diverges
     if i < 0:
         return p[0] + (xi[0] - p[0]) * np.exp(omega * (t - times[0]))
+    # after the path: at rest
     if i >= len(times) - 1:
         return xi[-1].copy()
     return _dcm(t, times[i], times[i + 1], p[i], p[i + 1], xi[i + 1], omega)
@@ -106,24 +115,25 @@ def _dcm_at(times: np.ndarray, p: np.ndarray, xi: np.ndarray, omega: float, t: f
 
 @kernel
 def _dcm(t: float, t0: float, t1: float, p0: np.ndarray, p1: np.ndarray, xi1: np.ndarray, omega: float) -> np.ndarray:
-    """Divergent component (2,) at t of the piece from (t0, p0) to (t1, p1) that ends at xi1."""
+    """Return xi (2,) at t on the piece from (t0, p0) to (t1, p1) that ends at xi1."""
     if t1 <= t0:
         return xi1.copy()
+    # solution backward from xi1: exp(w (t - t1)) <= 1, so errors shrink
     v = (p1 - p0) / (t1 - t0)
     return p0 + v * (t - t0) + v / omega + (xi1 - p1 - v / omega) * np.exp(omega * (t - t1))
 
 
 def shift_to(shift: np.ndarray, omega: float, duration: float) -> np.ndarray:
-    """How far (2,) the zero-moment point must move, for a time from now on, for xi now to be another by `shift` (2,).
+    """Return the constant shift (2,) of the zero-moment point over a duration [s] that changes xi now by `shift` (2,).
 
-    From xi(t0) = int_t0^inf w exp(-w (s - t0)) p(s) ds, with a constant shift of p over the duration [s].
+    From xi(t0) = int_t0^inf w exp(-w (s - t0)) p(s) ds.
     """
     return shift / (1.0 - np.exp(-omega * duration))
 
 
 @kernel
 def follow_dcm(c: np.ndarray, xi0: np.ndarray, xi1: np.ndarray, omega: float, dt: float) -> np.ndarray:
-    """Centre of mass (2,) after dt, with xi moving evenly from xi0 to xi1: c' = w (xi - c), integrated exactly."""
+    """Return the centre of mass (2,) after dt, with xi linear from xi0 to xi1: c' = w (xi - c), integrated exactly."""
     v = (xi1 - xi0) / dt
-    rest = xi0 - v / omega  # of the particular solution c = xi(t) - v / w
+    rest = xi0 - v / omega  # particular solution c = xi(t) - v / w
     return rest + v * dt + (c - rest) * np.exp(-omega * dt)

@@ -1,15 +1,14 @@
-"""Model predictive control of the walk: the zero-moment point and the next footholds from one quadratic program.
+"""Model predictive control of a walk: zero-moment point and footholds from one quadratic program.
 
-After Herdt (2010, footholds as unknowns) and Scianca (2020, bounded divergence). Unknown are, at nodes that fall on
-lift-off and touch-down, how far the zero-moment point deviates from where the footsteps want it, y_k, and how far each
-foothold moves against the one before, d_i:
+After Herdt (2010, footholds as unknowns) and Scianca (2020, bounded divergence). The unknowns are the deviations y_k of
+the zero-moment point from its nominal place at nodes, and the moves d_i of each foothold relative to the previous one:
 
     minimise    sum_k  stay |y_k|^2 h_k + smooth |y_k - y_(k-1)|^2 / h_k  +  step sum_i |d_i|^2
     subject to  y_k inside the support, which moves along with the footholds; d_i within reach;
                 xi(now) = w int_0^inf exp(-w s) p(now + s) ds.
 
-The last row holds the divergent component: its one future that stays bounded starts where the robot is. Beyond the
-nodes the zero-moment point follows the footsteps, moved as the last foothold was.
+The last row selects the bounded future of the divergent component. Nodes include all lift-offs and touch-downs. Beyond
+them, the nominal zero-moment point is shifted by the last foothold's move.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from humanoid_control.walking.planning.lipm import ZmpPath
 from humanoid_control.walking.planning.plan import CenterRequest, Phase, request_corners, schedule
 from humanoid_control.walking.planning.step import StepLimits
 
-RHO = 1e9  # price of a divergent component that does not start where it is
-FREE_MOVE = 0.3  # of a foothold where no limits are known [m]
+RHO = 1e9  # penalty of violating the start of the divergent component
+FREE_MOVE = 0.3  # [m] foothold move without step limits
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,10 @@ class PredictiveWeights:
     """Weights of the program.
 
     Attributes:
-        stay: of a zero-moment point off its place [1/(m^2 s)]. smooth: of its velocity off the planned one [s/m^2].
-        step: of a foothold off its place [1/m^2]. margin: that the point keeps from the edge of a sole [m].
+        stay: of a deviation of the zero-moment point [1/(m^2 s)].
+        smooth: of its velocity deviation [s/m^2].
+        step: of a foothold's move [1/m^2].
+        margin: distance from the edge of a sole [m].
     """
 
     stay: float = 1.0
@@ -47,12 +48,15 @@ class PredictiveWeights:
 
 
 class Nodes(NamedTuple):
-    """Where the zero-moment point is decided.
+    """Nodes of the zero-moment point.
 
     Attributes:
-        t: (N + 1,) times, the first one now [s]. p: (N + 1, 2) where the footsteps want it [m].
-        share: (N + 1, F) of each foothold's motion that the support makes there.
-        R: (N + 1, 2, 2) axes of the support. lower, upper: (N + 1, 2) of the deviation, in these axes [m].
+        t: (N + 1,) times from now [s].
+        p: (N + 1, 2) nominal zero-moment point [m].
+        share: (N + 1, F) share of each foothold's move in the support's move.
+        R: (N + 1, 2, 2) axes of the support.
+        lower: (N + 1, 2) lower bound of the deviation, in these axes [m].
+        upper: (N + 1, 2) upper bound [m].
     """
 
     t: np.ndarray
@@ -64,12 +68,12 @@ class Nodes(NamedTuple):
 
 
 class ModelPredictive:
-    """Plans the centre of mass and the next footholds by a quadratic program.
+    """Planner of the centre of mass and the next footholds by a quadratic program.
 
     Attributes:
-        weights, limits: of the program. footholds: how many may move. nodes: in a single and in a double support.
-        missed: by how much the last plan could not start at its divergent component: the robot cannot be caught [m].
-        unsolved: programs without a solution so far; the path and the footholds stayed as they were planned.
+        nodes: number per single and per double support.
+        missed: start error of the divergent component in the last plan [m]; positive: it cannot be captured.
+        unsolved: number of failed programs; their path and footholds stay nominal.
     """
 
     def __init__(
@@ -79,12 +83,11 @@ class ModelPredictive:
         footholds: int = 3,
         nodes: tuple[int, int] = (4, 2),
     ) -> None:
-        """Make it; the horizon is as many steps as there are footholds that may move."""
         self.limits, self.weights, self.footholds, self.nodes = limits, weights or PredictiveWeights(), footholds, nodes
         self.missed, self.unsolved = 0.0, 0
 
     def plan(self, request: CenterRequest) -> tuple[ZmpPath, list[Phase]]:
-        """The path from the state of the request on, and the phases, whose footholds may have moved."""
+        """Return the path from the requested state, and the phases with moved footholds."""
         times, corners = request_corners(request)
         phases = list(request.phases)
         free = phases[: self.footholds]
@@ -118,7 +121,7 @@ class ModelPredictive:
         t, share, R, low, high = [r.t], [np.zeros(len(free))], [np.eye(2)], [both[0]], [both[1]]
 
         def add(until: float, count: int, frames: tuple[int, int], moved: tuple[int, int]) -> None:
-            """Nodes up to a time, from one support to another: feet, and which foothold each of them moves with."""
+            """Add nodes up to a time, from one support to another; `moved` are the footholds that move them."""
             start = t[-1]
             if until <= start + 1e-9:
                 return
@@ -150,14 +153,14 @@ class ModelPredictive:
     def _program(
         self, r: CenterRequest, nodes: Nodes, tail: tuple[np.ndarray, np.ndarray], free: Sequence[Phase]
     ) -> BoxQp:
-        """The program in x = (y_1 .. y_N in the axes of their supports, d_1 .. d_F in those of their stance feet)."""
+        """Return the program in x = (y_1 .. y_N in support axes, d_1 .. d_F in stance-foot axes)."""
         w, n, f = self.weights, len(nodes.t) - 1, len(free)
         turn = np.zeros((2 * (n + f), 2 * (n + f)))
         for k in range(n):
             turn[2 * k : 2 * k + 2, 2 * k : 2 * k + 2] = nodes.R[k + 1]
         axes = self._stance_axes(r, free)
         for i in range(f):
-            for j in range(i + 1):  # a foothold moves with those before it
+            for j in range(i + 1):  # a foothold moves with all previous ones
                 turn[2 * (n + i) : 2 * (n + i) + 2, 2 * (n + j) : 2 * (n + j) + 2] = axes[j]
         h = np.diff(nodes.t)
         D = np.eye(n) - np.eye(n, k=-1)
@@ -166,7 +169,7 @@ class ModelPredictive:
         H[: 2 * n, : 2 * n] = np.kron(Hy, np.eye(2))
         H[: 2 * n, : 2 * n] = turn[: 2 * n, : 2 * n].T @ H[: 2 * n, : 2 * n] @ turn[: 2 * n, : 2 * n]
         H[2 * n :, 2 * n :] = w.step * np.eye(2 * f)
-        # The bounded divergent component, linear in y and in the moves of the footholds.
+        # Equality rows: the bounded divergent component, linear in y and d.
         hats = hat_integrals(np.append(nodes.t, tail[0]) - r.t, r.omega)
         nominal = hats @ np.vstack([nodes.p, tail[1]])
         moved = hats[: n + 1] @ nodes.share
@@ -186,7 +189,7 @@ class ModelPredictive:
         )
 
     def _stance_axes(self, r: CenterRequest, free: Sequence[Phase]) -> np.ndarray:
-        """Axes (F, 2, 2) of the foot that stands while each foothold is made."""
+        """Return the stance-foot axes (F, 2, 2) of each foothold."""
         feet, out = list(r.feet), []
         for phase in free:
             out.append(feet[1 - phase.step.foot].rotation[:2, :2])
@@ -194,7 +197,7 @@ class ModelPredictive:
         return np.array(out)
 
     def _reach(self, r: CenterRequest, free: Sequence[Phase]) -> tuple[np.ndarray, np.ndarray]:
-        """How far (F, 2) each foothold may move against the one before, in the axes of the stance foot [m]."""
+        """Return bounds (F, 2) of each foothold's move in stance-foot axes [m]."""
         low, high = np.full((len(free), 2), -FREE_MOVE), np.full((len(free), 2), FREE_MOVE)
         m, feet = self.limits, list(r.feet)
         for i, phase in enumerate(free):
@@ -222,9 +225,9 @@ class ModelPredictive:
 
 
 def hat_integrals(t: np.ndarray, omega: float) -> np.ndarray:
-    """Weights (k,) with which corners at times t (k,) from now on make the divergent component of now.
+    """Return weights (k,) of corners at times t (k,) from now in the current divergent component.
 
-    w int_0^inf exp(-w s) p(s) ds for p linear between the corners and constant after the last one.
+    w int_0^inf exp(-w s) p(s) ds for p linear between the corners and constant after the last.
     """
     e, out = np.exp(-omega * t), np.zeros(len(t))
     length = np.maximum(np.diff(t), 1e-12)

@@ -1,4 +1,4 @@
-"""The plan of a walk: footsteps with absolute times, the zero-moment point through them, and references at any time."""
+"""Walk plan: timed footsteps, zero-moment point, and references at any time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from humanoid_control.walking.planning.lipm import ZmpPath
 from humanoid_control.walking.planning.step import Footstep
 from humanoid_control.walking.swing_foot import SwingPath
 
-KEPT = 8  # references
+KEPT = 8  # cached references
 
 
 class Phase(NamedTuple):
-    """One footstep in time.
+    """Footstep with absolute times.
 
     Attributes:
-        step: which. lift, land, end: when the foot lifts off, touches down, and the next one may lift off [s].
-        swing: path of its sole.
+        lift: lift-off [s].
+        land: touch-down [s].
+        end: earliest next lift-off [s].
     """
 
     step: Footstep
@@ -35,12 +36,14 @@ class Phase(NamedTuple):
 
 
 class References(NamedTuple):
-    """What the plan asks for at one time, in the world of the plan.
+    """References at one time, in the world of the plan.
 
     Attributes:
-        soles: poses of both soles. heading: rotation (3, 3) about the vertical, between those of both feet.
-        swinging: the foot in the air, or None. u: phase of its swing; swing: how long it takes [s].
-        zmp, dcm: (2,) [m]; the latter with the part for the robot's angular momentum.
+        heading: (3, 3) mean heading of both feet.
+        swinging: swing foot, or None.
+        zmp: (2,) [m].
+        dcm: (2,) including the momentum shift [m].
+        swing: duration of the swing [s].
     """
 
     soles: tuple[pin.SE3, pin.SE3]
@@ -53,32 +56,33 @@ class References(NamedTuple):
 
 
 class CenterPath(Protocol):
-    """A zero-moment point over time, and the divergent component of motion that belongs to it."""
+    """Zero-moment point over time and its divergent component."""
 
     @property
     def t(self) -> np.ndarray:
-        """Times of its corners or samples (k,); at the last one all is at rest [s]."""
+        """Times of corners or samples (k,); at rest from the last [s]."""
 
     @property
     def omega(self) -> float:
-        """Of the pendulum [1/s]."""
+        """Natural frequency of the pendulum [1/s]."""
 
     def zmp(self, t: float) -> np.ndarray:
-        """The zero-moment point (2,) [m]."""
+        """Return the zero-moment point (2,) [m]."""
 
     def dcm(self, t: float) -> np.ndarray:
-        """The divergent component of motion (2,) [m]."""
+        """Return the divergent component of motion (2,) [m]."""
 
 
 class CenterRequest(NamedTuple):
-    """The state of the pendulum and the footsteps to come: from these a path is planned.
+    """Pendulum state and coming footsteps, the input of a planner.
 
     Attributes:
-        t: now [s]. omega: of the pendulum [1/s].
-        center, xi, zmp: (2,) of now: centre of mass, divergent component that the path must start with, where the
-            zero-moment point is [m].
-        soles: geometry. feet: poses of both soles now. phases: to come.
-        rest: time for the way to the middle after the last step [s].
+        t: current time [s].
+        omega: of the pendulum [1/s].
+        center: (2,) centre of mass [m].
+        xi: (2,) initial divergent component of the path [m].
+        zmp: (2,) current zero-moment point [m].
+        rest: transition time to the middle after the last step [s].
     """
 
     t: float
@@ -93,24 +97,24 @@ class CenterRequest(NamedTuple):
 
 
 class CenterPlanner(Protocol):
-    """Plans the motion of the centre of mass through footsteps."""
+    """Planner of the centre of mass through footsteps."""
 
     def plan(self, request: CenterRequest) -> tuple[CenterPath, list[Phase]]:
-        """The path from the state of the request on, and its phases, whose footholds may have moved."""
+        """Return the path from the requested state, and its phases, possibly with moved footholds."""
 
 
 class DcmPlanner:
-    """Plans in closed form: the zero-moment point stands under each foot; a rest fades until the first step ends."""
+    """Closed-form planner: the zero-moment point rests under each foot; the initial error fades during the first step."""
 
     def plan(self, request: CenterRequest) -> tuple[ZmpPath, list[Phase]]:
-        """The path from the state of the request on, and its phases as they are."""
+        """Return the path from the requested state, and its unchanged phases."""
         path, phases = ZmpPath.of(*request_corners(request), request.omega), list(request.phases)
         return (continued(path, request.xi, phases[0].end) if phases else path), phases
 
 
 @dataclass(frozen=True)
 class MomentumShift:
-    """Shift (k, 2) of the divergent component that the robot's angular momentum asks for, each dt from t0 on [m]."""
+    """Shift (k, 2) of the divergent component for angular momentum, every dt from t0 [m]."""
 
     t0: float
     dt: float
@@ -118,11 +122,11 @@ class MomentumShift:
 
     @classmethod
     def none(cls) -> MomentumShift:
-        """No shift."""
+        """Return a zero shift."""
         return cls(0.0, 1.0, np.zeros((1, 2)))
 
     def at(self, t: float) -> np.ndarray:
-        """Shift (2,) at a time."""
+        """Return the shift (2,) at a time."""
         x = (t - self.t0) / self.dt
         i = int(x)
         if x <= 0 or len(self.shift) == 1:
@@ -133,12 +137,7 @@ class MomentumShift:
 
 
 class WalkPlan:
-    """Phases of a walk and the zero-moment point through them.
-
-    Attributes:
-        feet: where both soles are planned to be at the start. phases: in time. path: of the zero-moment point.
-        momentum: shift of the divergent component.
-    """
+    """Phases of a walk and their zero-moment point."""
 
     def __init__(
         self,
@@ -153,18 +152,18 @@ class WalkPlan:
 
     @property
     def end(self) -> float:
-        """When the last foot stands and the weight has come to rest [s]."""
+        """Time at which the weight is at rest after the last step [s]."""
         return float(self.path.t[-1])
 
     def index(self, t: float) -> int:
-        """Which phase counts at t: the last that has begun; -1 before the first."""
+        """Return the last phase that has begun at t; -1 before the first."""
         k = -1
         while k + 1 < len(self.phases) and t >= self.phases[k + 1].lift - 1e-9:
             k += 1
         return k
 
     def soles(self, t: float) -> tuple[pin.SE3, pin.SE3]:
-        """Poses of both soles at t."""
+        """Return poses of both soles at t."""
         out, k = list(self.feet), self.index(t)
         for phase in self.phases[: max(k, 0)]:
             out[phase.step.foot] = phase.step.X
@@ -174,7 +173,7 @@ class WalkPlan:
         return out[0], out[1]
 
     def at(self, t: float) -> References:
-        """References at a time; the last few are kept, since several parts of a tick ask for the same ones."""
+        """Return the references at a time, cached for repeated calls within a tick."""
         found = self._known.get(t)
         if found is None:
             if len(self._known) >= KEPT:
@@ -196,7 +195,7 @@ class WalkPlan:
 def schedule(
     feet: Sequence[pin.SE3], steps: Sequence[Footstep], lift: float, terrain: Terrain | None = None
 ) -> list[Phase]:
-    """Phases of steps one after the other, the first of which lifts off at a time [s]; over the terrain if there is."""
+    """Return phases of successive steps, the first lifting off at `lift` [s]."""
     at, out = list(feet), []
     for step in steps:
         land = lift + step.swing
@@ -213,14 +212,15 @@ def schedule(
 def zmp_corners(
     soles: Feet, feet: Sequence[pin.SE3], phases: Sequence[Phase], t: float, p: np.ndarray, rest: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of the zero-moment point: still under the standing foot, evenly from foot to foot between.
+    """Return corners of the zero-moment point: constant under the stance foot, linear between feet.
 
     Args:
-        soles: geometry. feet: poses of both soles at t. phases: not over yet. t: now [s]. p: (2,) where it is now.
-        rest: time for the way to the middle after the last step [s].
+        t: current time [s].
+        p: (2,) current zero-moment point.
+        rest: transition time to the middle after the last step [s].
 
     Returns:
-        times (k,), corners (k, 2).
+        Times (k,) and corners (k, 2).
     """
     at, times, corners = list(feet), [t], [np.asarray(p, dtype=float)]
     for phase in phases:
@@ -237,22 +237,22 @@ def zmp_corners(
 
 
 def request_corners(r: CenterRequest) -> tuple[np.ndarray, np.ndarray]:
-    """Times (k,) and corners (k, 2) of the zero-moment point that a request's footsteps ask for, from now on."""
+    """Return times (k,) and corners (k, 2) of the zero-moment point for a request's footsteps."""
     times, corners = zmp_corners(r.soles, r.feet, r.phases, r.t, r.zmp, r.rest)
     if r.phases and r.phases[0].lift <= r.t + 1e-9:
-        corners[0] = corners[1]  # one foot carries it from now on
+        corners[0] = corners[1]  # single support begins now
     return times, corners
 
 
 def standing_point(soles: Feet, feet: Sequence[pin.SE3], foot: int) -> np.ndarray:
-    """Where (2,) the zero-moment point stands when one foot carries the robot."""
+    """Return the zero-moment point (2,) in single support."""
     return feet[foot].act(np.array([*soles.middle[foot], 0.0]))[:2]
 
 
 def continued(path: ZmpPath, xi: np.ndarray, until: float) -> ZmpPath:
-    """The path with its zero-moment point moved, less and less until a time [s], such that it starts at xi (2,).
+    """Return the path with a zero-moment point shift that decays until a time [s], so that it starts at xi (2,).
 
-    A shift d (1 - s / D) of p over D moves xi at its start by d (1 - (1 - exp(-w D)) / (w D)).
+    A shift d (1 - s / D) of p over D moves the initial xi by d (1 - (1 - exp(-w D)) / (w D)).
     """
     t, w = path.t, path.omega
     D = until - t[0]
@@ -272,7 +272,7 @@ def continued(path: ZmpPath, xi: np.ndarray, until: float) -> ZmpPath:
 
 
 def mean_heading(soles: Sequence[pin.SE3]) -> np.ndarray:
-    """Rotation (3, 3) about the vertical, between the forward axes of both soles (added: no branch at 180 deg)."""
+    """Return the mean heading (3, 3) of both soles; adding their forward axes avoids a branch at 180 deg."""
     left, right = soles[0].rotation, soles[1].rotation
     x, y = float(left[0, 0] + right[0, 0]), float(left[1, 0] + right[1, 0])
     n = math.hypot(x, y) or 1.0

@@ -1,11 +1,11 @@
-"""Preview control of the centre of mass (Katayama 1985; Kajita 2003): a servo that knows the zero-moment point to come.
+"""Preview control of the centre of mass (Katayama 1985; Kajita 2003).
 
-The state is x = (c, c', c''), driven by a jerk u held over each sample, and p = c - z / g c'' its output. With the
-error e = p - p_ref in the state, the cost sum Q e^2 + R (u_k - u_(k-1))^2 has the optimal control
+The state x = (c, c', c'') is driven by a jerk u, constant over a sample; its output is p = c - z / g c''. With e = p -
+p_ref, the cost sum Q e^2 + R (u_k - u_(k-1))^2 has the optimal control
 
     u_k = -K_I sum_(i<=k) e_i - K_x x_k + sum_(j=1..N) G_j p_ref(k + j).
 
-Unlike the closed form it bends the corners of the zero-moment point, which therefore leads and trails each change.
+Unlike the closed form, it rounds the corners of the zero-moment point.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from humanoid_control.errors import ConfigError, check_time_step
 from humanoid_control.walking.planning.lipm import SampledPath
 from humanoid_control.walking.planning.plan import CenterRequest, Phase, request_corners
 
-NEAR = 0.03  # of the divergent component to the last plan's, for this one to go on from it [m]
+NEAR = 0.03  # [m] distance of the divergent component from the last plan, to continue it
 
 
 class PreviewGains(NamedTuple):
-    """Gains of the servo.
+    """Gains of the controller.
 
     Attributes:
-        dt: of a sample [s].
-        integral: K_I. state: (3,) K_x. preview: (N,) G_j.
-        A: (3, 3), B: (3,), C: (3,): x' = A x + B u, p = C x.
+        state: (3,) K_x.
+        preview: (N,) G_j.
+        A: (3, 3) in x' = A x + B u.
+        B: (3,) in x' = A x + B u.
+        C: (3,) in p = C x.
     """
 
     dt: float
@@ -42,14 +44,14 @@ class PreviewGains(NamedTuple):
 
 @lru_cache(maxsize=16)
 def preview_gains(omega: float, dt: float, horizon: float, error_weight: float, jerk_weight: float) -> PreviewGains:
-    """Gains for a pendulum.
+    """Compute the gains for a pendulum.
 
     Args:
-        omega: [1/s]. dt: of a sample [s]. horizon: that is known [s].
-        error_weight: Q of the zero-moment point. jerk_weight: R.
+        omega: [1/s].
+        horizon: preview time [s].
 
     Raises:
-        ConfigError: dt is not positive and finite.
+        ConfigError: if `dt` is not positive and finite.
     """
     check_time_step(dt, "preview control")
     A = np.array([[1.0, dt, 0.5 * dt * dt], [0.0, 1.0, dt], [0.0, 0.0, 1.0]])
@@ -68,16 +70,17 @@ def preview_gains(omega: float, dt: float, horizon: float, error_weight: float, 
     for j in range(count):
         preview[j] = scale * (big_B[:, 0] @ X)
         X = closed.T @ X
-    # Beyond the horizon the reference is taken to stay: then the law is the same wherever the world begins.
+    # The reference is constant beyond the horizon; this makes the law independent of the origin.
     preview[-1] += K[1] - preview.sum()
     return PreviewGains(dt, float(K[0]), K[1:], preview, A, B, C)
 
 
 class PreviewControl:
-    """Plans the centre of mass by preview control.
+    """Planner of the centre of mass by preview control.
 
     Attributes:
-        dt: of a sample [s]. horizon: that the control sees [s]. settle: time after the last step until all rests [s].
+        horizon: preview time [s].
+        settle: time to rest after the last step [s].
     """
 
     def __init__(
@@ -88,10 +91,10 @@ class PreviewControl:
         jerk_weight: float = 1e-6,
         settle: float = 0.5,
     ) -> None:
-        """Make it.
+        """Check and store the settings.
 
         Raises:
-            ConfigError: numbers that are not positive.
+            ConfigError: if a value is not positive.
         """
         for name, value in (
             ("dt", dt),
@@ -103,13 +106,14 @@ class PreviewControl:
                 raise ConfigError(f"preview control: {name} must be positive, got {value:g}")
         self.dt, self.horizon, self.settle = dt, horizon, settle
         self._weights = (error_weight, jerk_weight)
-        self._before: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # times, xi and sums of the last plan
+        # times, xi and error sums of the last plan
+        self._before: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def plan(self, request: CenterRequest) -> tuple[SampledPath, list[Phase]]:
-        """The path from the state of the request on, and its phases as they are.
+        """Return the path from the requested state, and its unchanged phases.
 
-        The first acceleration follows from centre of mass and zero-moment point, so that both go on without a jump. A
-        plan that goes on from the last one also goes on with the sum of its errors.
+        The initial acceleration follows from centre of mass and zero-moment point, so both are continuous. A continued
+        plan keeps its error sum.
         """
         times, corners = request_corners(request)
         g = preview_gains(request.omega, self.dt, self.horizon, *self._weights)
@@ -123,11 +127,11 @@ class PreviewControl:
             [request.center - origin, w * (request.xi - request.center), w * w * (request.center - request.zmp)]
         )
         total = self._sum_before(request)
-        if total is None:  # the jerk was none until now; what is ahead has not been seen coming
+        if total is None:  # new plan: choose the error sum for zero jerk change, as if the preview had been unchanged
             change = np.array([g.preview @ d for d in np.diff(p_ref[: ahead + 1], axis=0).T])
             error, moved = g.C @ x - p_ref[0], x - np.linalg.solve(g.A, x)
             total = (seen[0] - g.state @ x - (change - g.integral * error - g.state @ moved)) / g.integral
-        # All at once: z = (sum, x) goes on by z' = M z + what is seen and asked for at each sample.
+        # Recursion of z = (sum, x): z' = M z + preview - reference.
         M = np.empty((4, 4))
         M[1:, 0], M[1:, 1:] = -g.B * g.integral, g.A - np.outer(g.B, g.state)
         M[0] = g.C @ M[1:] + [1.0, 0.0, 0.0, 0.0]
@@ -142,7 +146,7 @@ class PreviewControl:
         return SampledPath(at[:count], p + origin, xi + origin, w), list(request.phases)
 
     def _sum_before(self, request: CenterRequest) -> np.ndarray | None:
-        """Sum of errors (2,) of the last plan, where this one goes on from it; else none."""
+        """Return the error sum (2,) of the last plan if this one continues it; else None."""
         if self._before is None or not self._before[0][0] < request.t < self._before[0][-1]:
             return None
         times, xi, totals = self._before

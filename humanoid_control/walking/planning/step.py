@@ -1,4 +1,4 @@
-"""One footstep: where and when a sole comes down, the ways in which it is made, and what the legs can do of it."""
+"""Footstep, step styles and step limits."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.walking.plane_geometry import planar_exp, polygon_distance, yaw_of
 from humanoid_control.walking.swing_foot import LEVEL, SwingShape
 
-PASSING = (0.25, 0.5, 0.75)  # shares of a swing at which the feet are looked at
-LEAST = 1e-4  # size of a step: a robot too slow to step at some time has steps as small as this [m, rad]
-WIDE = 0.12  # sole of an adult-size robot, on which it may sway in a step of the nominal time [m]
-EXACT, SHARE_EXACT = 1e-3, 5e-3  # [m] of a gap, share of a reach: soles on ground that is felt to slope are not level
+PASSING = (0.25, 0.5, 0.75)  # shares of a swing at which the foot distance is checked
+LEAST = 1e-4  # [m, rad] step size of a robot too slow to step in a given time
+WIDE = 0.12  # [m] sole width of an adult-size robot, which allows sway at the nominal step time
+EXACT, SHARE_EXACT = 1e-3, 5e-3  # [m] tolerance of a gap, tolerance of a reach: soles on felt slopes are not level
 
 
 @dataclass(frozen=True)
 class StepStyle:
-    """A way to make a step.
+    """Manner of a step.
 
     Attributes:
-        double_support, lift, crouch: of a step, as shares of what a calm one has.
-        shape: of its swing over level ground. late: how far its foot may be behind its path before it lands [m].
+        double_support: share of a calm step's double support.
+        late: tolerated lag of the foot before landing [m].
     """
 
     double_support: float = 1.0
@@ -42,7 +42,7 @@ EVEN = StepStyle(0.5, 0.35, 2.0, SwingShape(0.0, 0.97, ramps=(0.25, 0.35)), 0.00
 
 
 class Pace(NamedTuple):
-    """Time of a step [s], and how it is made."""
+    """Step time [s] and style."""
 
     time: float
     style: StepStyle = CALM
@@ -50,13 +50,15 @@ class Pace(NamedTuple):
 
 @dataclass(frozen=True)
 class Footstep:
-    """One step: which foot, where its sole comes down, and how long it takes.
+    """Step of a foot.
 
     Attributes:
-        foot: 0 the left one, 1 the right one. X: pose of its sole frame in the world after the step.
-        swing: time in the air [s]. double: time on both feet afterwards [s].
+        foot: 0 left, 1 right.
+        X: sole pose in the world after the step.
+        swing: time in the air [s].
+        double: double support afterwards [s].
         lift: height at mid-swing above the higher end [m].
-        limited: the step or the speed that was asked for was not possible, this one is shorter. style: how it is made.
+        limited: shorter than the requested step or speed.
     """
 
     foot: int
@@ -70,23 +72,28 @@ class Footstep:
 
 @dataclass(frozen=True)
 class StepLimits:
-    """What the legs can do: bounds of a step. `step_limits.step_limits_of` computes them from a robot.
+    """Limits of a step; `step_limits.step_limits_of` computes them for a robot.
 
-    The pose of a foot against the other one must lie in an ellipsoid: `forward` or `backward`, `spread` beyond the
-    neutral width, `turn_out` or `turn_in`. At a step time below `nominal` all shrink evenly down to `quick` of
-    them at `shortest`, because the joints have their speeds.
+    The pose relative to the other foot must lie in an ellipsoid with the half-axes `forward` or `backward`, `spread`
+    beyond the neutral width, and `turn_out` or `turn_in`. Below the step time `nominal`, they shrink linearly to the
+    shares `quick` at `shortest`, because joint speeds are limited.
 
     Attributes:
-        forward, backward, sideways: greatest displacement of the middle of the feet in one step [m].
-        turn_out, turn_in: greatest yaw of a foot against the other, away from it and toward it [rad].
-        quick: shares of `forward`, `backward`, `sideways` and the turns in a step of the time `shortest`.
-        nominal, shortest: times of a step [s].
-        change: (3,) greatest change from one step to the next of 0.8 s: forward, sideways [m], turn [rad].
-        width: neutral distance of the soles [m]. gap: least distance of their middle lines [m].
-        rise: greatest difference of height between both soles [m]. lift: of a swing, at most [m].
-        outlines: of both soles, (4, 2) corners each in the frame of the sole, counter-clockwise [m].
-        clearance: that the outlines keep from each other [m].
-        style: of the steps. faster: limits of steps of other styles, for speeds that these do not reach.
+        forward: displacement of the middle of the feet in a step [m].
+        backward: likewise [m].
+        sideways: likewise [m].
+        turn_out: yaw away from the other foot [rad].
+        turn_in: yaw toward the other foot [rad].
+        quick: shares of `forward`, `backward`, `sideways` and turns at `shortest`.
+        nominal: step time [s].
+        shortest: step time [s].
+        change: (3,) change between steps of 0.8 s: forward, sideways [m], turn [rad].
+        width: neutral distance of the soles [m].
+        gap: least distance of the sole centre lines [m].
+        rise: height difference of the soles [m].
+        lift: maximum lift [m].
+        outlines: (4, 2) sole corners in each sole frame, counter-clockwise [m].
+        clearance: distance of the outlines [m].
     """
 
     forward: float = 0.4
@@ -108,29 +115,30 @@ class StepLimits:
     faster: tuple[StepLimits, ...] = ()
 
     def of(self, style: StepStyle) -> StepLimits:
-        """The limits of steps of a style; where there are none, these."""
+        """Return the limits for a style, else these."""
         return next((x for x in self.faster if x.style is style), self)
 
     @property
     def spread(self) -> float:
-        """How far beyond the neutral width the soles are apart after the greatest step sideways [m]."""
+        """Extra sole distance after the greatest sideways step [m]."""
         return self.spread_of(self.sideways)
 
     def spread_of(self, sideways: float) -> float:
-        """How far beyond the neutral width the soles are apart after a step sideways [m], the feet having opened."""
+        """Return the extra sole distance after a sideways step that opens the feet [m]."""
         return max(0.0, self.gap + sideways - self.width) + sideways
 
     @property
     def possible(self) -> np.ndarray:
-        """Directions (3,) in which the legs can step at all: forward or back, sideways, turning."""
+        """Possible directions (3,): forward or back, sideways, turning."""
         greatest = (max(self.forward, self.backward), self.sideways, max(self.turn_out, self.turn_in))
         return np.array([x > LEAST for x in greatest])
 
     def most(self, d: np.ndarray, T: float, out: bool) -> np.ndarray:
-        """Greatest displacement (3,) of a step in the direction of d (3,).
+        """Return the greatest displacement (3,) of a step in the direction of d (3,).
 
         Args:
-            d: forward, sideways [m], turn [rad]. T: time of the step [s]. out: the foot turns away from the other.
+            d: forward, sideways [m], turn [rad].
+            T: step time [s].
         """
         s = 1.0 if self.nominal <= T else max(T - self.shortest, 0.0) / (self.nominal - self.shortest)
         back = d[0] < 0
@@ -141,25 +149,25 @@ class StepLimits:
         return np.maximum(np.array([self.backward if back else self.forward, self.sideways, turn]) * share, LEAST)
 
     def beside(self, turn: float) -> float:
-        """How far aside a foot that turns against the other is clear of it, wherever it is ahead or behind [m]."""
+        """Return the lateral distance at which a foot turned by `turn` is clear of the other in any position [m]."""
         if self.outlines is None:
             return self.gap
         R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-        left, right = self.outlines  # either may be the one that turns, the left to the left and the right to the right
+        left, right = self.outlines  # either foot may turn: the left to the left or the right to the right
         a = float(left[:, 1].max() - (right @ R)[:, 1].min())
         b = float((left @ R.T)[:, 1].max() - right[:, 1].min())
         return max(self.gap, a + self.clearance, b + self.clearance)
 
     def half_width(self, d: np.ndarray) -> float:
-        """Half the distance of the soles for steps by d (3,), so that the foot that closes stays clear [m]."""
+        """Return half the sole distance for steps by d (3,), so that the closing foot stays clear [m]."""
         aside = abs(float(planar_exp(d).translation[1]))
         return max(0.5 * self.width, (self.beside(abs(d[2])) + aside) / (1 + np.cos(d[2])))
 
     def refusal(self, step: Footstep, X_stance: pin.SE3, X_from: pin.SE3 | None = None) -> str:
-        """Why a step is not possible; empty where it is.
+        """Return why a step is not possible; empty if it is.
 
         Args:
-            step: which. X_stance: pose of the other sole. X_from: of the sole that steps, before; None: not looked at.
+            X_from: initial pose of the stepping sole; None: the swing is not checked.
         """
         side = 1.0 if step.foot == 0 else -1.0
         X = X_stance.actInv(step.X)
@@ -181,7 +189,7 @@ class StepLimits:
         return ""
 
     def _pose_refusal(self, X: pin.SE3, side: float, pace: Pace) -> str:
-        """Why a foot cannot stand there against the other."""
+        """Return why a foot cannot stand at a pose relative to the other."""
         (T, style), (x, y, z) = pace, X.translation
         yaw = yaw_of(X)
         if side * y < self.gap - EXACT:
@@ -197,7 +205,7 @@ class StepLimits:
             return f"a foot would turn by {np.degrees(yaw):.0f} deg against the other, {can:.0f} are possible"
         neutral = max(0.5 * self.width * (1 + np.cos(yaw)), self.beside(abs(yaw)))
         excess = max(0.0, side * y - neutral)
-        x += side * neutral / (1 + np.cos(yaw)) * np.sin(yaw)  # of the middle of the feet, not of the foot
+        x += side * neutral / (1 + np.cos(yaw)) * np.sin(yaw)  # displacement of the middle of the feet, not of the foot
         share = (x / most[0]) ** 2 + (excess / self.spread_of(most[1])) ** 2 + (yaw / most[2]) ** 2
         if share > 1 + SHARE_EXACT:
             turn = np.degrees(yaw)
@@ -205,7 +213,7 @@ class StepLimits:
         return ""
 
     def _near(self, X: pin.SE3, side: float) -> bool:
-        """Whether the outlines come nearer than the clearance, with the one foot at X in the frame of the other."""
+        """Return whether the outlines are too close, with one foot at X in the frame of the other."""
         yaw = yaw_of(X)
         if self.outlines is None or side * X.translation[1] >= max(self.beside(yaw), self.beside(-yaw)):
             return False
@@ -219,9 +227,9 @@ class StepTimes:
     """Times of a step.
 
     Attributes:
-        nominal: time of a step up to the displacement `comfortable`, on soles of WIDE or wider [s].
-        shortest: least time of a step [s].
-        double_support: share of it on both feet. comfortable: displacement beyond which steps get quicker [m].
+        nominal: step time up to `comfortable`, on soles of at least WIDE [s].
+        shortest: least step time [s].
+        comfortable: displacement above which steps become quicker [m].
         lift: of the swing foot [m].
     """
 
@@ -238,14 +246,18 @@ class StepTimes:
             raise ConfigError(f"double_support must lie in 0.05..0.6, got {self.double_support:g}")
 
     def on(self, width: float) -> StepTimes:
-        """The times for soles of a width [m]: sway grows by the square of the time, narrow soles hold less of it."""
+        """Return the times for a sole width [m].
+
+        Sway grows with the square of the time, so narrow soles need shorter steps.
+        """
         quicker = min(1.0, float(np.sqrt(width / WIDE)))
         return replace(self, nominal=max(quicker * self.nominal, self.shortest))
 
     def of_speed(self, speed: float, effort: float = 0.0) -> float:
-        """Time of a step [s]: the nominal one while steps are comfortable, then quicker ones.
+        """Return the step time [s]: nominal for comfortable steps, shorter for faster ones.
 
         Args:
-            speed: [m/s]. effort: the displacement in a step of the nominal time, as a share of the greatest.
+            speed: [m/s].
+            effort: displacement at the nominal time over the greatest.
         """
         return max(self.nominal / max(1.0, effort, speed * self.nominal / self.comfortable), self.shortest)

@@ -1,9 +1,8 @@
-"""Feet that roll: over the toes before they lift off, and from the heel when they land (robots with toe joints).
+"""Foot roll with toe joints: over the toes before lift-off, from the heel at landing.
 
-The toes stay flat on the ground while the foot turns about their axis, heel up, from when the weight has begun to go
-over to the other foot until a tenth of the swing; the toe joint turns against it. A foot lands on the edge of its heel
-and is flat before the weight is on it. A leg that rolls reaches further back: the centre of mass stays higher, or the
-steps are longer, by the same joints.
+Flat toes stay on the ground while the foot turns about their axis, heel up, from the weight transfer until a tenth of
+the swing; the toe joint compensates. A foot lands on its heel edge and is flat before it is loaded. A rolling leg
+reaches further back, so that the centre of mass is higher or the steps are longer.
 """
 
 from __future__ import annotations
@@ -23,25 +22,26 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.feet import ACROSS, Feet
 from humanoid_control.walking.planning.plan import Phase, WalkPlan
 
-BEGIN = 0.35  # share of the time on both feet after which the rear foot begins to roll: the weight is leaving it
-ON, BACK = 0.1, 0.5  # shares of the swing until which it rolls on, and is flat again
-PITCH = 0.6  # share of the swing from which a foot pitches to land
-FLAT = 0.6  # share of the time on both feet until which it is flat
-SHORT, LONG = 0.2, 0.6  # way of a foot [m] up to which it does not roll, and from which it rolls as far as asked
-LEVEL = 0.03  # [m] of rise from which a foot lands flat: edges of stairs are near
-HEEL = 0.02  # [m] of the sole that carries while it stands on its heel
-FLAT_ENOUGH = 0.003  # [rad] up to which a foot counts as flat: what is left of a roll must not choose its pivot
-ROLLED = 0.01  # [rad] from which a foot carries on toes or heel only
-TURN = 0.9  # share of the toes' range that is used
-CLOSING = 30.0  # [1/s] with which a roll goes over to that of a plan that has changed
+BEGIN = 0.35  # share of double support after which the rear foot begins to roll: it is being unloaded
+ON, BACK = 0.1, 0.5  # shares of the swing at which the roll peaks and ends
+PITCH = 0.6  # share of the swing at which the landing pitch begins
+FLAT = 0.6  # share of double support at which the foot is flat
+SHORT, LONG = 0.2, 0.6  # [m] foot travel up to which the foot stays flat, and of the full roll
+LEVEL = 0.03  # [m] rise above which a foot lands flat, because stair edges are near
+HEEL = 0.02  # [m] length of the loaded heel
+FLAT_ENOUGH = 0.003  # [rad] angle treated as flat: a residual roll must not choose the pivot
+ROLLED = 0.01  # [rad] angle above which only toes or heel carry
+TURN = 0.9  # usable share of the toe range
+CLOSING = 30.0  # [1/s] gain of the transition to a changed plan
 
 
 @dataclass(frozen=True)
 class RollSettings:
-    """Angles by which feet roll in long steps.
+    """Roll angles of long steps.
 
     Attributes:
-        off: greatest angle before a lift-off, heel up [rad]. strike: angle at touch-down, toes up [rad].
+        off: greatest angle before lift-off, heel up [rad].
+        strike: angle at touch-down, toes up [rad].
     """
 
     off: float = math.radians(15.0)
@@ -55,10 +55,11 @@ class RollSettings:
 
 
 class Toe(NamedTuple):
-    """Joint between a foot and its toes.
+    """Toe joint of a foot.
 
     Attributes:
-        joint: its index. sign: of the motion that lifts the toes against the foot. axis: (3,) of its middle in S [m].
+        sign: of the motion that lifts the toes relative to the foot.
+        axis: (3,) axis point in S [m].
     """
 
     joint: int
@@ -67,16 +68,17 @@ class Toe(NamedTuple):
 
 
 class ToeRoll:
-    """Roll of both feet of a robot with toe joints, by the phases of its plan.
+    """Roll of both feet along a plan.
 
     Attributes:
-        angles: (2,) of now, positive: heel up about the toes' axis, negative: toes up about the heel [rad].
-        joints: (2,) indices of the toe joints. sign: (2,) of their motion that lifts the toes against the foot.
-        axis, heel: (2, 3) points of both axes in the frames of the soles [m].
+        angles: (2,) positive: heel up about the toe axis; negative: toes up about the heel [rad].
+        joints: (2,) indices of the toe joints.
+        sign: (2,) of the toe motion that lifts the toes.
+        axis: (2, 3) points of the toe axes in the sole frames [m].
+        heel: (2, 3) points of the heel axes in the sole frames [m].
     """
 
     def __init__(self, robot: Robot, feet: Feet, settings: RollSettings, toes: Sequence[Toe]) -> None:
-        """Make it of the toe joints of both feet; `of` finds them."""
         self.settings, self._feet = settings, feet
         self.joints = [toe.joint for toe in toes]
         self.sign = np.array([toe.sign for toe in toes])
@@ -89,23 +91,23 @@ class ToeRoll:
 
     @classmethod
     def of(cls, robot: Robot, feet: Feet, settings: RollSettings | None) -> ToeRoll | None:
-        """The roll of a robot's feet; None where it is not asked for, or a foot has no toe joint."""
+        """Return the roll of a robot's feet; None without settings or toe joints."""
         found = [] if settings is None else [_toe(robot, feet, side) for side in (0, 1)]
         if settings is None or any(toe is None for toe in found):
             return None
         return cls(robot, feet, settings, [toe for toe in found if toe is not None])
 
     def reset(self) -> None:
-        """Both feet are flat."""
+        """Set both feet flat."""
         self.angles, self._rate = np.zeros(2), np.zeros(2)
         self._gap, self._gap_rate = np.zeros(2), np.zeros(2)
         self._plan: WalkPlan | None = None
         self._turned = [(0.0, pin.SE3.Identity()), (0.0, pin.SE3.Identity())]
 
     def planned(self, plan: WalkPlan, t: float) -> np.ndarray:
-        """Angles (2,) that a plan asks for at a time [rad].
+        """Return the planned angles (2,) at a time [rad].
 
-        The last step is made flat: to come to rest, the weight must be able to stay on the rear foot.
+        The last step is flat, so that the rear foot can carry weight until rest.
         """
         out = np.zeros(2)
         for phase in plan.phases[:-1]:
@@ -117,7 +119,8 @@ class ToeRoll:
     def _angle(self, phase: Phase, t: float) -> float:
         ahead, _, rise = phase.swing.start.actInv(phase.swing.end).translation.tolist()
         share = min(max((ahead - SHORT) / (LONG - SHORT), 0.0), 1.0)
-        # Down stairs the ankle of the rear foot would come to its end before the front foot carries: its heel rises.
+        # Feet stay flat going up. Going down, the rear heel must rise, or its ankle would reach its limit before the
+        # front foot carries.
         if share == 0.0 or rise > LEVEL:
             return 0.0
         time, double = phase.land - phase.lift, phase.step.double
@@ -128,9 +131,9 @@ class ToeRoll:
         return share * (self.most * (up - down) - strike * pitch)
 
     def advance(self, plan: WalkPlan, t: float, dt: float) -> None:
-        """Go on to the angles of a plan at a time; where it is a new one, angles and rates do not jump [s]."""
+        """Advance to the planned angles; angles and rates stay continuous when the plan changes."""
         goal = self.planned(plan, t)
-        if plan is not self._plan:  # after a push that is every tick
+        if plan is not self._plan:  # after a push, in every tick
             before = self.planned(plan, t - dt)
             self._gap = self.angles - before
             self._gap_rate = self._rate - (before - self.planned(plan, t - 2 * dt)) / dt
@@ -141,18 +144,18 @@ class ToeRoll:
         self.angles = goal + self._gap
 
     def rolled(self, soles: Sequence[pin.SE3], angles: np.ndarray) -> list[pin.SE3]:
-        """Poses of both soles, flat ones turned by angles (2,) about the toes' axis or the heel."""
+        """Return sole poses turned by angles (2,) about the toe axis or heel."""
         return [X * self._turn(k, a) if a else X for k, (X, a) in enumerate(zip(soles, angles.tolist(), strict=True))]
 
     def flat(self, soles: Sequence[pin.SE3]) -> list[pin.SE3]:
-        """Poses that both soles would have without the roll of now."""
+        """Return the sole poses without the current roll."""
         turns = enumerate(zip(soles, self.angles.tolist(), strict=True))
         return [X * self._turn(k, a).inverse() if a else X for k, (X, a) in turns]
 
     def pivots(self) -> np.ndarray:
-        """Points (2, 3) of both feet that stand still, in the frames of the soles [m]: while they roll, of their axes.
+        """Return points (2, 3) at rest on both feet, in sole frames [m]: the roll axes, or the origin of a flat foot.
 
-        Of a flat foot it is the origin: a sole that is pushed turns and rocks about what presses, not about its toes.
+        A pushed flat sole rocks about its pressure point, not about its toes.
         """
         out = np.zeros((2, 3))
         for k, angle in enumerate(self.angles.tolist()):
@@ -161,14 +164,14 @@ class ToeRoll:
         return out
 
     def toes(self) -> np.ndarray:
-        """Angles (2,) of the toe joints at which the toes are flat on the ground [rad]."""
+        """Return toe joint angles (2,) that keep the toes flat on the ground [rad]."""
         return self._flat + self.sign * np.maximum(self.angles, 0.0)
 
     def carrying(self) -> tuple[np.ndarray, np.ndarray, list[bool]]:
-        """What each foot stands on, the whole sole, its toes or its heel.
+        """Return the loaded part of each foot: whole sole, toes or heel.
 
         Returns:
-            corners (2, 2), (2, 2) in the frames of the soles [m]; which feet (2,) do not stand on the whole sole.
+            Lower and upper corners (2, 2) in the sole frames [m]; which feet (2,) stand on a part only.
         """
         lower, upper, angles = self._feet.lower.copy(), self._feet.upper.copy(), self.angles.tolist()
         for k, angle in enumerate(angles):
@@ -179,7 +182,7 @@ class ToeRoll:
         return lower, upper, [abs(angle) > ROLLED for angle in angles]
 
     def _turn(self, foot: int, angle: float) -> pin.SE3:
-        """A foot turned by an angle; that of the last call is kept, since a tick asks for the same one again."""
+        """Return the rotation of a foot by an angle, cached for repeated calls within a tick."""
         known = self._turned[foot]
         if known[0] != angle:
             known = self._turned[foot] = angle, self._turn_by(foot, angle)
@@ -197,7 +200,7 @@ def _rise(t: float, begin: float, end: float) -> float:
 
 
 def _toe(robot: Robot, feet: Feet, side: int) -> Toe | None:
-    """The toe joint of a foot; None where it has none."""
+    """Return the toe joint of a foot, or None."""
     model, carrier = robot.model, int(robot.model.frames[feet.frames[side]].parentJoint)
     joints = {sole.joint for sole in feet.soles[side]} - {carrier}
     if len(joints) != 1:
@@ -210,5 +213,5 @@ def _toe(robot: Robot, feet: Feet, side: int) -> Toe | None:
         return None
     place = X_sole.actInv(robot.data.oMi[joint].translation)
     place[1] = 0.0
-    # A turn about y lowers what lies ahead: the toes rise against the foot by a negative one.
+    # A positive rotation about y lowers the front: toes rise by a negative one.
     return Toe(int(model.joints[joint].idx_v - robot.iv), -float(np.sign(axis[1])), place)
