@@ -1,4 +1,4 @@
-"""Retargeting: body points of a person become targets for a robot, and targets become joint trajectories.
+"""Retargeting: human body points become robot targets, and targets become joint trajectories.
 
     from humanoid_control.mocap import load_body_points
     from humanoid_control.retargeting import retarget_clip, scale_to_robot
@@ -9,9 +9,8 @@
     trajectory = retarget_clip(targets, robot)
     print(trajectory.positions.shape, trajectory.errors.mean())
 
-The whole body, with the root, the legs and feet that stay where they stand: `retarget_whole_body(body, robot)`, for a
-robot with a floating base. Markers that arrive live become targets by `LiveTargets`; `Retargeter.step` follows targets
-one frame after the other.
+`retarget_whole_body(body, robot)` includes root, legs and foot contacts, for a floating-base robot. `LiveTargets`
+converts live markers to targets; `Retargeter.step` follows targets frame by frame.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Retargeting of Dube 2012: differential methods (section 4.2.2), and avoidance by a shift of joints (eq. 4.58)."""
+"""Methods of Dube 2012: differential methods (section 4.2.2), collision avoidance by joint shift (eq. 4.58)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from humanoid_control.robots.robot import Robot
 
 # -------- pseudo-inverse and damped least squares
 
-RANK = 1e-3  # singular values below this share of the largest count as zero in the pseudo-inverse
+RANK = 1e-3  # relative singular value treated as zero in the pseudo-inverse
 
 
 def limit_gradient(joints: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Gradient (n,) of the joint-limit cost, eq. (4.23): 0 in mid-range, growing without bound at a limit.
+    """Return the gradient (n,) of the joint-limit cost, eq. (4.23): 0 in mid-range, unbounded at a limit.
 
-    dH/dq = (qM - qm)^2 (2 q - qM - qm) / (4 (qM - q)^2 (q - qm)^2), with q kept a hair inside its range, where the
-    formula divides by zero. A joint without ends has none of it.
+    dH/dq = (qM - qm)^2 (2 q - qM - qm) / (4 (qM - q)^2 (q - qm)^2), with q clipped just inside its range. Joints
+    without limits have gradient 0.
     """
     width = upper - lower
     ends = np.isfinite(width)
@@ -32,24 +32,24 @@ def limit_gradient(joints: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> 
 
 
 def limit_weights(gradient: np.ndarray, previous: np.ndarray) -> np.ndarray:
-    """Weights (n,) of eq. (4.25): 1 + |gradient| for a joint that moves toward its limit, 1 for one that leaves it.
+    """Return the weights (n,) of eq. (4.25): 1 + |gradient| for joints that approach a limit, 1 for others.
 
     Args:
         gradient: (n,) at this step.
-        previous: (n,) at the step before; NaN at the first step, where every joint is braked.
+        previous: (n,) at the previous step; NaN at the first, where all joints are weighted.
     """
     size = np.abs(gradient)
     return np.where(size < np.abs(previous), 1.0, 1.0 + size)
 
 
 def dls_step(J: np.ndarray, e: np.ndarray, weights: np.ndarray, damping: float) -> np.ndarray:
-    """Joint step of eq. (4.19) in its cheaper form (J^T J + lambda^2 W)^-1 J^T e.
+    """Return the joint step of eq. (4.19) in the cheaper form (J^T J + lambda^2 W)^-1 J^T e.
 
     Args:
         J: (m, n) stacked task Jacobian.
         e: (m,) task step.
         weights: (n,) diagonal of W.
-        damping: lambda > 0; with more task rows than joints it must not be zero.
+        damping: lambda > 0, or the matrix may be singular.
     """
     H = J.T @ J
     H[np.arange(len(weights)), np.arange(len(weights))] += damping**2 * weights
@@ -57,19 +57,18 @@ def dls_step(J: np.ndarray, e: np.ndarray, weights: np.ndarray, damping: float) 
 
 
 def pinv_step(J: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """Joint step of eq. (4.16)-(4.17) with the pseudo-inverse; directions that J nearly loses are left out."""
+    """Return the joint step of eq. (4.16)-(4.17) by pseudo-inverse, without nearly singular directions."""
     return np.linalg.pinv(J, rcond=RANK) @ e
 
 
 @dataclass
 class DifferentialMethod:
-    """Steps of one robot from frame to frame: Euler steps, eq. (4.12), clamped to range and speed.
+    """Frame-by-frame Euler steps, eq. (4.12), clipped to range and speed.
 
     Attributes:
         name: 'pinv', 'dls' or 'weighted_dls'.
         damping: lambda [m/rad].
-        iterations: steps a frame.
-        feed_forward: step by the change of the targets, as printed, not by the error: it drifts.
+        feed_forward: step by the target change, as printed, not by the error: it drifts.
     """
 
     problem: RetargetingProblem
@@ -84,17 +83,16 @@ class DifferentialMethod:
         self.begin()
 
     def begin(self) -> None:
-        """Forget the frame before."""
+        """Discard the previous frame."""
         self._gradient = np.full(len(self.problem.lower), np.nan)
         self._targets_before: np.ndarray | None = None
 
     def step(self, target: np.ndarray, before: np.ndarray, dt: float) -> np.ndarray:
-        """The posture (D,) of the next frame.
+        """Return the posture (D,) of the next frame.
 
         Args:
-            target: (K, 3) [m]; not finite: the posture is held.
-            before: (D,) posture of the frame before.
-            dt: [s].
+            target: (K, 3) [m]; not finite: hold.
+            before: (D,) previous posture.
         """
         x = before.copy()
         if not np.isfinite(target).all():
@@ -130,12 +128,12 @@ SIDES = ("l", "r")
 
 @dataclass(frozen=True)
 class ArmPairs:
-    """One arm of a robot.
+    """Collision pairs of an arm.
 
     Attributes:
-        columns: coordinates that are shifted, shoulder first.
-        whole: the problem with only the pairs of the arm against the body.
-        forearm: of forearm and hand only.
+        columns: shifted coordinates, shoulder first.
+        whole: problem with the pairs of arm and trunk only.
+        forearm: likewise, forearm and hand only.
     """
 
     columns: list[int]
@@ -144,17 +142,16 @@ class ArmPairs:
 
 
 class JointShift:
-    """Moves the arms of one posture after the other out of the body; knows nothing of the postures before.
+    """Shift of colliding arms out of the body, one posture at a time.
 
-    theta := theta +- 10 deg (|d| + 1), d the depth of the collision [m], repeated until the arm is free. Dube
-    leaves open which joint, which sign and how often: of shoulder abduction, and elbow flexion where the forearm or the
-    hand collides, each in both directions, the shift that brings most distance is taken. Where that gets stuck, the
-    smallest combination of whole steps that frees the arm is. Joint ranges are kept, speeds are not: the rule looks at
-    single postures. Only an arm against trunk, pelvis and legs counts: not one arm against the other, nor, as in
-    Dube, an arm against the head, which no shift frees from a raised shoulder.
+    theta := theta +- 10 deg (|d| + 1) with the collision depth d [m], repeated until the arm is free. Dube leaves
+    joint, sign and count open. Here the best shift is taken, in both directions, of shoulder abduction, and of elbow
+    flexion if forearm or hand collides. If stuck, the smallest combination of whole steps that frees the arm is used.
+    Joint ranges are kept, speeds are not. Only arms against trunk, pelvis and legs count: not arm against arm, nor, as
+    in Dube, arm against head, which a shift cannot free from a raised shoulder.
 
     Attributes:
-        failures: postures so far that no shift could free.
+        failures: number of postures that no shift could free.
     """
 
     def __init__(self, robot: Robot, problem: RetargetingProblem) -> None:
@@ -169,12 +166,12 @@ class JointShift:
         self._arms = [self._arm(known[s], rows, trunk) for s, rows in moved.items()]
 
     def _moved_by(self, column: int) -> np.ndarray:
-        """(S,) which shapes a coordinate moves."""
+        """Return which shapes (S,) a coordinate moves."""
         joints = np.flatnonzero(self.problem.tree.coordinate == column)
         return self.problem.tree.moves[self.problem.shapes.joint][:, joints].any(axis=1)
 
     def _trunk(self, robot: Robot, arms: list[np.ndarray]) -> np.ndarray:
-        """(S,) shapes that only those joints move which move all arms too; those on a neck left out."""
+        """Return shapes (S,) moved only by joints that move all arms, without the neck."""
         moves = self.problem.tree.moves[self.problem.shapes.joint] > 0
         shared = np.ones(moves.shape[1], dtype=bool)
         for arm in arms:
@@ -196,7 +193,7 @@ class JointShift:
         )
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """The posture (D,) with both arms free of the body, as far as shifting can do it; x is not changed."""
+        """Return a copy of posture x (D,) with the arms shifted free, as far as possible."""
         out = x.copy()
         free = [self._free(arm, out) for arm in self._arms]
         self.failures += not all(free)
@@ -216,7 +213,7 @@ class JointShift:
         return clearance(arm.whole, x, self._scratch) >= 0 or self._search(arm, x)
 
     def _search(self, arm: ArmPairs, x: np.ndarray) -> bool:
-        """The smallest combination of whole steps, of all the arm's shiftable joints, that frees it."""
+        """Apply the smallest combination of whole steps that frees the arm; return False if none does."""
         steps = range(-REPETITIONS, REPETITIONS + 1)
         combinations = sorted(itertools.product(steps, repeat=len(arm.columns)), key=lambda c: sum(abs(k) for k in c))
         for combination in combinations:

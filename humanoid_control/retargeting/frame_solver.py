@@ -4,10 +4,9 @@ minimise  sum_k w_k |p_k(x) - target_k|^2 + posture^2 |x - rest|^2 + smoothing^2
 subject to  joint range, joint speed, joint acceleration with room to brake (bounds),
             every near pair of shapes keeps its distance, soles stay above the floor (rows).
 
-It is linearised a few times a frame (Gauss-Newton with all constraints in each step). No frame is ever taken that
-brings shapes into each other: where the linearisation was too rough the acceleration limit gives way first, then the
-step is shortened, and at last the posture is held, which is always possible. The first frame of a clip has no frame
-before it: it is a converged fit from several starts, so that the motion never begins collapsed.
+Gauss-Newton with all constraints in each step, a few iterations per frame. A frame with colliding shapes is never
+accepted. If the linearisation is too rough, first the acceleration limit is relaxed, then the step is shortened, and
+finally the posture is held, which is always feasible. The first frame of a clip is a converged fit from several starts.
 """
 
 from __future__ import annotations
@@ -38,23 +37,23 @@ from humanoid_control.retargeting.problem import (
 from humanoid_control.retargeting.scaling import POINTS
 
 NO_FALLBACK, RELAXED, SHORTENED, HELD = 0, 1, 2, 3
-CONVERGED = 2e-3  # [rad] a step this short leaves an error of the order of its square
-CLOSE = 0.05  # [m] pairs nearer than this count as clearance
-FAR = 1e9  # [m] stands for the clearance where no pair is near
-NEAR_FLOOR = 0.05  # [m] height of a sole's corner below which a step minds the floor
-LOCKED = 1e3  # weight from which a point of a sole is on the floor and stays: acceleration gives way to it
-STILL = 2e-4  # [m] it may be off
-SUNK = 5e-4  # [m] below the floor, from which on a sole needs more acceleration too
-FLOOR_GAIN = 40.0  # [1/s] a sole that swings loses this share of its height a second at most
-IN_NEED = 4.0  # times its limit, acceleration for a foot that would slip
-SOLVED, CUT_SHORT, UNSOLVED = 0, 1, 2  # programs of the Gauss-Newton steps: all, all but the last one, none
+CONVERGED = 2e-3  # [rad] a step this short leaves a second-order error
+CLOSE = 0.05  # [m] distance below which pairs count as clearance
+FAR = 1e9  # [m] clearance without near pairs
+NEAR_FLOOR = 0.05  # [m] height below which a sole corner has a floor row
+LOCKED = 1e3  # weight from which a sole point is locked: acceleration limits give way to it
+STILL = 2e-4  # [m] tolerance of a locked point
+SUNK = 5e-4  # [m] depth below the floor at which a sole may use more acceleration
+FLOOR_GAIN = 40.0  # [1/s] largest relative descent rate of a swing sole
+IN_NEED = 4.0  # factor on the acceleration limit for a foot that would slip
+SOLVED, CUT_SHORT, UNSOLVED = 0, 1, 2  # Gauss-Newton programs: all solved, all but the last, none
 
 
 class SolverConstants(NamedTuple):
-    """Settings as plain numbers, `acceleration` and `braking` (D,) of each joint; meanings in `RetargetSettings`.
+    """Solver settings as numbers, see `RetargetSettings`; `acceleration` and `braking` (D,) per joint.
 
     Attributes:
-        yielding: factor on the row of a pair at its margin; it goes to 1 where the pair touches. 1: none yields.
+        yielding: factor on the row of a pair at its margin, 1 at contact; 1: off.
     """
 
     damping: float
@@ -72,7 +71,7 @@ class SolverConstants(NamedTuple):
 
 
 class FrameBefore(NamedTuple):
-    """State in which the frame before ended: x (D,) [rad], v (D,) [rad/s], clearance [m]."""
+    """Final state of the previous frame: x (D,) [rad], v (D,) [rad/s], clearance [m]."""
 
     x: np.ndarray
     v: np.ndarray
@@ -80,8 +79,13 @@ class FrameBefore(NamedTuple):
 
 
 class FrameGoal(NamedTuple):
-    """Targets of a frame: target (K, 3) of the points [m]; expected (D,), the posture that costs no acceleration; rest
-    (D,), the one that is preferred where points leave a choice."""
+    """Goal of a frame.
+
+    Attributes:
+        target: (K, 3) point targets [m].
+        expected: (D,) posture of zero acceleration cost.
+        rest: (D,) preferred posture.
+    """
 
     target: np.ndarray
     expected: np.ndarray
@@ -89,19 +93,19 @@ class FrameGoal(NamedTuple):
 
 
 class StepBounds(NamedTuple):
-    """Bounds (D,) on the next posture [rad]."""
+    """Bounds (D,) of the next posture [rad]."""
 
     lower: np.ndarray
     upper: np.ndarray
 
 
 class SolvedFrames(NamedTuple):
-    """Results of all frames of a clip.
+    """Results of a clip.
 
     Attributes:
         x: (T, D) postures [rad].
-        errors: (T, 7) distances of the points to their targets [m].
-        clearance: (T,) least distance of two shapes [m], FAR where none are near.
+        errors: (T, 7) target distances [m].
+        clearance: (T,) least shape distance [m]; FAR without near pairs.
         used_fallback: (T,) NO_FALLBACK, RELAXED, SHORTENED or HELD.
     """
 
@@ -118,11 +122,12 @@ class SolvedFrames(NamedTuple):
 def bound_step(
     problem: RetargetingProblem, n: SolverConstants, before: FrameBefore, factor: float, dt: float, bounds: StepBounds
 ) -> None:
-    """Fill the bounds: range and speed always, acceleration (`factor` times) with room to brake where range allows."""
+    """Fill the bounds: range and speed always; acceleration (times `factor`) with room to brake where possible."""
     x, low, high = before.x, bounds.lower, bounds.upper
     limits = JointLimits(problem.lower, problem.upper, problem.velocity)
     rules = StepRules(dt, dt, 0.0, factor * n.acceleration, factor * n.braking, 0.0)
     fill_velocity_bounds(x, limits, rules, before.v, low, high)
+    # velocity bounds to position bounds; the range is the last word
     for i in range(x.shape[0]):
         low[i] = max(x[i] + dt * low[i], problem.lower[i])
         high[i] = min(x[i] + dt * high[i], problem.upper[i])
@@ -139,8 +144,9 @@ def normal_equations(
     H: np.ndarray,
     g: np.ndarray,
 ) -> None:
-    """Lower triangle of H (D, D) and gradient g (D,) of the cost at x, after `point_jacobian`."""
+    """Fill the lower triangle of H (D, D) and the gradient g (D,) of the cost at x, after `point_jacobian`."""
     d = x.shape[0]
+    # posture, smoothing and damping terms are diagonal
     for i in range(d):
         for j in range(i):
             H[i, j] = 0.0
@@ -155,8 +161,9 @@ def normal_equations(
         e2 = goal.target[k, 2] - w.points[k, 2]
         for i in range(d):
             s0, s1, s2 = weight * J[a, i], weight * J[b, i], weight * J[c, i]
-            if s0 == 0.0 and s1 == 0.0 and s2 == 0.0:  # half of them are: one arm does not move the other
+            if s0 == 0.0 and s1 == 0.0 and s2 == 0.0:  # half of the entries: an arm does not move the other arm
                 continue
+            # g = -J' W e and H = J' W J
             g[i] -= s0 * e0 + s1 * e1 + s2 * e2
             for j in range(i + 1):
                 H[i, j] += s0 * J[a, j] + s1 * J[b, j] + s2 * J[c, j]
@@ -166,14 +173,15 @@ def normal_equations(
 def floor_rows(
     problem: RetargetingProblem, w: Scratch, J: np.ndarray, keep: float, count: int, G: np.ndarray, b: np.ndarray
 ) -> int:
-    """Add rows: points of soles near the floor that nothing locks there keep a share of their height, or come up to it.
+    """Add rows G step >= b: free sole points near the floor keep a share of their height, or rise to it.
 
     Returns:
-        the number of rows.
+        Number of rows.
     """
     for k in problem.soles:
         if w.points[k, 2] < NEAR_FLOOR and problem.weight[k] < LOCKED:
             z = w.points[k, 2]
+            # above the floor: z + dz >= keep z; below it: dz >= -z
             G[count, :], b[count] = J[3 * k + 2], (keep - 1.0) * z if z > 0.0 else -z
             count += 1
     return count
@@ -181,10 +189,7 @@ def floor_rows(
 
 @kernel
 def sole_error(problem: RetargetingProblem, target: np.ndarray, w: Scratch) -> float:
-    """Largest distance of a locked point of a sole to its place, or of one that sank below the floor [m].
-
-    After `place_points`.
-    """
+    """Return the largest error of a locked sole point, or depth below the floor [m], after `place_points`."""
     worst = 0.0
     for k in problem.soles:
         if w.points[k, 2] < -SUNK:
@@ -206,20 +211,20 @@ def gauss_newton(
     x: np.ndarray,
     w: Scratch,
 ) -> int:
-    """Gauss-Newton steps from x toward the targets, all inside the bounds, in place.
+    """Take Gauss-Newton steps from x toward the targets within the bounds, in place.
 
-    The step of a program without a solution is not taken: x stays where the last one that was solved has led.
+    A program without a solution ends the iteration; x keeps the last solved step.
 
     Args:
-        dt: length of the frame [s].
-        trust: longest step of a joint in one iteration [rad].
+        trust: longest joint step per iteration [rad].
         x: (D,) start and result.
 
     Returns:
-        SOLVED, CUT_SHORT, or UNSOLVED where x is the start.
+        SOLVED, CUT_SHORT, or UNSOLVED if x is the start.
     """
     d, low, high, J, G, b, H, guess = x.shape[0], bounds.lower, bounds.upper, w.J, w.G, w.b, w.curvature, w.guess
     g, step, lower, upper = w.vectors[0], w.vectors[1], w.vectors[2], w.vectors[3]
+    # decay over a frame, split over the iterations
     keep, floor = np.exp(-n.barrier_gain * dt / n.iterations), np.exp(-FLOOR_GAIN * dt / n.iterations)
     for iteration in range(n.iterations):
         place_points(problem, x, w)
@@ -228,16 +233,21 @@ def gauss_newton(
         for i in range(d):
             lower[i], upper[i] = max(low[i] - x[i], -trust), min(high[i] - x[i], trust)
         count = carried_rows(problem, x, n.activation, w)
+        # Velocity damper: the excess over the limit may fall to keep times itself; below the limit, the pair must
+        # separate.
         for k in range(count):
             limit = min(n.margin, problem.at_rest[w.near.pair[k]])
             distance = b[k]
             over = distance - limit
             b[k] = (keep - 1.0) * over if over > 0.0 else min(-over, n.pair_recovery_speed * dt / n.iterations)
+            # A pair at its margin is soft and stiffens toward contact, so jumping nearest points do not push locked
+            # feet.
             if n.yielding < 1.0 and limit > 0.0:
                 stiff = n.yielding ** min(max(distance / limit, 0.0), 1.0)
                 G[k] *= stiff
                 b[k] *= stiff
         count = floor_rows(problem, w, J, floor, count, G, b)
+        # start without active rows: their number and order change between iterations
         guess.works[:] = False
         used = solve_box_qp_from(BoxQp(H, g, lower, upper, G, b), count, n.slack_weight, step, w.price, guess)
         if used < 0 or not np.isfinite(step).all():
@@ -253,14 +263,14 @@ def gauss_newton(
 
 @kernel
 def clearance(problem: RetargetingProblem, x: np.ndarray, w: Scratch) -> float:
-    """Least distance of all pairs nearer than CLOSE, FAR where none is."""
+    """Return the least distance of pairs nearer than CLOSE, else FAR [m]."""
     place_points(problem, x, w)
     return closest(w, near_pairs(problem, w, CLOSE), FAR)
 
 
 @kernel
 def measured_clearance(problem: RetargetingProblem, n: SolverConstants, x: np.ndarray, w: Scratch) -> float:
-    """The same, measured so that the solver need not measure again where it continues from there."""
+    """Return `clearance`, measured so that the solver can reuse the near pairs."""
     if n.activation < CLOSE:
         return clearance(problem, x, w)
     place_points(problem, x, w)
@@ -279,16 +289,15 @@ def solve_frame(
     errors: np.ndarray,
     w: Scratch,
 ) -> tuple:
-    """Posture of the next frame.
+    """Solve the posture of the next frame.
 
     Args:
-        target: (K, 3) [m]; not finite: the posture is held.
-        dt: [s].
-        x: (D,) filled with the posture.
-        errors: (7,), or more, filled with the points' distances to their targets [m].
+        target: (K, 3) [m]; not finite: hold.
+        x: (D,) result.
+        errors: (7,) or more target distances, result [m].
 
     Returns:
-        (clearance [m], fallback: NO_FALLBACK, RELAXED, SHORTENED or HELD).
+        Clearance [m]; fallback NO_FALLBACK, RELAXED, SHORTENED or HELD.
     """
     if not np.isfinite(target).all():
         x[:] = before.x
@@ -300,15 +309,15 @@ def solve_frame(
 
 
 class StepTables(NamedTuple):
-    """All that a frame of live input takes.
+    """Kernel arguments of a live frame.
 
     Attributes:
         goal: (K, 3) targets [m].
-        x, v: (D,) posture and velocity, moved on.
-        errors: (7,) filled.
-        joints: (n,) posture of the whole robot, moved on.
-        moving: (D,) which of these the problem moves.
-        followers: joints that mimic others.
+        x: (D,) posture, updated.
+        v: (D,) velocity, updated.
+        errors: (7,) result.
+        joints: (n,) posture of the whole robot, updated.
+        moving: (D,) joints of the problem.
     """
 
     problem: RetargetingProblem
@@ -325,10 +334,10 @@ class StepTables(NamedTuple):
 
 @kernel
 def step_frame(table: Table[StepTables], dt: float, clearance: float) -> tuple[float, int, float]:
-    """`solve_frame` of packed StepTables, from a clearance [m].
+    """Apply `solve_frame` to packed StepTables, from a clearance [m].
 
     Returns:
-        (clearance [m], fallback, share of the joints at their speed limit).
+        Clearance [m], fallback, share of joints at their speed limit.
     """
     t = unpack(table, StepTables)
     x, fast = np.empty(t.x.shape[0]), 0
@@ -353,19 +362,19 @@ def solve_goal(
     x: np.ndarray,
     w: Scratch,
 ) -> tuple:
-    """Posture of the next frame, for a goal of finite numbers.
+    """Solve the posture of the next frame for a finite goal.
 
     Args:
-        dt: [s].
-        x: (D,) filled with the posture; `w.points` are those of it.
+        x: (D,) result; `w.points` belong to it.
 
     Returns:
-        (clearance [m], fallback: NO_FALLBACK, RELAXED, SHORTENED or HELD).
+        Clearance [m]; fallback NO_FALLBACK, RELAXED, SHORTENED or HELD.
     """
     bounds, target = StepBounds(w.vectors[4], w.vectors[5]), goal.target
     floor, distance = min(0.0, before.clearance), before.clearance
     fallback, factor = NO_FALLBACK, 1.0
     first, least, first_solved, solved, slipped = x, np.inf, UNSOLVED, UNSOLVED, np.inf
+    # First with the acceleration limit; then with IN_NEED times it if only feet slip, without limit if shapes collide.
     for attempt in range(2):
         bound_step(problem, n, before, factor, dt, bounds)
         for i in range(x.shape[0]):
@@ -381,13 +390,15 @@ def solve_goal(
         factor = IN_NEED if apart else np.inf
         fallback = RELAXED
     worse = solved == UNSOLVED and first_solved != UNSOLVED
-    if worse or (fallback == RELAXED and least < 2.0 * sole_error(problem, target, w)):  # feet gain next to nothing
+    # relaxing improves the feet by less than half: keep the first attempt
+    if worse or (fallback == RELAXED and least < 2.0 * sole_error(problem, target, w)):
         x[:] = first
         fallback, solved, distance = NO_FALLBACK, first_solved, measured_clearance(problem, n, x, w)
     if solved == UNSOLVED:
         fallback, x[:] = HELD, before.x
-        distance = measured_clearance(problem, n, x, w)  # also the points, for the errors
+        distance = measured_clearance(problem, n, x, w)  # also updates the points, for the errors
     elif not (distance >= floor and np.isfinite(x).all()):
+        # Collision: halve the step up to four times; the previous posture is always feasible.
         fallback = HELD
         share = 0.5
         for _ in range(4):
@@ -400,7 +411,7 @@ def solve_goal(
             share *= 0.5
         if fallback == HELD:
             x[:] = before.x
-            distance = measured_clearance(problem, n, x, w)  # also the points, for the errors
+            distance = measured_clearance(problem, n, x, w)  # also updates the points, for the errors
     if solved == CUT_SHORT and fallback != HELD:
         fallback = SHORTENED
     return distance, fallback
@@ -417,7 +428,7 @@ def solve_frames(
     out: SolvedFrames,
     w: Scratch,
 ) -> None:
-    """Frames first .. last - 1 of a clip, each from the ones before; `out` holds the solution up to first - 1.
+    """Solve frames first .. last - 1 of a clip; `out` holds the solution up to first - 1.
 
     Args:
         targets: (T, K, 3) [m].
@@ -437,9 +448,9 @@ def solve_frames(
 
 STARTS = 6
 ITERATIONS = 80
-TRUST = 0.25  # [rad] a step
-A_LONG_TIME = 10.0  # [s] no speed limit counts before the first frame
-WORST = 0.4  # [m] mean distance of the points above which a fit is no posture for these targets
+TRUST = 0.25  # [rad] per step
+A_LONG_TIME = 10.0  # [s] no speed limit before the first frame
+WORST = 0.4  # [m] mean point distance above which a fit is rejected
 
 
 def fit_first_frame(
@@ -449,20 +460,17 @@ def fit_first_frame(
     w: Scratch,
     name: str = "first frame",
 ) -> np.ndarray:
-    """Joint angles (D,) whose points come nearest to the targets, inside the limits and free of self-collision.
+    """Return joint angles (D,) nearest to the targets, within limits and without self-collision.
 
-    The rest posture is the first start, the others are scattered about it; the nearest result counts.
+    The first start is the rest posture, the others are random around it; the best result counts.
 
     Args:
-        problem: of the robot.
-        constants: of the solver.
         target: (K, 3) [m].
-        w: scratch memory.
-        name: for the error message.
+        name: of the clip, for error messages.
 
     Raises:
-        ClipError: targets that are not numbers; no start came to a posture that is free of collision; or the best fit
-            is far from the targets: the robot is not forced into a posture that is not one.
+        ClipError: if a target is not finite, no start yields a collision-free posture, or the best fit is far from the
+            targets.
     """
     if not np.isfinite(target).all():
         raise ClipError(f"{name}: the first frame has targets that are not numbers")

@@ -1,7 +1,7 @@
-"""Trajectories of whole bodies as other programs read them: GMR, ProtoMotions, BeyondMimic, MuJoCo.
+"""Whole-body trajectories in formats of other programs: GMR, ProtoMotions, BeyondMimic, MuJoCo.
 
-Those programs take the joints by their place, not by their name: they come in the order of the robot's tree, children
-in the order of its URDF, which is that of an MJCF file made from it. Arrays in NPZ name them besides.
+These programs identify joints by position: depth first through the tree, children in URDF order, as in an MJCF file
+made from the URDF. NPZ files also store the names.
 """
 
 from __future__ import annotations
@@ -23,18 +23,12 @@ if TYPE_CHECKING:
     from humanoid_control.robots import Robot
 
 XYZW_TO_WXYZ = (3, 0, 1, 2)
-KEYFRAMES = 2000  # that an XML file may hold; more is a table, not a set of poses
+KEYFRAMES = 2000  # maximum in an XML file; longer motions need an NPZ file
 
 
 @dataclass(frozen=True)
 class Interchange:
-    """A layout that another program reads.
-
-    Attributes:
-        suffix: ending of its files.
-        about: the program, and what reads it there.
-        write: does.
-    """
+    """File format of another program."""
 
     suffix: str
     about: str
@@ -42,7 +36,7 @@ class Interchange:
 
 
 def tree_order(robot: Robot) -> tuple[str, ...]:
-    """Names of the robot's joints, depth first from the root, children in the order of the URDF."""
+    """Return the joint names, depth first from the root, children in URDF order."""
     below: dict[str, list[tuple[str, str]]] = {}
     for joint in ET.fromstring(robot.urdf).findall("joint"):
         parent, child = joint.find("parent"), joint.find("child")
@@ -58,23 +52,23 @@ def tree_order(robot: Robot) -> tuple[str, ...]:
 
 
 def moving_links(robot: Robot) -> tuple[str, ...]:
-    """The root link, and the link that each joint moves, in the order of `tree_order`."""
+    """Return the root link and the link moved by each joint of `tree_order`."""
     links = {joint.get("name"): child.get("link", "") for joint in ET.fromstring(robot.urdf).findall("joint")
              if (child := joint.find("child")) is not None}  # fmt: skip
     return (robot.root_link, *(links[name] for name in tree_order(robot) if name in links))
 
 
 def _joints(trajectory: WholeBodyTrajectory, robot: Robot) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Names (n,), angles (T, n) [rad] and velocities (T, n) [rad/s] in the order of the tree."""
+    """Return names (n,), angles (T, n) [rad] and velocities (T, n) [rad/s] in tree order."""
     names = tree_order(robot)
     columns = [trajectory.joint_names.index(name) for name in names]
     return names, trajectory.positions[:, columns], trajectory.velocities[:, columns]
 
 
 def write_gmr(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> None:
-    """The fields of a motion of GMR (Ze et al. 2025): fps, root_pos, root_rot (x y z w), dof_pos, local_body_pos.
+    """Write a GMR motion (Ze et al. 2025): fps, root_pos, root_rot (x y z w), dof_pos, local_body_pos.
 
-    `local_body_pos` (T, B, 3) is where the links `link_body_list` are in the frame of the root link.
+    `local_body_pos` (T, B, 3) are positions of the links `link_body_list` in the root frame.
     """
     names, angles, _ = _joints(trajectory, robot)
     links = moving_links(robot)
@@ -101,9 +95,9 @@ def write_gmr(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> None
 
 
 def write_protomotions(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> None:
-    """Arrays for ProtoMotions' converter of retargeted motions: base_frame_pos, base_frame_wxyz, joint_angles, fps.
+    """Write arrays for the ProtoMotions converter: base_frame_pos, base_frame_wxyz, joint_angles, fps.
 
-    `foot_contacts` (T, 2), left and right, is what it looks for in NAME_contacts.npz: a copy of the file will do.
+    `foot_contacts` (T, 2), left and right, is read from NAME_contacts.npz: a copy of the file suffices.
     """
     names, angles, _ = _joints(trajectory, robot)
     _save(
@@ -118,9 +112,9 @@ def write_protomotions(path: Path, trajectory: WholeBodyTrajectory, robot: Robot
 
 
 def write_beyondmimic(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> None:
-    """The table that `csv_to_npz.py` of whole_body_tracking reads: x y z [m], quaternion x y z w, joints [rad].
+    """Write the table for `csv_to_npz.py` of whole_body_tracking: x y z [m], quaternion x y z w, joints [rad].
 
-    There is no head. The frame rate is told to that script: `--input_fps`.
+    There is no header. Pass the frame rate to the script as `--input_fps`.
     """
     _, angles, _ = _joints(trajectory, robot)
     with whole_file(path) as part:
@@ -129,15 +123,15 @@ def write_beyondmimic(path: Path, trajectory: WholeBodyTrajectory, robot: Robot)
 
 
 def qpos(trajectory: WholeBodyTrajectory, robot: Robot) -> np.ndarray:
-    """(T, 7 + n) configurations of MuJoCo: root place [m], quaternion w x y z, joints [rad] in tree order."""
+    """Return MuJoCo configurations (T, 7 + n): root position [m], quaternion w x y z, joints in tree order [rad]."""
     _, angles, _ = _joints(trajectory, robot)
     return np.hstack([trajectory.root_position, trajectory.root_quaternion[:, XYZW_TO_WXYZ], angles])
 
 
 def write_mujoco(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> None:
-    """Arrays for MuJoCo: qpos (T, 7 + n), qvel (T, 6 + n), timestep [s], joint_names.
+    """Write arrays for MuJoCo: qpos (T, 7 + n), qvel (T, 6 + n), timestep [s], joint_names.
 
-    Velocities are those to the next frame: of the root's origin in the world, its turn in its own frame.
+    Velocities are forward differences: linear in the world, angular in the root frame.
     """
     names, _, velocities = _joints(trajectory, robot)
     p, dt = trajectory.root_position, 1.0 / trajectory.rate
@@ -154,10 +148,10 @@ def write_mujoco(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> N
 
 
 def write_keyframes(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> None:
-    """An MJCF file of keyframes, to be included into a model whose joints are in the same order.
+    """Write an MJCF file of keyframes, to include in a model with the same joint order.
 
     Raises:
-        ConfigError: more frames than a set of keyframes should have, or it cannot be written.
+        ConfigError: if there are more than KEYFRAMES frames, or the file cannot be written.
     """
     table = qpos(trajectory, robot)
     if len(table) > KEYFRAMES:
@@ -176,7 +170,7 @@ def write_keyframes(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -
 
 
 def _save(path: Path, **arrays: object) -> None:
-    """Write an NPZ file, whole or not at all, without a pickle in it."""
+    """Write an NPZ file atomically and without pickles."""
     with whole_file(path) as part:
         np.savez_compressed(part, **arrays)  # type: ignore[arg-type]
 
@@ -191,5 +185,5 @@ INTERCHANGE = {
 
 
 def _rate_number(rate: float) -> float | int:
-    """Return a rate [Hz] as a whole number where it is one, as most readers expect; others stay as they are."""
+    """Return a rate [Hz] as an integer if it is one, as most readers expect."""
     return round(rate) if abs(rate - round(rate)) < 1e-6 * rate else rate

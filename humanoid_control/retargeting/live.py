@@ -1,4 +1,4 @@
-"""Live targets: markers, frame by frame as they come, become targets for a robot; none is buffered, none ever jumps."""
+"""Live targets: markers become robot targets without buffering and without jumps."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.retargeting.scaling import POINTS, Scaler, Targets
 from humanoid_control.robots import Robot
 
-_TRY_EVERY = 0.5  # [s] between two attempts to calibrate
-_LATE = 2.5  # frames: after so long without one the markers count as hidden
+_TRY_EVERY = 0.5  # [s] between calibration attempts
+_LATE = 2.5  # frames without data after which the markers count as hidden
 _LEAST_LATE = 0.03  # [s]
-_MOST_JITTER, _JITTER_TIME = 0.2, 2.0  # [s] by which frames are waited for longer, and in which that is forgotten
+_MOST_JITTER, _JITTER_TIME = 0.2, 2.0  # [s] maximum extra wait for late frames; its decay time
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,14 @@ class LiveSettings:
     """Settings of live targets.
 
     Attributes:
-        marker_set: name of a built-in set, path of a YAML file; empty: found by the labels.
-        calibration: for how long the person stands upright at first [s].
-        upright: turn spine and clavicles so that standing means the robot's zero posture, as `scale_to_robot`.
-        up: axis of the recording that points upward, "+x" ... "-z"; "auto": found from the body.
-        fade: a marker that vanishes continues with its velocity, which fades to zero over this time [s].
-        return_speed: a marker that comes back is moved over to with this speed at most [m/s].
-        max_speed: of a target, whatever the markers do [m/s].
-        timeout: silence of all markers after which the hold of the posture is reported [s].
-        lead_in: time to move from the present posture to the markers' [s].
+        marker_set: built-in name or YAML path; empty: detected from the labels.
+        calibration: duration of the upright pose [s].
+        up: upward axis of the recording, "+x" ... "-z"; "auto": detected.
+        fade: time in which the velocity of a vanished marker decays [s].
+        return_speed: maximum correction speed when a marker returns [m/s].
+        max_speed: of a target [m/s].
+        timeout: silence after which the hold is reported [s].
+        lead_in: time from the current posture to the markers [s].
     """
 
     marker_set: str = ""
@@ -60,26 +59,26 @@ class LiveSettings:
 
 
 class LiveTargets:
-    """The seven targets of a robot from live markers.
+    """Seven robot targets from live markers.
 
-    First the person stands upright for the time of the calibration; until it is complete there are no targets. Then
-    each frame gives targets at once. Markers that vanish are held and fade, see `MarkerTracks`; segments of impossible
-    length are held, see `SegmentGuard`; and no target moves faster than `max_speed`, see `SteadyPoints`.
+    The person first stands upright for calibration; there are no targets before. Vanished markers are held
+    (`MarkerTracks`), segments of impossible length are held (`SegmentGuard`), target speeds are bounded
+    (`SteadyPoints`).
 
     Attributes:
-        targets: (7, 3) in the order of POINTS, robot's world [m]; None before the calibration.
-        body: (P, 3) the dancer, in the same frame [m]
-        shown: Targets of the calibration, for a `Figure`.
-        problems: present problems by kind, one sentence each.
-        warnings: guesses of the calibration.
+        targets: (7, 3) in the order of POINTS, robot world [m]; None before calibration.
+        body: (P, 3) the person in the same frame [m].
+        shown: calibration targets, for a `Figure`.
+        problems: current problems by kind, one sentence each.
     """
 
     def __init__(self, robot: Robot, settings: LiveSettings | None = None) -> None:
-        """Create the live targets.
+        """Start the calibration.
 
         Raises:
-            RobotError: the robot lacks some of the points.
-            UnknownNameError, ClipError: no such marker set, or its file is wrong.
+            RobotError: if the robot lacks imitation points.
+            UnknownNameError: if the marker set is unknown.
+            ClipError: if the marker-set file is invalid.
         """
         robot.require_imitation_points()
         self.robot, self.settings = robot, settings or LiveSettings()
@@ -88,11 +87,11 @@ class LiveTargets:
         self.calibrate()
 
     def _points_at_rest(self) -> np.ndarray:
-        """The points that follow targets, in the robot's neutral posture [m]."""
+        """Return the followed points in the neutral posture [m]."""
         return self.robot.point_positions(self.robot.q("neutral"), POINTS)
 
     def calibrate(self) -> None:
-        """Begin with the calibration; targets that there are stay where they are meanwhile."""
+        """Restart the calibration; existing targets are held meanwhile."""
         s = self.settings
         self._calibration = LiveCalibration(s.calibration, s.marker_set or None, s.up)
         self._body: LiveBody | None = None
@@ -100,36 +99,36 @@ class LiveTargets:
         self.warnings: tuple[str, ...] = ()
         self._last_frame = self._last_seen = self._last_update = np.nan
         self._interval, self._jitter = 0.01, 0.0
-        self._at_frame: MarkerTracks | None = None  # the tracks at the last frame, where they have gone on without one
+        self._at_frame: MarkerTracks | None = None  # tracks at the last frame, if extrapolated since
         self.body: np.ndarray | None = None
         self.shown: Targets | None = None
         self._playing = True
         self.problems = {"calibration": "no markers yet: no targets"}
 
     def begin_at(self, points: np.ndarray) -> None:
-        """Begin again with a lead-in from these points (7, 3), now or after the calibration."""
+        """Restart with a lead-in from these points (7, 3), after any calibration."""
         self._rest, self.targets = np.array(points), None
         if self.calibrated:
             self._lead_in()
 
     @property
     def frame_rate(self) -> float:
-        """At which frames come [Hz]."""
+        """Measured frame rate [Hz]."""
         return 1.0 / self._interval
 
     @property
     def calibrated(self) -> bool:
-        """True when the calibration is complete."""
+        """Whether the calibration is complete."""
         return self._body is not None
 
     @property
     def marker_set(self) -> str:
-        """Name of the marker set in use; empty before the calibration."""
+        """Name of the active marker set; empty before calibration."""
         return self._body.marker_set if self._body else ""
 
     @property
     def playing(self) -> bool:
-        """False holds the targets; True again moves over to the markers in the lead-in."""
+        """False holds the targets; True returns to the markers within the lead-in."""
         return self._playing
 
     @playing.setter
@@ -141,19 +140,15 @@ class LiveTargets:
     def frame(
         self, labels: Sequence[str], positions: np.ndarray, now: float, arrival: float | None = None
     ) -> np.ndarray | None:
-        """Take a frame.
+        """Process a frame and return `targets`.
 
-        Frames that often come late are waited for longer. One that comes when it was given up counts as if it had come
-        in time: what was shown meanwhile was a guess.
+        The wait for overdue frames adapts to their jitter. A late frame replaces the extrapolation from its time on.
 
         Args:
-            labels: M names, of markers or of body points.
-            positions: (M, 3) [m], z or another axis up; NaN, infinite, or exactly (0, 0, 0): not seen.
-            now: when it came, or would have come without the jitter of its way [s], growing.
-            arrival: when it really came [s].
-
-        Returns:
-            `targets`.
+            labels: M names of markers or body points.
+            positions: (M, 3) [m]; NaN, infinite or exactly (0, 0, 0): hidden.
+            now: jitter-free arrival time, increasing [s].
+            arrival: actual arrival time [s].
         """
         labels, positions = tuple(labels), np.array(positions, dtype=float)
         if positions.shape != (len(labels), 3) or now <= self._last_frame:
@@ -180,11 +175,10 @@ class LiveTargets:
         return self._advance(markers, now, now - before)
 
     def hold(self, now: float) -> np.ndarray | None:
-        """Go on without a frame, when one is overdue; call it regularly.
+        """Continue without an overdue frame; call regularly.
 
         Returns:
-            Targets (7, 3) to be sent, or None where there is nothing to be said: the next frame is not late, or there
-            are no targets yet.
+            Targets (7, 3) to send; None if the next frame is not late, or there are no targets.
         """
         late = not now - self._last_frame <= max(_LATE * self._interval, _LEAST_LATE) + self._jitter
         if self._body is None:
@@ -201,7 +195,7 @@ class LiveTargets:
     # -- calibration --------------------------------------------------------------------------------------------------
 
     def _collect(self, labels: tuple[str, ...], positions: np.ndarray, now: float) -> None:
-        """Take a frame of the calibration; try to complete it."""
+        """Add a calibration frame, and try to complete the calibration."""
         c = self._calibration
         names, at, twice = distinct(labels, positions)
         self._say("labels", f"label {first_few(twice)} occurs twice: not used" if twice else "")
@@ -218,7 +212,7 @@ class LiveTargets:
             self._say("calibration", f"no calibration, so no targets: {e}")
 
     def _begin(self, body: LiveBody | None, now: float) -> None:
-        """The calibration is complete."""
+        """Start following after calibration."""
         if body is None:
             return
         s = self.settings
@@ -230,12 +224,12 @@ class LiveTargets:
         self.warnings = body.calibration.warnings
 
     def _scale_by(self, calibration: BodyPoints, now: float) -> None:
-        """Find the scaling from the person of the calibration, which is complete now [s]."""
+        """Compute the scaling from the calibrated person."""
         self._scaler = Scaler(calibration, self.robot, self.settings.upright)
         self.shown = self._scaler.targets(calibration)
 
     def _lead_in(self) -> None:
-        """Move over to the markers, from the present targets or from where the robot is."""
+        """Blend to the markers, from the current targets or the robot's posture."""
         s = self.settings
         start = self._rest if self.targets is None else self.targets
         self._steady = SteadyPoints(start, s.max_speed, s.return_speed)
@@ -245,9 +239,9 @@ class LiveTargets:
     # -- following ----------------------------------------------------------------------------------------------------
 
     def _advance(self, markers: np.ndarray, now: float, passed: float) -> np.ndarray:
-        """One step with the markers (M, 3) that are there, `passed` [s] after what the tracks were told last."""
+        """Advance with markers (M, 3), `passed` [s] after the last update of the tracks."""
         assert self._body is not None
-        dt = max(0.0, now - self._last_update)  # a frame may be older than the moment for which it was missed
+        dt = max(0.0, now - self._last_update)  # a frame may be older than the extrapolated time
         self._last_update += dt
         with np.errstate(all="ignore"):
             points = self._body.locate(self._tracks.update(markers, passed))
@@ -259,11 +253,7 @@ class LiveTargets:
         return self.targets
 
     def _scaled(self, points: np.ndarray, dt: float) -> np.ndarray:
-        """Targets (7, 3) of body points (P, 3) in the world; NaN, which is passed over, while paused.
-
-        Args:
-            dt: since the points before [s].
-        """
+        """Return targets (7, 3) of body points (P, 3) in the world; NaN while paused, which holds."""
         assert self._body is not None
         names = self._body.names
         body = BodyPoints("live markers", 1.0, names, points[None], np.zeros(len(names)))
@@ -278,7 +268,7 @@ class LiveTargets:
             return nothing
 
     def _find_problems(self, now: float) -> None:
-        """Bring `problems` up to date."""
+        """Update `problems`."""
         assert self._body is not None
         silence = now - self._last_seen
         silent = silence > self.settings.timeout
@@ -291,7 +281,7 @@ class LiveTargets:
         self._say("segments", f"{'; '.join(wrong[:2])}: held, check the labels" if wrong else "")
 
     def _say(self, kind: str, text: str) -> None:
-        """Keep the sentence of a kind of problem; empty: there is none."""
+        """Set the message of a problem kind; empty: solved."""
         if text:
             self.problems[kind] = text
         else:
@@ -309,14 +299,14 @@ CHAIN = (
     ("l lower arm", "l_elbow", "l_wrist"),
     ("r lower arm", "r_elbow", "r_wrist"),
 )
-SHORTEST, LONGEST = 0.5, 1.7  # of the length at the calibration; soft tissue and joint centres move by less
+SHORTEST, LONGEST = 0.5, 1.7  # over the calibrated length; soft tissue and joint-centre errors are smaller
 
 
 class SegmentGuard:
-    """Comparison of the segments of each frame with those of the calibration.
+    """Check of segment lengths against the calibration.
 
     Attributes:
-        problems: one sentence for each segment that was held in the last frame.
+        problems: one sentence for each segment held in the last frame.
     """
 
     def __init__(self, calibration: BodyPoints) -> None:
@@ -335,9 +325,9 @@ class SegmentGuard:
         return end if a == "mid_hip" else end - p[..., self._index[a], :]
 
     def check(self, p: np.ndarray) -> np.ndarray:
-        """Body points (P, 3) [m], pelvis frame; a segment of impossible length as it was when it was last possible.
+        """Return body points (P, 3) in the pelvis frame [m]; segments of impossible length keep their last valid state.
 
-        Where the hips are impossible nothing can be judged, and the whole body is held.
+        With impossible hips, the whole body is held.
         """
         self.problems = []
         width = float(np.linalg.norm(self._hips(p)))
@@ -352,7 +342,7 @@ class SegmentGuard:
                 out[self._index[b]] = start + self._segment(self._good, a, b)
                 usual = self._length[name]
                 self.problems.append(f"the {name} is {length:.2f} m long, at the calibration {usual:.2f} m")
-            elif a != "mid_hip":  # carried along where the segment before it is held
+            elif a != "mid_hip":  # move along with a held parent segment
                 out[self._index[b]] += out[self._index[a]] - p[self._index[a]]
         self._good = out
         return out
@@ -360,23 +350,23 @@ class SegmentGuard:
 
 # -------- points that never jump
 
-_LONGEST = 0.1  # [s] a longer pause between two steps gives no more room
+_LONGEST = 0.1  # [s] longest step that adds room for motion
 
 
 class SteadyPoints:
-    """Points that follow desired ones; a jump becomes an offset that shrinks at a bounded speed.
+    """Points that follow desired points; a jump becomes an offset that decays at bounded speed.
 
     Attributes:
-        shown: (K, 3) the points [m]; between two steps none moves farther than `max_speed` allows.
+        shown: (K, 3) current points, with speeds up to `max_speed` [m].
     """
 
     def __init__(self, start: np.ndarray, max_speed: float, return_speed: float) -> None:
-        """Begin at rest.
+        """Start at rest.
 
         Args:
             start: (K, 3) [m].
             max_speed: of a shown point [m/s].
-            return_speed: at which the offset after a jump shrinks [m/s].
+            return_speed: decay of the offset after a jump [m/s].
         """
         self.shown = np.array(start, dtype=float)
         self.max_speed, self.return_speed = max_speed, return_speed
@@ -384,12 +374,12 @@ class SteadyPoints:
         self._from, self._blend, self._lead = self.shown.copy(), 1.0, 0.0
 
     def begin(self, lead_in: float) -> None:
-        """From now on, move over to the desired points in this time [s], along a minimum-jerk profile."""
+        """Start a minimum-jerk blend to the desired points over this time [s]."""
         self._from, self._blend, self._lead = self.shown.copy(), 0.0, lead_in
 
     def follow(self, desired: np.ndarray, dt: float) -> np.ndarray:
-        """The points (K, 3) after a step of dt [s]; where `desired` (K, 3) is not finite the last one holds."""
-        dt = min(max(0.0, dt), _LONGEST)  # 0 where dt is NaN
+        """Return the points (K, 3) after dt [s]; desired points that are not finite are held."""
+        dt = min(max(0.0, dt), _LONGEST)  # NaN becomes 0
         goal = self._blended(np.where(np.isfinite(desired).all(axis=1, keepdims=True), desired, self._desired), dt)
         offset = self.shown - self._desired
         moved = np.linalg.norm(goal - self._desired, axis=1, keepdims=True)
@@ -403,7 +393,7 @@ class SteadyPoints:
         return self.shown
 
     def _blended(self, desired: np.ndarray, dt: float) -> np.ndarray:
-        """Desired points during a lead-in: between those it began at and those to reach."""
+        """Return the desired points, blended from the start of a lead-in."""
         if self._blend >= 1.0:
             return desired
         self._blend = min(1.0, self._blend + dt / self._lead) if self._lead > 0 else 1.0

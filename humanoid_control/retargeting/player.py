@@ -1,4 +1,4 @@
-"""Player of the targets of a clip: lead-in, play and pause, seek, speed, loop; and the dancer as a stick figure."""
+"""Clip playback: lead-in, pause, seek, speed, loop; stick figure of the person."""
 
 from __future__ import annotations
 
@@ -11,28 +11,24 @@ from humanoid_control.retargeting.scaling import Targets
 
 
 class ClipPlayer:
-    """The targets at the present moment of a playing clip.
+    """Current targets of a playing clip.
 
-    It begins with a lead-in, in which the points move from where they are on the robot to the first frame; where it
-    loops, the last frame moves over into the first in the same way, so that nothing ever jumps.
+    A lead-in blends from the robot's points to the first frame. Looping blends from the last frame to the first.
 
     Attributes:
-        time: position in the clip [s], 0 .. duration.
-        playing: False while paused.
-        finished: a clip that does not loop has reached its end.
+        time: clip time, 0 .. duration [s].
+        finished: whether a clip without loop has ended.
     """
 
     def __init__(
         self, targets: Targets, rest: np.ndarray, lead_in: float = 1.5, loop: bool = True, speed: float = 1.0
     ) -> None:
-        """Make a player.
+        """Start the lead-in.
 
         Args:
-            targets: of the clip.
-            rest: (7, 3) where the points are before the clip begins [m].
-            lead_in: time for moving to the first frame, and from the last to the first when looping [s].
-            loop: begin again at the end.
-            speed: 1 is the speed of the clip.
+            rest: (7, 3) initial points [m].
+            lead_in: blend time to the first frame, also when looping [s].
+            speed: 1 is the recorded speed.
         """
         self.targets, self.lead_in, self.loop, self.speed = targets, lead_in, loop, speed
         self.playing = True
@@ -41,18 +37,18 @@ class ClipPlayer:
         self.restart()
 
     def begin_at(self, points: np.ndarray) -> None:
-        """Begin with a lead-in from these points (7, 3), playing or paused as it was."""
+        """Restart with a lead-in from these points (7, 3), keeping play or pause."""
         playing, self._rest = self.playing, np.array(points)
         self.restart()
         self.playing = playing
 
     def restart(self) -> None:
-        """Back to the lead-in."""
+        """Restart at the lead-in."""
         self.time, self.playing, self.finished = 0.0, True, False
         self._from, self._to, self._blend = self._rest, self.targets.positions[0], 0.0
 
     def seek(self, time: float) -> None:
-        """Go to a place in the clip [s], by moving over to it from where the points are now; NaN is passed over."""
+        """Blend from the current points to a clip time [s]; NaN is ignored."""
         if math.isnan(time):
             return
         self._from = self.points()
@@ -60,8 +56,8 @@ class ClipPlayer:
         self._to, self._blend = self._sample(self.targets.positions), 0.0
 
     def advance(self, dt: float) -> None:
-        """Advance the time [s]; not for a negative or NaN dt."""
-        dt = max(0.0, dt)  # 0 where dt is NaN
+        """Advance the time by dt [s]; negative and NaN values count as 0."""
+        dt = max(0.0, dt)  # NaN becomes 0
         if self._blend < 1.0:
             self._blend = min(1.0, self._blend + dt / self.lead_in) if self.lead_in > 0 else 1.0
             return
@@ -77,14 +73,14 @@ class ClipPlayer:
             self.time, self.finished = self.duration, True
 
     def points(self) -> np.ndarray:
-        """The seven targets (7, 3) now [m]."""
+        """Return the current targets (7, 3) [m]."""
         if self._blend < 1.0:
             s = minimum_jerk(self._blend)
             return (1 - s) * self._from + s * self._to
         return self._sample(self.targets.positions)
 
     def body(self) -> np.ndarray:
-        """The dancer's body points (P, 3) now [m]."""
+        """Return the current body points (P, 3) [m]."""
         return self._sample(self.targets.body)
 
     def _sample(self, frames: np.ndarray) -> np.ndarray:
@@ -115,14 +111,13 @@ BONES = (
 
 
 class Figure:
-    """Bones between the dancer's body points, moved aside and to the floor, so that he stands next to the robot."""
+    """Stick figure of the person, shifted aside and to the floor."""
 
     def __init__(self, targets: Targets, left: float) -> None:
-        """Create the figure.
+        """Choose the bones that the clip shows.
 
         Args:
-            targets: whose body is shown.
-            left: how far to the left [m].
+            left: shift to the left [m].
         """
         self.names = list(targets.body_names)
         self.bones = [b for b in BONES if all(n in self.names or n == "mid_hip" for n in b)]
@@ -131,7 +126,7 @@ class Figure:
         self.shift = np.array([0.0, left, -float(lowest)])
 
     def segments(self, body: np.ndarray) -> np.ndarray:
-        """End points (2 B, 3) of the bones for body points (P, 3); bones with a missing end are left out."""
+        """Return bone end points (2 B, 3) for body points (P, 3), without incomplete bones."""
         p = {name: body[k] for k, name in enumerate(self.names)}
         p["mid_hip"] = (p["l_hip"] + p["r_hip"]) / 2
         rows = [p[n] for a, b in self.bones if np.isfinite([p[a], p[b]]).all() for n in (a, b)]

@@ -1,7 +1,4 @@
-"""A robot's retargeting problem as plain arrays, and its kinematics in compiled kernels.
-
-Tracked points and collision shapes: their positions at a posture, and how they move with the joints.
-"""
+"""Retargeting problem as plain arrays, with compiled kinematics of tracked points and collision shapes."""
 
 from __future__ import annotations
 
@@ -22,31 +19,32 @@ from humanoid_control.numerics.vec3 import Vec, row
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import FLOATING, Robot
 
-STRAIGHT = 0.02  # [rad, m] from where pairs were measured within which all distances go by their gradients
-TIGHT = 0.03  # [m] pairs nearer than this are measured again beyond that
-FAR_OFF = 0.3  # [rad, m] from there beyond which it is found again which pairs are near
-VECTORS = 6  # of memory, each for all coordinates
-ENDLESS_BASE = 1e6  # [m, rad] range of a floating base, [m/s, rad/s] its speed
+STRAIGHT = 0.02  # [rad, m] motion since the last measurement within which all distances are linearised
+TIGHT = 0.03  # [m] distance below which pairs are measured again beyond that
+FAR_OFF = 0.3  # [rad, m] motion after which near pairs are searched again
+VECTORS = 6  # work vectors of length D
+ENDLESS_BASE = 1e6  # [m, rad] range of a floating base; also its speed [m/s, rad/s]
 
 
 @by_reference
 class RetargetingProblem(NamedTuple):
-    """Constant part of the problem. D coordinates, S shapes, P pairs.
+    """Constant part of the problem. D coordinates, K points, S shapes, P pairs.
 
     Attributes:
-        tree: the moving joints.
-        point_body, point: (K,), (K, 3) the tracked points: body of the tree, position in it [m]. The seven of POINTS,
-            and where hands are followed one more a side: a lever next to the wrist, which turns with the forearm.
-        free: (K,) True where what is tracked is no point but a vector that turns with the body, wherever that is.
-        lower, upper: (D,) [rad]
+        point_body: (K,) tree body of each tracked point: POINTS, then optionally a lever at each wrist, which shows
+            forearm rotation.
+        point: (K, 3) position in the body [m].
+        free: (K,) True: a vector that rotates with the body, not a point.
+        lower: (D,) [rad]
+        upper: (D,) [rad]
         velocity: (D,) [rad/s]
         rest: (D,) preferred posture [rad].
-        shapes: the collision shapes; `joint` is the body of each, R and p its pose there.
-        pairs: (P, 2) shapes that must not touch and that the moving joints move against each other.
-        at_rest: (P,) the largest margin of each [m]: its distance in the neutral posture, or it would push at rest.
-        weight: (K,) cost of a squared error of each point; who solves frame by frame may write to it.
-        soles: (C,) points that never go below the floor z = 0; none where the base is held.
-        base: how many of the coordinates are those of a floating base, which come first: 0 or 6.
+        shapes: collision shapes; `joint` is the tree body, R and p the pose in it.
+        pairs: (P, 2) shapes that must not touch and can move relative to each other.
+        at_rest: (P,) largest margin, at most the distance in the neutral posture [m].
+        weight: (K,) of squared errors; frame-by-frame solvers may write to it.
+        soles: (C,) points that stay above the floor z = 0; none with a fixed base.
+        base: number of floating-base coordinates, which are first: 0 or 6.
     """
 
     tree: KinematicTree
@@ -65,19 +63,19 @@ class RetargetingProblem(NamedTuple):
     base: int
 
     def with_pairs(self, chosen: np.ndarray) -> RetargetingProblem:
-        """The problem with some of its pairs only, chosen by (P,) True."""
+        """Return the problem with the pairs chosen by a mask (P,)."""
         pairs = np.ascontiguousarray(self.pairs[chosen])
         return self._replace(pairs=pairs, at_rest=np.ascontiguousarray(self.at_rest[chosen]))
 
 
 class Measured(NamedTuple):
-    """Where the near pairs of `Scratch.near` were measured last, to carry their distances on to postures close by.
+    """Last measurement of the near pairs of `Scratch.near`, for extrapolation.
 
     Attributes:
         x: (D,) posture.
-        rows: (P, D) gradients of the distances there, of as many rows as were found.
-        found: (2,) how many pairs are near, -1: nothing is remembered; and among how many pairs.
-        threshold: (1,) below which they are near [m].
+        rows: (P, D) distance gradients.
+        found: (2,) number of near pairs (-1: invalid), and of all pairs.
+        threshold: (1,) distance of near pairs [m].
     """
 
     x: F1
@@ -88,10 +86,12 @@ class Measured(NamedTuple):
 
 @by_reference
 class Scratch(NamedTuple):
-    """Memory that the kernels write to: body and shape poses, points, near pairs, and where they were measured; rows
-    G (P + C, D) . step >= b (P + C,) of pairs and soles in a step of the solver; curvature (D, D), of the cost at its
-    last step, lower triangle: zero before the first; J (3 K, D) of the points; vectors (VECTORS, D), price (D + P + C,)
-    and guess of a step; memory (D, D)."""
+    """Work memory of the kernels.
+
+    Rows G (P + C, D) . step >= b (P + C,) of pairs and soles; curvature (D, D) of the cost at the last step, lower
+    triangle, zero before the first; J (3 K, D) of the points; vectors (VECTORS, D), price (D + P + C,) and guess of a
+    step; memory (D, D).
+    """
 
     bodies: WorldPoses
     points: F2
@@ -110,20 +110,16 @@ class Scratch(NamedTuple):
 
 
 def problem_of(robot: Robot, lever: float = 0.0) -> RetargetingProblem:
-    """Problem of a robot with a fixed base, whose imitation joints move.
+    """Return the problem of a fixed-base robot with moving imitation joints.
 
     Args:
-        robot: that has the points of POINTS.
-        lever: length of the levers at the wrists [m]; 0: none.
+        lever: length of the wrist levers [m]; 0: none.
     """
     return problem_with(robot, robot.imitation_joints, imitation_points(robot, lever))
 
 
 class Followed(NamedTuple):
-    """A point that is tracked: pinocchio joint that carries it, and its position in the frame of that joint [m].
-
-    Where it is `free` it is a vector of that frame instead, which turns with the joint.
-    """
+    """Tracked point: position in the frame of a pinocchio joint [m]; `free`: a vector of that frame."""
 
     joint: int
     point: np.ndarray
@@ -131,19 +127,17 @@ class Followed(NamedTuple):
 
 
 def imitation_points(robot: Robot, lever: float) -> list[Followed]:
-    """The seven points, and the ends of levers (0: none)."""
+    """Return the seven points, and the lever ends if `lever` > 0."""
     frames = [robot.model.frames[robot.point_frame(name)] for name in POINTS]
     points = [Followed(int(f.parentJoint), np.array(f.placement.translation)) for f in frames]
     return points + (forearm_levers(robot, lever) if lever > 0 else [])
 
 
 def problem_with(robot: Robot, moving: np.ndarray, followed: list[Followed]) -> RetargetingProblem:
-    """Problem of a robot's joints, and of its base where that floats.
+    """Return the problem of some joints, and of a floating base.
 
     Args:
-        robot: the robot.
-        moving: (n,) indices of the joints that move; the others keep the neutral posture.
-        followed: what is tracked.
+        moving: (n,) indices of moving joints; others stay neutral.
     """
     tree, body = KinematicTree.of(robot.model, robot.q(), moving, robot.mimic)
     base = 6 if robot.base == FLOATING else 0
@@ -176,10 +170,10 @@ def problem_with(robot: Robot, moving: np.ndarray, followed: list[Followed]) -> 
 
 
 def forearm_levers(robot: Robot, lever: float) -> list[Followed]:
-    """Left and right: the joint that turns the forearm about its axis, and where in its frame the lever ends.
+    """Return the left and right lever: the pronation joint, and the lever end in its frame.
 
-    With the arm hanging and the palm toward the trunk (zero) the lever points forward, where the thumb is. Empty where
-    a robot cannot turn its forearms.
+    At zero, with a hanging arm and the palm toward the trunk, the lever points forward like the thumb. Empty if a robot
+    cannot rotate its forearms.
     """
     ends = []
     for side in "lr":
@@ -194,7 +188,7 @@ def forearm_levers(robot: Robot, lever: float) -> list[Followed]:
 
 
 def scratch_for(problem: RetargetingProblem) -> Scratch:
-    """Memory for the kernels, for one problem and one thread."""
+    """Allocate kernel memory for one problem and one thread."""
     m, s = len(problem.tree.parent), len(problem.shapes.kinds)
     d, pairs = len(problem.rest), len(problem.pairs)
     nothing = Measured(np.zeros(d), np.zeros((pairs, d)), np.full(2, -1, dtype=np.int64), np.zeros(1))
@@ -221,12 +215,13 @@ def scratch_for(problem: RetargetingProblem) -> Scratch:
 
 @kernel
 def place_points(problem: RetargetingProblem, x: np.ndarray, w: Scratch) -> None:
-    """Bodies, axes and tracked points (`w.points`) at the coordinates x (D,)."""
+    """Compute bodies, axes and tracked points (`w.points`) at coordinates x (D,)."""
     body_poses(problem.tree, x, w.bodies)
     R, p = w.bodies.R, w.bodies.p
     for k in range(problem.point.shape[0]):
         b = problem.point_body[k]
         for i in range(3):
+            # R point + p; vectors only rotate
             w.points[k, i] = (
                 (0.0 if problem.free[k] else p[b, i])
                 + R[b, i, 0] * problem.point[k, 0]
@@ -237,7 +232,7 @@ def place_points(problem: RetargetingProblem, x: np.ndarray, w: Scratch) -> None
 
 @kernel
 def point_jacobian(problem: RetargetingProblem, w: Scratch, J: np.ndarray) -> None:
-    """Jacobian (3 K, D) of the tracked points, after `place_points`."""
+    """Compute the Jacobian (3 K, D) of the tracked points, after `place_points`."""
     tree, axes, p = problem.tree, w.bodies.axes, w.bodies.p
     J[:] = 0.0
     for k in range(problem.point.shape[0]):
@@ -247,13 +242,14 @@ def point_jacobian(problem: RetargetingProblem, w: Scratch, J: np.ndarray) -> No
                 continue
             c, gain = tree.coordinate[j], tree.gain[j]
             if tree.joints.slides[j]:
-                if not free:  # a vector only turns
+                if not free:  # a vector is translation invariant
                     for i in range(3):
                         J[3 * k + i, c] += gain * axes[j, i]
                 continue
             x, y, z = w.points[k, 0], w.points[k, 1], w.points[k, 2]
             if not free:
                 x, y, z = x - p[j + 1, 0], y - p[j + 1, 1], z - p[j + 1, 2]
+            # revolute column: axis x (point - joint position)
             J[3 * k, c] += gain * (axes[j, 1] * z - axes[j, 2] * y)
             J[3 * k + 1, c] += gain * (axes[j, 2] * x - axes[j, 0] * z)
             J[3 * k + 2, c] += gain * (axes[j, 0] * y - axes[j, 1] * x)
@@ -261,7 +257,8 @@ def point_jacobian(problem: RetargetingProblem, w: Scratch, J: np.ndarray) -> No
 
 @kernel
 def near_pairs(problem: RetargetingProblem, w: Scratch, threshold: float) -> int:
-    """Measure the pairs closer than a threshold, after `place_points`; the number of rows of `w.near`."""
+    """Measure pairs closer than a threshold, after `place_points`; return their number."""
+    # invalidates the extrapolation of `carried_rows`
     w.measured.found[0] = -1
     if problem.pairs.shape[0] == 0:
         return 0
@@ -273,16 +270,17 @@ def near_pairs(problem: RetargetingProblem, w: Scratch, threshold: float) -> int
 def distance_row(
     problem: RetargetingProblem, w: Scratch, pair: int, n: Vec, on_1: Vec, on_2: Vec, out: np.ndarray
 ) -> None:
-    """Gradient (D,) of a pair's distance, of which n is the normal, on_1 and on_2 are the nearest points."""
+    """Compute the gradient (D,) of a pair's distance from its normal and nearest points."""
     out[:] = 0.0
     i, j = problem.pairs[pair, 0], problem.pairs[pair, 1]
+    # d(distance) = n . (d on_2 - d on_1), with n from shape i to shape j
     add_point_row(problem.tree, w.bodies, problem.shapes.joint[j], on_2, n, 1.0, out)
     add_point_row(problem.tree, w.bodies, problem.shapes.joint[i], on_1, n, -1.0, out)
 
 
 @kernel
 def distance_rows(problem: RetargetingProblem, w: Scratch, count: int, G: np.ndarray) -> None:
-    """Gradients (count, D) of the near pairs' distances, after `near_pairs`."""
+    """Compute gradients (count, D) of the near distances, after `near_pairs`."""
     near = w.near
     for k in range(count):
         distance_row(problem, w, near.pair[k], row(near.normal, k), row(near.point_1, k), row(near.point_2, k), G[k])
@@ -290,7 +288,7 @@ def distance_rows(problem: RetargetingProblem, w: Scratch, count: int, G: np.nda
 
 @kernel
 def measure(problem: RetargetingProblem, x: np.ndarray, threshold: float, w: Scratch) -> int:
-    """Near pairs and their gradients at x (D,), after `place_points`, remembered for `carried_rows`; their number."""
+    """Measure near pairs and gradients at x (D,), after `place_points`, for `carried_rows`; return their number."""
     m = w.measured
     count = near_pairs(problem, w, threshold)
     distance_rows(problem, w, count, m.rows)
@@ -301,29 +299,31 @@ def measure(problem: RetargetingProblem, x: np.ndarray, threshold: float, w: Scr
 
 @kernel
 def carried_rows(problem: RetargetingProblem, x: np.ndarray, threshold: float, w: Scratch) -> int:
-    """Distances (`w.b`) and gradients (`w.G`) of the near pairs at x (D,), after `place_points`.
+    """Compute distances (`w.b`) and gradients (`w.G`) of the near pairs at x (D,), after `place_points`.
 
-    Which pairs are near is measured once, and not again while the solver continues from there: their distances go along
-    by their gradients, and those that come close are measured again where a joint has gone farther than STRAIGHT. A
-    floating base moves none of them.
+    Near pairs are measured once and then extrapolated by their gradients. Beyond STRAIGHT, close pairs are measured
+    again; beyond FAR_OFF, all pairs. A floating base does not change distances.
 
     Args:
-        threshold: of what is near [m].
+        threshold: distance of near pairs [m].
 
     Returns:
-        the number of rows; `w.near.pair` says of which pairs they are.
+        Number of rows; `w.near.pair` holds their pairs.
     """
     m, d, moved = w.measured, x.shape[0], 0.0
+    # no valid measurement for these pairs and this threshold
     if m.found[0] < 0 or m.found[1] != problem.pairs.shape[0] or m.threshold[0] != threshold:
         measure(problem, x, threshold, w)
     for i in range(problem.base, d):
         moved = max(moved, abs(x[i] - m.x[i]))
+    # also true for NaN
     if not moved <= FAR_OFF:
         measure(problem, x, threshold, w)
         moved = 0.0
     if moved > STRAIGHT:
         shape_poses(w.bodies.R, w.bodies.p, problem.shapes, w.shape_R, w.shape_p)
     for k in range(m.found[0]):
+        # first-order extrapolation from the measured posture
         w.b[k] = w.near.distance[k]
         for i in range(d):
             w.G[k, i] = m.rows[k, i]
@@ -339,7 +339,7 @@ def carried_rows(problem: RetargetingProblem, x: np.ndarray, threshold: float, w
 
 @kernel
 def closest(w: Scratch, count: int, none: float) -> float:
-    """The least of the near distances; `none` where there are none."""
+    """Return the least near distance, or `none` without near pairs."""
     d = none
     for k in range(count):
         d = min(d, w.near.distance[k])
@@ -348,7 +348,7 @@ def closest(w: Scratch, count: int, none: float) -> float:
 
 @kernel
 def mean_error(w: Scratch, target: np.ndarray, out: np.ndarray) -> float:
-    """Distances (7,) of the first points to their targets [m], after `place_points`; their mean."""
+    """Fill target distances (7,) of the first points [m], after `place_points`; return their mean."""
     total = 0.0
     for k in range(out.shape[0]):
         e = 0.0

@@ -1,4 +1,4 @@
-"""Retargeting: from targets to a joint trajectory, frame by frame, with every limit kept."""
+"""Retargeting of targets to a joint trajectory within all limits."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from humanoid_control.retargeting.problem import (
 from humanoid_control.retargeting.scaling import POINTS, Targets
 from humanoid_control.robots import Robot
 
-SLACK_WEIGHT = 1e6  # of a violated distance, against 1 for a tracking error
-CHUNK = 64  # frames between two reports of progress
+SLACK_WEIGHT = 1e6  # of a violated distance, relative to 1 for a tracking error
+CHUNK = 64  # frames between progress reports
 CONSTRAINED, CONSTRAINTS = "constrained", "constraints"
 
 METHODS = {
@@ -61,34 +61,30 @@ ENDLESS_SETTINGS = (
     "acceleration",
     "acceleration_scale",
     "root_acceleration",
-)  # that may be infinite: no limit
+)  # may be infinite: no limit
 
 
 @dataclass(frozen=True)
 class RetargetSettings:
-    """Method of a trajectory, its avoidance of self-collision, and its numbers.
+    """Method, collision avoidance and parameters of retargeting.
 
     Attributes:
-        method: one of METHODS.
-        avoidance: one of AVOIDANCE; empty: 'constraints' for method 'constrained', 'none' for the others.
-        iterations: solver steps a frame; 0: 3 for method 'constrained', 1 for the others.
-        damping: lambda of the damped methods, or damping of a Gauss-Newton step [m/rad]; 0: 0.01 for 'constrained',
-            0.03 for the others.
-        keep_ranges: False: joints turn without end, to measure the cost of their ranges.
-        velocity_scale: share of the joint speed limits that may be used; infinite: no limit.
-        acceleration: limit on joint accelerations, method 'constrained' [rad/s^2].
-        acceleration_scale: share of `Robot.acceleration_limits` that each joint may use besides; infinite:
-            `acceleration` alone counts.
-        root_acceleration: limit of a root that moves, frame by frame, along each axis [m/s^2].
-        posture: pull to the rest posture, where the points do not decide; method 'constrained' [m/rad].
-        smoothing: cost of a change of joint velocity, method 'constrained' [m/rad].
-        forearms: weight of the forearm rotation, if the clip shows it: length of a lever next to each wrist
-            whose end is followed like a point [m]; 0: not at all.
-        margin: distance that shapes keep, avoidance 'constraints'; less where they are nearer at rest [m].
+        avoidance: one of AVOIDANCE; empty: 'constraints' for method 'constrained', else 'none'.
+        iterations: solver steps per frame; 0: 3 for 'constrained', else 1.
+        damping: lambda of the damped methods, or Gauss-Newton damping [m/rad]; 0: 0.01 for 'constrained', else 0.03.
+        keep_ranges: False: no joint ranges, to measure their cost.
+        velocity_scale: share of the joint speed limits; infinite: no limit.
+        acceleration: joint acceleration limit, method 'constrained' [rad/s^2].
+        acceleration_scale: share of `Robot.acceleration_limits` as a second limit; infinite: off.
+        root_acceleration: limit of a moving root along each axis, frame by frame [m/s^2].
+        posture: pull to the rest posture, method 'constrained' [m/rad].
+        smoothing: cost of a joint velocity change, method 'constrained' [m/rad].
+        forearms: lever length at each wrist, which weights the forearm rotation if the clip shows it [m]; 0: off.
+        margin: shape distance for 'constraints'; less for shapes closer at rest [m].
         activation: distance below which a pair becomes a constraint [m].
-        barrier_gain: share of its distance above the margin that a pair may lose in a second [1/s].
-        pair_recovery_speed: speed at which a pair inside the margin separates [m/s].
-        feed_forward: the open loop of Dube 2012: step by the change of the targets, not by the error; it drifts.
+        barrier_gain: maximum relative loss rate of the distance above the margin [1/s].
+        pair_recovery_speed: separation speed of a pair within the margin [m/s].
+        feed_forward: open loop of Dube 2012, by target changes instead of errors: it drifts.
     """
 
     method: str = CONSTRAINED
@@ -138,15 +134,14 @@ class JointTrajectory:
     """Joint angles over time.
 
     Attributes:
-        joint_names: (n,) names.
         rate: [Hz].
         positions: (T, n) [rad]
-        velocities: (T, n) [rad/s], the difference to the next frame.
-        errors: (T, 7) distance of each point to its target [m].
-        saturated: (T,) share of the moving joints at their speed limit.
-        clearance: (T,) least distance between two shapes [m], infinite where all are farther apart than 5 cm.
-        used_fallback: (T,) fallback of a frame: 0 none, 1 acceleration limit relaxed, 2 step shortened, 3 posture held.
-            Always 0 for the differential methods.
+        velocities: (T, n) forward differences [rad/s].
+        errors: (T, 7) target distances [m].
+        saturated: (T,) share of moving joints at their speed limit.
+        clearance: (T,) least shape distance [m]; infinite above 5 cm.
+        used_fallback: (T,) 0 none, 1 acceleration limit relaxed, 2 step shortened, 3 posture held; always 0 for
+            differential methods.
     """
 
     joint_names: tuple[str, ...]
@@ -159,10 +154,10 @@ class JointTrajectory:
     used_fallback: np.ndarray
 
     def write_csv(self, path: str | Path) -> None:
-        """Write time [s] and one column a joint [rad]; the file appears whole or not at all.
+        """Write time [s] and joints [rad] as columns, atomically.
 
         Raises:
-            ConfigError: it cannot be written.
+            ConfigError: if the file cannot be written.
         """
         with whole_file(Path(path)) as part, part.open("w", newline="") as file:
             rows = csv.writer(file)
@@ -171,16 +166,16 @@ class JointTrajectory:
                 rows.writerow([f"{k / self.rate:.6f}", *(f"{v:.6f}" for v in q)])
 
     def write_npz(self, path: str | Path, targets: np.ndarray) -> None:
-        """Write names, rate, positions, velocities and errors, with the targets (T, 7, 3) [m]; whole or not at all.
+        """Write names, rate, positions, velocities, errors and targets (T, 7, 3) [m], atomically.
 
         Raises:
-            ConfigError: it cannot be written.
+            ConfigError: if the file cannot be written.
         """
         with whole_file(Path(path)) as part:
             np.savez_compressed(part, targets=targets, **self._arrays())
 
     def _arrays(self) -> dict[str, Any]:
-        """What `write_npz` keeps, by name."""
+        """Return the arrays of `write_npz`."""
         return {
             "joint_names": np.array(self.joint_names),
             "rate": self.rate,
@@ -191,22 +186,21 @@ class JointTrajectory:
 
 
 class Retargeter:
-    """Solves one robot's posture for one frame of targets after another; the same object serves files and live input.
+    """Frame-by-frame posture solver for clips and live input.
 
-    Only the robot's imitation joints move; the others keep the neutral posture.
+    Only the imitation joints move; the others stay neutral.
 
     Attributes:
-        joints: (n,) the posture of the last frame [rad].
-        saturated, clearance, used_fallback: as in JointTrajectory, of the last frame.
+        joints: (n,) last posture [rad].
+        saturated: as in JointTrajectory, of the last frame.
+        clearance: likewise [m].
     """
 
     def __init__(self, robot: Robot, settings: RetargetSettings | None = None, forearms: bool = False) -> None:
-        """Create the retargeter.
+        """Create the solver.
 
         Args:
-            robot: with a fixed base.
-            settings: of the solver.
-            forearms: targets come with the turn of the forearms, as `goals` gives them.
+            forearms: whether targets include forearm rotation, as in `goals`.
         """
         self.robot, self.settings = robot, settings or RetargetSettings()
         s = self.settings
@@ -249,20 +243,20 @@ class Retargeter:
         self.clearance = self._clearance_before = FAR
 
     def _begin(self, x: np.ndarray) -> None:
-        """Rest at a posture (D,) of the moving joints."""
+        """Start at rest from a posture (D,) of the moving joints."""
         self._x, self._v = x.copy(), np.zeros(len(x))
         if self.differential is not None:
             self.differential.begin()
 
     def points(self, moving: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The seven points (7, 3) and their Jacobian (21, D), at the given angles of the imitation joints (D,)."""
+        """Return the seven points (7, 3) and their Jacobian (21, D) at imitation joint angles (D,)."""
         J = np.empty((3 * len(self.problem.point), len(self.moving)))
         place_points(self.problem, np.ascontiguousarray(moving, dtype=float), self.scratch)
         point_jacobian(self.problem, self.scratch, J)
         return self.scratch.points[: len(POINTS)].copy(), J[: 3 * len(POINTS)]
 
     def goals(self, targets: Targets) -> np.ndarray:
-        """Goals of the solver (T, K, 3): the seven points, and the ends of the levers where forearms count."""
+        """Return solver goals (T, K, 3): the seven points, and lever ends if forearms are used."""
         points = np.ascontiguousarray(targets.positions, dtype=float)
         if not self.lever:
             return points
@@ -271,10 +265,10 @@ class Retargeter:
         return np.concatenate([points, points[:, 5:7] + self.lever * targets.forearms], axis=1)
 
     def start(self, targets: np.ndarray, name: str = "clip") -> np.ndarray:
-        """The posture (n,) for the first frame of targets (7, 3), or a row of `goals`.
+        """Return the first posture (n,) for targets (7, 3), or a row of `goals`.
 
         Raises:
-            ClipError: targets not finite, or no posture converges.
+            ClipError: if targets are not finite, or no posture converges.
         """
         goal = np.ascontiguousarray(targets, dtype=float)
         self._begin(fit_first_frame(self.solved, self.constants, goal, self.scratch, name))
@@ -282,15 +276,15 @@ class Retargeter:
         return self._publish(self._x)
 
     def start_at(self, joints: np.ndarray) -> None:
-        """Begin at rest from a posture (n,) instead, clipped into the range; for live input."""
+        """Start at rest from a posture (n,), clipped to the range, for live input."""
         self._begin(np.clip(joints[self.moving], self.problem.lower, self.problem.upper))
         self._publish(self._x)
 
     def step(self, targets: np.ndarray, dt: float) -> np.ndarray:
-        """The posture (n,) for the next frame: toward the targets (7, 3), within every limit. NaN holds.
+        """Return the next posture (n,) toward targets (7, 3), within all limits; NaN holds.
 
         Raises:
-            ConfigError: dt is not positive and finite; nothing has moved.
+            ConfigError: if `dt` is not positive and finite; the state is unchanged.
         """
         check_time_step(dt, "retargeting")
         if self.differential is None and self.solved is self.problem and self.shift is None:
@@ -309,7 +303,7 @@ class Retargeter:
         return self._publish(x)
 
     def _step_in_one_call(self, targets: np.ndarray, dt: float) -> np.ndarray:
-        """The same where the solver measures all that is published."""
+        """Return the same in one kernel call, for the constrained method."""
         self._goal[:] = targets
         table = self._packed.table(
             self.problem,
@@ -329,7 +323,7 @@ class Retargeter:
         return self.joints.copy()
 
     def _publish(self, x: np.ndarray) -> np.ndarray:
-        """The posture (n,) that shows x (D,), with its clearance."""
+        """Return the published posture (n,) of x (D,), and update its clearance."""
         shown = x if self.shift is None else self.shift(x)
         self.joints[self.moving] = shown
         self.robot.follow(self.joints)
@@ -338,14 +332,14 @@ class Retargeter:
         return self.joints.copy()
 
     def errors(self, targets: np.ndarray) -> np.ndarray:
-        """Distance (7,) of each point to its target [m], at the present posture."""
+        """Return target distances (7,) at the current posture [m]."""
         return np.linalg.norm(self.points(self.joints[self.moving])[0] - targets, axis=1)
 
     def solve(self, targets: Targets, progress: Callable[[int, int], None] | None = None) -> JointTrajectory:
-        """The whole clip, from its own first posture.
+        """Solve a whole clip from its own first posture.
 
         Raises:
-            ClipError: the first posture does not converge.
+            ClipError: if the first posture does not converge.
         """
         goals = self.goals(targets)
         T, dt = len(goals), 1.0 / targets.rate
@@ -367,7 +361,7 @@ class Retargeter:
         saturated = np.zeros(T)
         saturated[1:] = np.mean(np.abs(np.diff(x, axis=0)) >= self.problem.velocity * dt - 1e-9, axis=1)
         shown = x if self.shift is None else np.array([self.shift(row) for row in x])
-        if self.solved.pairs is not self.problem.pairs:  # measured only now
+        if self.solved.pairs is not self.problem.pairs:  # the solver ignores some pairs: measure afterwards
             for t in range(T):
                 distance[t] = clearance(self.problem, shown[t], self.scratch)
                 mean_error(self.scratch, goals[t], errors[t])
@@ -389,15 +383,12 @@ def retarget_clip(
     settings: RetargetSettings | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> JointTrajectory:
-    """Joint trajectory of a whole clip.
+    """Return the joint trajectory of a clip.
 
     Args:
-        targets: for this robot.
-        robot: with a fixed base.
-        settings: of the solver.
-        progress: called with (frames done, frames in all).
+        progress: called with (frames done, all frames).
 
     Raises:
-        ClipError: the first posture does not converge.
+        ClipError: if the first posture does not converge.
     """
     return Retargeter(robot, settings, targets.forearms is not None).solve(targets, progress)

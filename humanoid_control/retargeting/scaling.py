@@ -1,4 +1,4 @@
-"""Scaling of a person to a robot: seven points, each segment in the person's direction and the robot's length."""
+"""Scaling of a person to a robot: seven points with the person's segment directions and the robot's lengths."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ UPRIGHT_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Targets:
-    """Desired positions of a robot's seven points, frame by frame.
+    """Target positions of the robot's seven points.
 
     Attributes:
-        name: the clip.
-        rate: frames a second [Hz].
-        positions: (T, 7, 3) in the order of POINTS, in the robot's world frame [m].
-        forearms: (T, 2, 3) unit vectors, left and right: from the ulnar to the radial side of the wrist, where the
-            thumb is, square to the forearm; None where the clip does not show it.
-        body: (T, P, 3) the dancer's own body points in the same frame (mid-hip on the robot's, same heading), for
-            showing them next to the robot [m]
-        body_names: their names.
+        rate: [Hz].
+        positions: (T, 7, 3) in the order of POINTS, robot world [m].
+        forearms: (T, 2, 3) unit vectors, left and right, from ulnar to radial side of the wrist, normal to the forearm;
+            None: not shown.
+        body: (T, P, 3) the person's points with the robot's mid-hip and heading, for display [m].
     """
 
     name: str
@@ -46,10 +43,10 @@ class Targets:
         return (len(self.positions) - 1) / self.rate
 
     def paced(self, speed: float) -> Targets:
-        """The same motion at another pace and the same rate; between frames along straight lines, as it is played.
+        """Return the motion at another pace and the same rate, linearly interpolated.
 
         Args:
-            speed: 1 is the present pace.
+            speed: 1 is the current pace.
         """
         if speed == 1:
             return self
@@ -68,42 +65,36 @@ class Targets:
 
 
 def scale_to_robot(body: BodyPoints, robot: Robot, calibrate: bool = True) -> Targets:
-    """Targets for a robot from a dancer's body points (Dube 2012, section 4.5).
+    """Return robot targets from a person's body points (Dube 2012, section 4.5).
 
-    Each target is the previous one along the chain mid-hip, sternum, shoulder, elbow, wrist, plus the robot's length
-    of the segment times the unit vector of the dancer's segment. Only positions in the pelvis frame count: where the
-    dancer walks and which way he faces does not.
+    Each target is the previous point of the chain mid-hip, sternum, shoulder, elbow, wrist, plus the robot's segment
+    length times the person's unit vector. Only positions in the pelvis frame are used, not the path and heading of the
+    person.
 
     Args:
-        body: the dancer.
-        robot: with a fixed base and the points of POINTS and mid_hip.
-        calibrate: turn the spine and the clavicles so that the dancer's upright posture becomes the robot's zero
-            posture. Without it, a sternum marker below the shoulder line makes every robot shrug all the time. False
-            is the rule of Dube 2012.
+        calibrate: rotate spine and clavicles so that the upright person maps to the zero posture; otherwise a low
+            sternum marker makes the robot shrug. False follows Dube 2012.
 
     Raises:
-        ClipError: a segment of length zero.
-        RobotError: the robot lacks some of these points.
+        ClipError: if a segment has length zero.
+        RobotError: if the robot lacks imitation points.
     """
     return Scaler(body, robot, calibrate).targets(body)
 
 
 class Scaler:
-    """The scaling from one dancer to one robot: calibrated once, applied to any frames of that dancer.
+    """Scaling from one person to one robot, calibrated once.
 
     Attributes:
-        origin: (3,) the robot's mid-hip, where that of the dancer is put [m].
+        origin: (3,) mid-hip of the robot, to which the person's is moved [m].
     """
 
     def __init__(self, body: BodyPoints, robot: Robot, calibrate: bool = True) -> None:
         """Calibrate.
 
-        Args:
-            body: frames in which the dancer stands upright for a while.
-            robot, calibrate: as for `scale_to_robot`.
-
         Raises:
-            ClipError, RobotError: as `scale_to_robot`.
+            ClipError: as `scale_to_robot`.
+            RobotError: as `scale_to_robot`.
         """
         robot.require_imitation_points()
         self._length = robot.segment_lengths()
@@ -115,16 +106,21 @@ class Scaler:
             self._turns = _upright_turns(robot, u_spine, u_clavicle, at["l_shoulder"] - at["r_shoulder"])
 
     def targets(self, body: BodyPoints) -> Targets:
-        """Targets of these frames. Raises ClipError for a segment of length zero."""
+        """Return the targets of these frames.
+
+        Raises:
+            ClipError: if a segment has length zero.
+        """
         p = body.in_pelvis()
         at = {name: p[:, k] for k, name in enumerate(body.names)}
         positions, u_lower = self.place(at, body.name)
         return Targets(body.name, body.rate, positions, p + self.origin, body.names, _forearms(at, u_lower))
 
     def place(self, at: Mapping[str, np.ndarray], clip: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The seven points (T, 7, 3) and the directions of the lower arms, from body points (T, 3) in the pelvis frame.
+        """Return seven points (T, 7, 3) and forearm directions, from body points (T, 3) in the pelvis frame.
 
-        Raises ClipError for a segment of length zero; `clip` begins its message.
+        Raises:
+            ClipError: if a segment has length zero.
         """
         length = self._length
         u_spine, u_clavicle = _trunk_directions(at, clip)
@@ -142,13 +138,13 @@ class Scaler:
 
 
 def _trunk_directions(at: Mapping[str, np.ndarray], clip: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Unit vectors (T, 3) of the spine, from the origin in the middle of the hips, and of the clavicles."""
+    """Return unit vectors (T, 3) of the spine, from the mid-hip origin, and of the clavicles."""
     u_spine = _unit(at["sternum"], "spine", clip)
     return u_spine, {s: _unit(at[f"{s}_shoulder"] - at["sternum"], f"{s} clavicle", clip) for s in "lr"}
 
 
 def _forearms(at: dict[str, np.ndarray], u_lower: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Turn of the forearms: (T, 2, 3), see Targets; None where a wrist shows only one side."""
+    """Return forearm rotations (T, 2, 3), see Targets; None if a wrist has markers on one side only."""
     if not {"l_radius", "l_ulna", "r_radius", "r_ulna"} <= set(at):
         return None
     across = np.stack([at[f"{s}_radius"] - at[f"{s}_ulna"] for s in "lr"], axis=1)
@@ -173,9 +169,9 @@ Turns = tuple[np.ndarray, dict[str, np.ndarray]]
 def _upright_turns(
     robot: Robot, u_spine: np.ndarray, u_clavicle: dict[str, np.ndarray], shoulder_line: np.ndarray
 ) -> Turns:
-    """Turns of spine and clavicles by which standing upright becomes the robot's zero posture.
+    """Return the rotations of spine and clavicles that map the upright person to the zero posture.
 
-    The reference is the median over the most upright fifth of the frames, made left-right symmetric.
+    The reference is the median over the most upright fifth of the frames, made symmetric.
     """
     points = ["mid_hip", "sternum", "l_gh", "r_gh"]
     hip, sternum, left, right = robot.point_positions(robot.q("zero"), points)
@@ -197,7 +193,7 @@ def _upright_turns(
 def _turned(
     turns: Turns, u_spine: np.ndarray, u_clavicle: dict[str, np.ndarray], shoulder_line: np.ndarray
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Spine and clavicle directions of any frames, turned."""
+    """Return the rotated spine and clavicle directions."""
     R_spine, R = turns
     R_torso = torso_axes(u_spine, shoulder_line)
     local = {s: np.einsum("tji,tj->ti", R_torso, u_clavicle[s]) for s in "lr"}
@@ -206,7 +202,7 @@ def _turned(
 
 
 def rotation_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The smallest rotation that turns direction a into direction b (Rodrigues)."""
+    """Return the smallest rotation from direction a to b (Rodrigues)."""
     a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
     w, c = np.cross(a, b), float(a @ b)
     W = np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])

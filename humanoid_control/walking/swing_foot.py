@@ -116,7 +116,7 @@ class Cruise:
 
 @dataclass(frozen=True)
 class SwingShape:
-    """Shares of a swing's time: forward from `begin` to `end`, highest at `top`; `ramps` as in Cruise, None: quintic."""
+    """Shares of a swing's time: forward from `begin` to `end`, highest at `top`; `ramps` as in Cruise, or quintic."""
 
     begin: float = STILL
     end: float = 1.0 - STILL

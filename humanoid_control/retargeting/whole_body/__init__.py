@@ -1,1 +1,1 @@
-"""The whole body: root, trunk, arms and legs of a floating robot, with its feet on the ground."""
+"""Whole-body retargeting: root, trunk, arms and legs of a floating-base robot with foot contacts."""

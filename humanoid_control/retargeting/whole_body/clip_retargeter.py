@@ -1,9 +1,8 @@
-"""Retargeting of the whole body by looking at the whole clip: all frames at once, in windows that overlap.
+"""Whole-body retargeting of a clip in overlapping windows, all frames of a window at once.
 
-The frame by frame solver goes before: its motion is where the optimisation starts. A plan of contacts says from when to
-when each foot stands, and where: since the clip is known, a foot arrives in time, and stands amid the places at which
-the person's does. `clip_solver` optimises the postures of a window, `feasible_frames` publishes them; what is published
-is the fixed beginning of the next window, so that memory does not grow with the clip but for its result.
+The frame-by-frame solution is the initial guess. A contact schedule defines time and place of each stance: feet arrive
+in time, in the middle of the person's places. `clip_solver` optimises a window, `feasible_frames` publishes it.
+Published frames are the fixed start of the next window, so memory is bounded except for the result.
 """
 
 from __future__ import annotations
@@ -34,20 +33,21 @@ from humanoid_control.retargeting.whole_body.frames import FrameInputs, FrameRes
 from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter, WholeBodyTrajectory
 from humanoid_control.retargeting.whole_body.scaling import WholeBodyTargets
 
-WINDOW, AHEAD = 600, 0.5  # frames that are optimised together; time of it that is looked at only [s]
-SMOOTHING = 2.0  # [m/rad] of a change of joint velocity from one frame to the next of 100 a second
-# Prices of a violated limit or distance, and of a contact's place, step by step: first while feet choose their places.
+WINDOW, AHEAD = 600, 0.5  # frames optimised together; look-ahead within them [s]
+SMOOTHING = 2.0  # [m/rad] cost of a velocity change between frames at 100 Hz
+# Penalties (limits, distances, contact places) per step: first while the feet choose their places.
 CHOOSING = ((1e2, 1e2, 30.0), (3e2, 1e3, 30.0))
 KEEPING = ((3e2, 1e3, 3e2), (1e3, 3e3, 1e3), (1e3, 1e4, 3e3), (1e3, 1e4, 1e4))
-MENDING = 4 * ((3e3, 1e4, 1e4),)  # once the contacts that cannot be are let go
-EFFORT = 10.0  # price of acceleration beyond its limit
-DAMPING, CAUTION = 1e-2, 1.0  # of a step, so that what hardly matters waits; share of a frame's cost that adds to it
-HALVINGS, NEARBY = 2, 0.15  # of a step that raises the cost; time about a frame whose cost is looked at [s]
-LONGEST = 0.5  # step of a coordinate [rad, m]
-LOW, RAISED = 0.015, 0.1  # [m] above it, an edge is not yet, or no longer, on the floor; for so long at most [s]
-GAP, SHORTEST = 0.05, 0.05  # [s] a contact that is interrupted for less continues; one that lasts for less is none
-LIFT, GLIDE = 0.1, 0.2  # [s] in which an edge comes from the floor to its height, and a foot from its place to its path
-RELEASE = 0.12  # [s] for which a foot that pivots is let go
+MENDING = 4 * ((3e3, 1e4, 1e4),)  # after the release of impossible contacts
+EFFORT = 10.0  # penalty of excess acceleration
+DAMPING, CAUTION = 1e-2, 1.0  # damping of insensitive coordinates; share of a frame's cost added to it
+# halvings of a step that raises the cost; time around a frame over which cost is averaged [s]
+HALVINGS, NEARBY = 2, 0.15
+LONGEST = 0.5  # longest step of a coordinate [rad, m]
+LOW, RAISED = 0.015, 0.1  # [m] height above which an edge is not in contact at the ends of a run; for at most [s]
+GAP, SHORTEST = 0.05, 0.05  # [s] longest gap that is closed; shortest contact that is kept
+LIFT, GLIDE = 0.1, 0.2  # [s] transition of an edge between floor and free height; of a foot between place and free path
+RELEASE = 0.12  # [s] release of a pivoting foot
 
 LIVE, CLIP = "live", "clip"
 WHOLE_BODY_METHODS = {
@@ -57,10 +57,10 @@ WHOLE_BODY_METHODS = {
 
 
 def whole_body_solver(method: str) -> type[WholeBodyRetargeter]:
-    """The solver of a method.
+    """Return the solver class of a method.
 
     Raises:
-        UnknownNameError: it is none of WHOLE_BODY_METHODS.
+        UnknownNameError: if the method is not in WHOLE_BODY_METHODS.
     """
     if method not in WHOLE_BODY_METHODS:
         raise UnknownNameError("method", method, WHOLE_BODY_METHODS, hint="(of the whole body)")
@@ -72,16 +72,18 @@ def whole_body_solver(method: str) -> type[WholeBodyRetargeter]:
 
 @dataclass
 class ContactSchedule:
-    """From when to when each foot stands, and where.
+    """Time and place of each stance.
 
     Attributes:
-        soles: of the robot.
-        free: (T, 2, 5) poses of the soles that nothing holds, as in `contacts.FootMemory`.
-        edge: (T, 4) edges that are on the floor, in the order of `contacts.EDGES`.
-        height: (T, 2, 2) of heel and toe edge of both feet above the floor [m].
-        first, end, foot: (N,) first frame of each hold, the one behind its last, and the foot.
-        place: (N, 3) x, y of the middle of the heel edge while the sole is flat [m], and yaw [rad].
-        lift, glide: frames in which an edge comes from the floor to its height, and a foot from a place to its path.
+        free: (T, 2, 5) poses of free soles, as in `contacts.FootMemory`.
+        edge: (T, 4) edges in contact, in the order of `contacts.EDGES`.
+        height: (T, 2, 2) heights of heel and toe edge of both feet [m].
+        first: (N,) first frame of each hold.
+        end: (N,) frame after the last of each hold.
+        foot: (N,) foot of each hold.
+        place: (N, 3) x, y of the middle of the flat sole's heel edge [m], and yaw [rad].
+        lift: transition frames of an edge between floor and free height.
+        glide: transition frames of a foot between place and free path.
     """
 
     soles: ContactSoles
@@ -97,7 +99,7 @@ class ContactSchedule:
 
     @classmethod
     def of(cls, targets: WholeBodyTargets, soles: ContactSoles, rules: ContactRules) -> ContactSchedule:
-        """The person's contacts, without flicker, each hold at the mean of the person's places."""
+        """Return the person's contacts without flicker, each hold at the mean of the person's places."""
         rate, free = targets.rate, targets.soles
         edge = np.empty_like(targets.contacts)
         for e in range(4):
@@ -121,7 +123,7 @@ class ContactSchedule:
         return plan
 
     def lower(self, first: int, end: int) -> None:
-        """Heights of the edges at frames first .. end - 1: those in contact are on the floor, and come there softly."""
+        """Set edge heights of frames first .. end - 1: zero in contact, with smooth transitions."""
         a, b = max(first - self.lift, 0), end + self.lift
         for e in range(4):
             near = frames_from(self.edge[a:b, e])[first - a :][: end - first]
@@ -129,7 +131,7 @@ class ContactSchedule:
             self.height[first:end, e // 2, e % 2] *= eased(near / self.lift)
 
     def release(self, first: int, lost: np.ndarray) -> bool:
-        """Let edges go where (n, 4) says so, from a frame on; True where any was in contact."""
+        """Release edges marked in `lost` (n, 4) from frame `first` on; return True if any was in contact."""
         end = first + len(lost)
         lost = lost & self.edge[first:end]
         self.edge[first:end] &= ~lost
@@ -138,7 +140,7 @@ class ContactSchedule:
         return bool(lost.any())
 
     def mean_place(self, k: int, first: int, poses: np.ndarray) -> np.ndarray:
-        """Place (3,) of hold k, by the poses (n, 5) that its sole has from a frame on."""
+        """Return the place (3,) of hold k for sole poses (n, 5) from a frame on."""
         f, n = int(self.foot[k]), len(poses)
         yaw = float(np.angle(np.exp(1j * poses[:, 2]).mean()))
         forward, length = np.array([np.cos(yaw), np.sin(yaw)]), self.soles.length[f]
@@ -149,7 +151,7 @@ class ContactSchedule:
         return np.array([*heel.mean(axis=0), yaw])
 
     def poses(self, first: int, end: int) -> np.ndarray:
-        """Poses (n, 2, 5) of both soles at frames first .. end - 1: held, or free and gliding from hold to hold."""
+        """Return poses (n, 2, 5) of both soles at frames first .. end - 1: held, or free with blends to the holds."""
         out = self.free[first:end].copy()
         t = np.arange(first, end)
         for f in (0, 1):
@@ -178,7 +180,7 @@ class ContactSchedule:
         return out
 
     def _held(self, k: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Poses (n, 5) of the soles of holds k (n,) at frames t (n,)."""
+        """Return sole poses (n, 5) of holds k (n,) at frames t (n,)."""
         f = self.foot[k]
         pose = np.hstack([self.place[k], self.height[t, f]])
         length = self.soles.length[f]
@@ -189,7 +191,7 @@ class ContactSchedule:
         return pose
 
     def choose(self, first: int, corners: np.ndarray) -> None:
-        """Put the holds that begin at a frame or later where the robot's soles (n, 8, 3) come to from there on [m]."""
+        """Move holds that begin in these frames to the robot's soles (n, 8, 3) [m]."""
         end = first + len(corners)
         for k in np.flatnonzero((self.first >= first) & (self.first < end)):
             a, b, f = int(self.first[k]), min(int(self.end[k]), end), int(self.foot[k])
@@ -198,7 +200,7 @@ class ContactSchedule:
             )
 
     def _measured(self, f: int, corners: np.ndarray) -> np.ndarray:
-        """Poses (n, 5) of a sole from its corners (n, 4, 3)."""
+        """Return sole poses (n, 5) from sole corners (n, 4, 3)."""
         left, right = self.soles.side[f, :2]
         share = left / (left - right)
         heel, toe = ((1 - share) * corners[:, k] + share * corners[:, k + 1] for k in (0, 2))
@@ -207,7 +209,7 @@ class ContactSchedule:
 
 
 def steady(flags: np.ndarray, gap: int, shortest: int) -> np.ndarray:
-    """Contact (T,) without interruptions up to a number of frames nor runs up to another, but for the clip's ends."""
+    """Return contact flags (T,) without short gaps and short runs, except at the ends of the clip."""
     out = flags.copy()
     for a, b in runs(~out):
         if a > 0 and b < len(out) and b - a <= gap:
@@ -219,7 +221,7 @@ def steady(flags: np.ndarray, gap: int, shortest: int) -> np.ndarray:
 
 
 def lowered(flags: np.ndarray, height: np.ndarray, most: int) -> np.ndarray:
-    """Contact (T,) without the frames at its ends, `most` at either, in which the person's edge is raised (T,) [m]."""
+    """Return contact flags (T,) without up to `most` frames at either end with the edge raised, height (T,) [m]."""
     out = flags.copy()
     for a, b in runs(flags):
         first, end = a, b
@@ -232,9 +234,9 @@ def lowered(flags: np.ndarray, height: np.ndarray, most: int) -> np.ndarray:
 
 
 def unturned(first: int, end: int, yaw: np.ndarray, on: np.ndarray, most: float, rate: float) -> list[tuple[int, int]]:
-    """Parts of a hold within which the person's foot turns by less than `most` either way; it pivots between them.
+    """Return the parts of a hold within which the foot turns by less than +-`most` [rad]; it pivots between them.
 
-    Only a foot on one edge is taken to pivot: that of a person who stands flat turns in its shoe.
+    Only a foot on one edge pivots: a flat foot turns within its shoe.
     """
     parts, a = [], first
     low = high = yaw[first]
@@ -252,7 +254,7 @@ def unturned(first: int, end: int, yaw: np.ndarray, on: np.ndarray, most: float,
 
 
 def frames_from(flags: np.ndarray) -> np.ndarray:
-    """How many frames each is away from the nearest that is True."""
+    """Return the number of frames to the nearest True."""
     t, T = np.arange(len(flags)), len(flags)
     last = np.maximum.accumulate(np.where(flags, t, -2 * T))
     following = np.minimum.accumulate(np.where(flags, t, 3 * T)[::-1])[::-1]
@@ -260,13 +262,13 @@ def frames_from(flags: np.ndarray) -> np.ndarray:
 
 
 def eased(share: np.ndarray) -> np.ndarray:
-    """Cubic from 0 at 0 to 1 at 1, level at both ends."""
+    """Return the cubic from 0 to 1 with zero slope at both ends."""
     s = np.clip(share, 0.0, 1.0)
     return np.asarray(s * s * (3.0 - 2.0 * s))
 
 
 def cosine(sine: np.ndarray) -> np.ndarray:
-    """Cosine of the pitch of a sole."""
+    """Return the cosine of a sole's pitch from its sine."""
     return np.asarray(np.sqrt(1.0 - np.clip(sine, -0.95, 0.95) ** 2))
 
 
@@ -274,15 +276,15 @@ def cosine(sine: np.ndarray) -> np.ndarray:
 
 
 class ClipRetargeter(WholeBodyRetargeter):
-    """Solves root and joints of a floating robot for all frames of a clip; it takes what WholeBodyRetargeter takes."""
+    """Solver of root and joints for all frames of a clip; arguments as WholeBodyRetargeter."""
 
     def solve(
         self, targets: WholeBodyTargets, progress: Callable[[int, int], None] | None = None
     ) -> WholeBodyTrajectory:
-        """The whole clip.
+        """Solve a whole clip.
 
         Raises:
-            ClipError: the first posture does not converge.
+            ClipError: if the first posture does not converge.
         """
         frames, T, dt = self.inputs(targets), len(targets), 1.0 / targets.rate
         live, out = self._begin(frames, targets), self._results(T)
@@ -303,18 +305,17 @@ class ClipRetargeter(WholeBodyRetargeter):
 
 
 class _Windows:
-    """The windows of a clip, one after the other.
+    """Successive windows of a clip.
 
     Attributes:
-        problem: as the solver's, with a base frame of its own.
-        plan: of the contacts; places and edges change with it.
-        published: state after the last frame that went out, and the pose of the root in it; None before the first.
-        seen, state: first frame of the last window, and its postures as they were optimised.
+        problem: the solver's, with its own base frame.
+        plan: contacts; places and edges are updated.
+        published: last published state and root pose; None before the first.
     """
 
     def __init__(self, solver: WholeBodyRetargeter, frames: FrameInputs, plan: ContactSchedule, dt: float) -> None:
         p = solver.problem
-        joints = p.tree.joints  # a base frame of its own: the frame by frame solver continues from its own
+        joints = p.tree.joints  # own base frame: the frame-by-frame solver continues from its own
         own = joints._replace(R=joints.R.copy(), p=joints.p.copy())
         self.problem = p._replace(tree=p.tree._replace(joints=own), weight=p.weight.copy())
         self.constants, self.free, self.corners = solver.constants, solver.rules.free, solver.corners
@@ -346,7 +347,7 @@ class _Windows:
         return ClipPostures(np.zeros((frames, d)), np.zeros((frames, 3, 3)), np.zeros((frames, 3)))
 
     def solve(self, first: int, last: int, end: int, live: FrameResults, out: FrameResults) -> None:
-        """Optimise frames first .. end - 1, publish those before last."""
+        """Optimise frames first .. end - 1, publish those before `last`."""
         fixed = min(2, first)
         state = self._start(first - fixed, first, end, live, out)
         W = end - first + fixed
@@ -369,7 +370,7 @@ class _Windows:
         self._publish(ClipPostures(*(a[:n] for a in self.state)), goal, part)
 
     def _start(self, history: int, first: int, end: int, live: FrameResults, out: FrameResults) -> ClipPostures:
-        """Postures from which a window is optimised: what is published, what the last window saw, and live frames."""
+        """Return the initial guess of a window: published, previously optimised, and frame-by-frame postures."""
         state = self._room(end - history)
         known = self.seen + len(self.state.x)
         for a, published, seen, solved in zip(
@@ -382,7 +383,7 @@ class _Windows:
         return state
 
     def _goal(self, first: int, end: int, lock: float) -> ClipGoal:
-        """Targets and weights of frames: the soles by the plan, a contact at a price."""
+        """Return targets and weights of frames; scheduled contacts have the weight `lock`."""
         target = self.frames.points[first:end].copy()
         place_corners(self.plan.soles, self.plan.poses(first, end), target[:, self.corners :])
         weight = np.tile(self.problem.weight, (end - first, 1))
@@ -390,25 +391,20 @@ class _Windows:
         return ClipGoal(target, weight)
 
     def _choose(self, first: int, fixed: int, state: ClipPostures) -> None:
-        """Put the holds of a window where its postures bring the feet."""
+        """Move the holds of a window to the optimised feet."""
         corners = np.empty((len(state.x), 8, 3))
         place_soles(self.problem, state, self.scratch, corners)
         self.plan.choose(first, corners[fixed:])
 
     def _release(self, first: int, fixed: int, state: ClipPostures, goal: ClipGoal) -> bool:
-        """Let edges go in the frames in which they cannot be at their places; True where there are any."""
+        """Release edges in frames in which they miss their places; return True if there are any."""
         corners = np.empty((len(state.x), 8, 3))
         place_soles(self.problem, state, self.scratch, corners)
         off = np.abs(corners - goal.target[:, self.corners :])[fixed:].max(axis=2).reshape(-1, 4, 2).max(axis=2)
         return self.plan.release(first, off > LOST)
 
     def _step(self, state: ClipPostures, goal: ClipGoal, fixed: int, hard: float, apart: float) -> ClipPostures:
-        """The postures after a Gauss-Newton step, which is shortened wherever it would raise the cost.
-
-        Args:
-            hard: price of a violation of range and speed.
-            apart: of a distance, and of a height above the floor.
-        """
+        """Return the postures after a Gauss-Newton step, shortened where it raises the cost."""
         p, w, work, W = self.problem, self.scratch, self.work, len(state.x)
         rules = self.rules._replace(hard=hard, apart=apart)
         if not (newton_step(p, rules, state, goal, fixed, w, work) and np.isfinite(work.step[:W]).all()):
@@ -428,12 +424,12 @@ class _Windows:
         return trial
 
     def _nearby(self, values: np.ndarray) -> np.ndarray:
-        """Means (W,) of values (W,) over the frames about each."""
+        """Return moving averages (W,) of values (W,)."""
         n = 2 * self.near + 1
         return np.asarray(uniform_filter1d(values, n, mode="nearest"))
 
     def _publish(self, state: ClipPostures, goal: ClipGoal, out: FrameResults) -> None:
-        """Publish frames (`follow_frames`), from where the window before ended."""
+        """Publish frames (`follow_frames`) from the end of the previous window."""
         p = self.problem
         if self.published is None:
             x = state.x[0].copy()

@@ -1,17 +1,15 @@
-"""Trajectory optimisation over many frames of a whole body at once.
+"""Trajectory optimisation of a whole body over many frames at once.
 
 minimise  sum_t sum_k w_tk |p_k(x_t) - target_tk|^2 + posture^2 |x_t - rest|^2 + smoothing^2 |x_t - 2 x_t-1 + x_t-2|^2
-          + prices of: a sole in contact off its place, a joint beyond its range or speed, an acceleration beyond its
+          + penalties of: a sole in contact off its place, a joint beyond its range or speed, an acceleration beyond its
             limit, shapes nearer than their margin, a sole below the floor
 
-by Gauss-Newton: all of it is quadratic once points and distances are linearised, a violated row counts with its price
-(rows join and leave from one iteration to the next), and frames are coupled with the two before only. So the matrix is
-banded, of blocks, and its factor costs the same for every frame. Prices rise from step to step; in the end they are so
-high, and aims so far inside each limit, that what is left of a violation is mostly inside the limit itself.
+by Gauss-Newton with linearised points and distances. Violated rows are quadratic penalties; the set of rows changes
+between iterations. Each frame couples with the two before, so the matrix is block-banded and the cost linear in the
+number of frames. Penalties rise from step to step and aim inside each limit, so that remaining violations are mostly
+within the limit itself. `feasible_frames` then enforces every limit.
 
-What is optimised goes out by `feasible_frames`, which keeps every limit.
-
-Coordinates of the base are a translation and a rotation vector in the world, about where it is at each iteration.
+Base coordinates are a translation and a rotation vector in the world, about the pose of each iteration.
 """
 
 from __future__ import annotations
@@ -34,24 +32,23 @@ from humanoid_control.retargeting.problem import (
 )
 from humanoid_control.retargeting.whole_body.contacts import ContactSoles, sole_corners
 
-INSIDE = 1e-3  # [rad] by which ranges are aimed at from inside, and share of the speed limit
-ABOVE = 3e-4  # [m] height that soles which nothing locks are aimed at
+INSIDE = 1e-3  # [rad] margin inside the joint ranges; share of the speed limit
+ABOVE = 3e-4  # [m] target height of free soles
 
 
 class ClipRules(NamedTuple):
-    """Numbers of the optimisation.
+    """Parameters of the optimisation.
 
     Attributes:
-        smoothing: (D,) cost of a squared second difference, posture: of a squared distance from rest, damping: of a
-            squared step [1, m^2/rad^2].
-        caution: share of a frame's cost by which its damping grows (Sugihara 2011): a leg that is nearly stretched
-            makes small steps until its foot is near its place.
-        speed: (D,) largest difference of two frames [rad, m].
+        smoothing: (D,) cost of a squared second difference.
+        posture: cost of a squared distance from rest.
+        damping: cost of a squared step [1, m^2/rad^2].
+        caution: share of a frame's cost added to its damping (Sugihara 2011), for nearly stretched legs far from their
+            goal.
+        speed: (D,) largest first difference [rad, m].
         acceleration: (D,) largest second difference [rad, m].
-        hard: price of a squared violation of range and speed.
-        effort: of acceleration.
-        apart: of a distance and of a height above the floor [1/m^2].
-        margin: distance that shapes keep [m].
+        apart: penalty of distance and floor violations [1/m^2].
+        margin: shape distance [m].
     """
 
     smoothing: np.ndarray
@@ -67,7 +64,13 @@ class ClipRules(NamedTuple):
 
 
 class ClipPostures(NamedTuple):
-    """Postures of W frames: x (W, D) of which those of the base are 0; R (W, 3, 3), p (W, 3) pose of the root."""
+    """Postures of W frames.
+
+    Attributes:
+        x: (W, D) coordinates, 0 for the base.
+        R: (W, 3, 3) root rotation.
+        p: (W, 3) root position [m].
+    """
 
     x: np.ndarray
     R: np.ndarray
@@ -75,26 +78,32 @@ class ClipPostures(NamedTuple):
 
 
 class ClipGoal(NamedTuple):
-    """Goal of W frames: target (W, K, 3) of the points [m], their weight (W, K)."""
+    """Goal of W frames.
+
+    Attributes:
+        target: (W, K, 3) of the points [m].
+        weight: (W, K) of the points.
+    """
 
     target: np.ndarray
     weight: np.ndarray
 
 
 class ClipWork(NamedTuple):
-    """Memory of the optimisation.
+    """Work memory of the optimisation.
 
     Attributes:
-        factor: of the whole matrix.
-        block: for one row of it.
         cost: (W,) of each frame.
-        step: (W, D) the step that was found.
-        own, one, two: (W, D) what differences of frames add to the diagonals of blocks [t, t], [t, t - 1], [t, t - 2].
-        difference: (W, D) of each frame from the one before.
-        columns: (K, D) coordinates that move each point, (K,) their number.
-        A: (D, D).
-        J: (3 K, D).
-        G: (rows, D).
+        step: (W, D) right-hand side, then solution.
+        own: (W, D) diagonal of block [t, t] from frame differences.
+        one: (W, D) diagonal of block [t, t - 1].
+        two: (W, D) diagonal of block [t, t - 2].
+        difference: (W, D) to the previous frame.
+        columns: (K, D) coordinates that move each point.
+        moving: (K,) number of these coordinates.
+        A: (D, D) block of a frame.
+        J: (3 K, D) point Jacobian.
+        G: (rows, D) distance gradients.
     """
 
     factor: BandedFactor
@@ -113,7 +122,7 @@ class ClipWork(NamedTuple):
 
     @classmethod
     def room(cls, problem: RetargetingProblem, frames: int) -> ClipWork:
-        """Memory for a problem and so many frames."""
+        """Allocate memory for a problem and a number of frames."""
         d, k, tree = len(problem.rest), len(problem.point), problem.tree
         columns, moving = np.zeros((k, d), dtype=np.int64), np.zeros(k, dtype=np.int64)
         for i, body in enumerate(problem.point_body):
@@ -142,8 +151,9 @@ class ClipWork(NamedTuple):
 
 @kernel
 def add_difference(weight: float, r: float, t: int, i: int, order: int, work: ClipWork) -> float:
-    """Add weight/2 r^2 of a first or second difference at frame t of coordinate i; its cost."""
+    """Add weight/2 r^2 of a first or second difference at frame t of coordinate i; return its cost."""
     own, one, two, g = work.own, work.one, work.two, work.step
+    # r = x_t - x_(t-1): coefficients (1, -1)
     if order == 1:
         own[t, i] += weight
         own[t - 1, i] += weight
@@ -151,6 +161,7 @@ def add_difference(weight: float, r: float, t: int, i: int, order: int, work: Cl
         g[t, i] -= weight * r
         g[t - 1, i] += weight * r
     else:
+        # r = x_t - 2 x_(t-1) + x_(t-2): coefficients (1, -2, 1)
         own[t, i] += weight
         own[t - 1, i] += 4.0 * weight
         own[t - 2, i] += weight
@@ -165,7 +176,7 @@ def add_difference(weight: float, r: float, t: int, i: int, order: int, work: Cl
 
 @kernel
 def beyond(value: float, most: float) -> float:
-    """How far a value is outside of -most .. most, with its sign."""
+    """Return the signed excess of a value over +-`most`."""
     if value > most:
         return value - most
     return value + most if value < -most else 0.0
@@ -173,7 +184,7 @@ def beyond(value: float, most: float) -> float:
 
 @kernel
 def beyond_range(problem: RetargetingProblem, i: int, value: float) -> float:
-    """How far a coordinate is outside of its range, a little inside its ends, with its sign."""
+    """Return the signed excess of a coordinate over its range, less a margin."""
     inside = min(INSIDE, 0.1 * (problem.upper[i] - problem.lower[i]))
     below, above = value - problem.lower[i] - inside, value - problem.upper[i] + inside
     return above if above > 0.0 else min(below, 0.0)
@@ -181,7 +192,7 @@ def beyond_range(problem: RetargetingProblem, i: int, value: float) -> float:
 
 @kernel
 def difference_before(problem: RetargetingProblem, state: ClipPostures, t: int, out: np.ndarray) -> None:
-    """Difference (D,) of frame t from the one before; of the base, its translation and its turn in the world."""
+    """Compute the difference (D,) of frame t from the previous one; of the base in the world."""
     for i in range(out.shape[0]):
         out[i] = state.x[t, i] - state.x[t - 1, i]
     if problem.base > 0:
@@ -192,7 +203,7 @@ def difference_before(problem: RetargetingProblem, state: ClipPostures, t: int, 
 
 @kernel
 def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPostures, work: ClipWork) -> None:
-    """Smoothness, limits of speed and acceleration, range, rest: diagonals, right-hand side, and cost of each frame."""
+    """Add smoothness, speed and acceleration limits, range and rest: diagonals, right-hand side, frame costs."""
     W, d = state.x.shape
     x, diff = state.x, work.difference
     for a in (work.own, work.one, work.two, work.step):
@@ -203,9 +214,11 @@ def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPo
         cost = 0.0
         for i in range(d):
             if t > 0:
+                # limits are one-sided penalties: active only beyond the limit
                 r = beyond(diff[t, i], (1.0 - INSIDE) * rules.speed[i])
                 if r != 0.0:
                     cost += add_difference(rules.hard, r, t, i, 1, work)
+            # second difference: smoothness always, the limit only beyond it
             if t > 1:
                 r = diff[t, i] - diff[t - 1, i]
                 cost += add_difference(rules.smoothing[i], r, t, i, 2, work)
@@ -222,6 +235,7 @@ def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPo
                     cost += 0.5 * rules.hard * r * r
                     work.own[t, i] += rules.hard
                     work.step[t, i] -= rules.hard * r
+            # damping acts on the step only, not on the cost
             work.own[t, i] += rules.damping
         work.cost[t] = cost
 
@@ -231,7 +245,7 @@ def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPo
 
 @kernel
 def place_frame(problem: RetargetingProblem, state: ClipPostures, t: int, w: Scratch) -> None:
-    """Bodies and points of a frame."""
+    """Compute bodies and points of a frame."""
     if problem.base > 0:
         problem.tree.joints.R[0] = state.R[t]
         problem.tree.joints.p[0] = state.p[t]
@@ -248,10 +262,9 @@ def frame_rows(
     work: ClipWork,
     rows: bool,
 ) -> float:
-    """Points, distances and floor of a frame, after `place_frame`: upper triangle of A, right-hand side; the cost.
+    """Add a frame's points, distances and floor to the upper triangle of A and the right-hand side; return the cost.
 
-    Args:
-        rows: False: the cost alone.
+    Call after `place_frame`.
     """
     A, J, G, g = work.A, work.J, work.G, work.step[t]
     base = w.bodies.p[6] if problem.base > 0 else w.bodies.p[0]
@@ -268,9 +281,11 @@ def frame_rows(
         if problem.base > 0:
             world_rows(w.points[k], base, J[3 * k : 3 * k + 3])
         for c in range(3):
+            # right-hand side w J' e, over the coordinates that move the point
             e, row = goal.target[t, k, c] - w.points[k, c], J[3 * k + c]
             for i in range(n):
                 g[columns[i]] += weight * e * row[columns[i]]
+        # w J' J, upper triangle
         Jx, Jy, Jz = J[3 * k], J[3 * k + 1], J[3 * k + 2]
         for i in range(n):
             a = columns[i]
@@ -278,6 +293,7 @@ def frame_rows(
             for j in range(i, n):
                 b = columns[j]
                 A[a, b] += ax * Jx[b] + ay * Jy[b] + az * Jz[b]
+    # one-sided: soles below their height
     for k in problem.soles:
         height = ABOVE if goal.weight[t, k] < LOCKED else 0.0
         if w.points[k, 2] < height:
@@ -293,6 +309,7 @@ def frame_rows(
         if short > 0.0:
             cost += 0.5 * rules.apart * short * short
             if rows:
+                # the base moves all shapes together
                 G[r, : problem.base] = 0.0
                 add_row(rules.apart, short, G[r], A, g)
     return cost
@@ -300,12 +317,13 @@ def frame_rows(
 
 @kernel
 def world_rows(point: np.ndarray, base: np.ndarray, rows: np.ndarray) -> None:
-    """Columns 0 to 5 of a point's rows (3, D): how it moves as the base slides and turns in the world."""
+    """Set columns 0 to 5 of a point's rows (3, D): translation and rotation of the base in the world."""
     x, y, z = point[0] - base[0], point[1] - base[1], point[2] - base[2]
     for c in range(3):
         for i in range(6):
             rows[c, i] = 0.0
         rows[c, c] = 1.0
+    # omega x r for unit rotations about x, y, z
     rows[1, 3], rows[2, 3] = -z, y
     rows[0, 4], rows[2, 4] = z, -x
     rows[0, 5], rows[1, 5] = -y, x
@@ -335,13 +353,10 @@ def newton_step(
     w: Scratch,
     work: ClipWork,
 ) -> bool:
-    """The step (`work.step`) of all frames toward the least cost, and the cost of each (`work.cost`) at the state.
-
-    Args:
-        fixed: how many of the first frames stay as they are.
+    """Compute the Gauss-Newton step (`work.step`) of all frames and the frame costs (`work.cost`).
 
     Returns:
-        False where the matrix is not positive definite.
+        False if the matrix is not positive definite.
     """
     W, d = state.x.shape
     difference_rows(problem, rules, state, work)
@@ -349,6 +364,7 @@ def newton_step(
         A = work.A
         A[:] = 0.0
         if t < fixed:
+            # fixed frames: identity rows, no step
             for i in range(d):
                 A[i, i] = 1.0
             work.step[t] = 0.0
@@ -358,6 +374,7 @@ def newton_step(
             work.cost[t] += off
             for i in range(d):
                 A[i, i] += work.own[t, i] + rules.caution * off
+        # fixed neighbours do not couple: their step is zero
         if t < fixed + 1:
             work.one[t] = 0.0
         if t < fixed + 2:
@@ -378,7 +395,7 @@ def frame_costs(
     w: Scratch,
     work: ClipWork,
 ) -> None:
-    """The cost of each frame (`work.cost`) at a state; the step is lost."""
+    """Compute the frame costs (`work.cost`); the step is overwritten."""
     difference_rows(problem, rules, state, work)
     for t in range(fixed, state.x.shape[0]):
         place_frame(problem, state, t, w)
@@ -403,8 +420,9 @@ def advance(
 
 @kernel
 def turned(R: np.ndarray, x: float, y: float, z: float, out: np.ndarray) -> None:
-    """out := R turned by a rotation vector in the world [rad]."""
+    """Rotate R by a rotation vector in the world [rad] into `out`."""
     angle = np.sqrt(x * x + y * y + z * z)
+    # Rodrigues: R + sin(a)/a [v] R + (1 - cos(a))/a^2 [v]^2 R, with (1 - cos a) = 2 sin^2(a/2)
     s = np.sin(angle) / angle if angle > 1e-9 else 1.0
     half = np.sin(0.5 * angle) / angle if angle > 1e-9 else 0.5
     c = 2.0 * half * half
@@ -421,7 +439,7 @@ def turned(R: np.ndarray, x: float, y: float, z: float, out: np.ndarray) -> None
 
 @kernel
 def place_soles(problem: RetargetingProblem, state: ClipPostures, w: Scratch, out: np.ndarray) -> None:
-    """Corners (W, 8, 3) of the soles of all frames [m]."""
+    """Compute the sole corners (W, 8, 3) of all frames [m]."""
     first = problem.soles[0]
     for t in range(state.x.shape[0]):
         place_frame(problem, state, t, w)
@@ -430,7 +448,7 @@ def place_soles(problem: RetargetingProblem, state: ClipPostures, w: Scratch, ou
 
 @kernel
 def place_corners(soles: ContactSoles, poses: np.ndarray, out: np.ndarray) -> None:
-    """Corners (W, 8, 3) of both soles with poses (W, 2, 5) [m]."""
+    """Compute the corners (W, 8, 3) of soles with poses (W, 2, 5) [m]."""
     for t in range(poses.shape[0]):
         for f in range(2):
             sole_corners(soles, f, poses[t, f], out[t, 4 * f : 4 * f + 4])

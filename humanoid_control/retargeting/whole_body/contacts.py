@@ -1,10 +1,9 @@
-"""Contacts of feet with the floor: found in a person's motion, and kept by a robot's soles.
+"""Foot contacts: detected in a person's motion, and kept by a robot's soles.
 
-The floor is the plane under the points of the feet while they are slow, or while they are lowest in a run or jump whose
-feet never rest. Heel and toe of each foot are in contact while
-they are low and slow, each with hysteresis, and released when they have crept away. A robot's foot in contact is
-locked: the edge of its sole (heel or toe) keeps the place and the yaw at which it was caught, the sole lies flat or
-rolls over that edge. Catching and releasing begin where the foot is and blend over a short time.
+The floor is the plane under slow foot points, or under the lowest ones if the feet never rest (run, jump). Heel and toe
+are in contact while low and slow, with hysteresis, and are released after creeping away. A robot's foot in contact is
+locked: one edge of the sole (heel or toe) keeps place and yaw, and the sole is flat or rolls over that edge. Locking
+and release blend from the current pose.
 """
 
 from __future__ import annotations
@@ -23,34 +22,36 @@ from humanoid_control.numerics.array_types import B1, F1, F2, I1
 EDGES = ("l_heel", "l_toe", "r_heel", "r_toe")
 HEEL, TOE = 0, 1
 LEG_POINTS = tuple(f"{side}_{point}" for point in ("knee", "ankle", "toe") for side in "lr")
-SLOW = 0.25  # [m/s] of a point of a foot that may be on the floor
-STANDING = 0.05  # [s] for which it must have been that slow
-LEAST_SLOPE, MOST_SLOPE = 0.003, 0.09  # of a floor that is corrected: below, nothing is gained; above, it is no floor
-FEWEST_SLOW = 3  # frames in which a point must be slow to show the floor; else its lowest frames show it
-LOWEST = 0.05  # share of the frames that are the lowest of a point: in a run a foot is down for a fifth or more
-FAR_BELOW = 0.12  # [m] a point that stands so far below the rest of the feet is not where it should be
-FLOOR_SHARE = 0.25  # quantile of the heights of slow points that is the floor: some of them are raised and still
-NARROW = 0.5  # [m] spread of places in a direction below which its slope is drawn to zero
-STEEPEST = 0.95  # sine of the largest pitch of a sole
-DOWN = 2e-3  # [m] height from which the edge of a sole is said to be on the floor
+SLOW = 0.25  # [m/s] speed of a foot point that may be on the floor
+STANDING = 0.05  # [s] required duration of that speed
+# slopes that are corrected: smaller ones do not matter, larger ones are no tilted floor
+LEAST_SLOPE, MOST_SLOPE = 0.003, 0.09
+FEWEST_SLOW = 3  # slow frames needed for a point to show the floor; else its lowest frames count
+LOWEST = 0.05  # share of frames that are the lowest of a point: in a run, a foot is down for a fifth or more
+FAR_BELOW = 0.12  # [m] depth below the rest of the feet that indicates a wrong point
+FLOOR_SHARE = 0.25  # height quantile of slow points taken as the floor: some are raised and still
+NARROW = 0.5  # [m] spread of places below which the slope is regularised to zero
+STEEPEST = 0.95  # sine of the largest sole pitch
+DOWN = 2e-3  # [m] height below which a sole edge counts as landed
 
 
 class ContactRules(NamedTuple):
     """Rules of contact.
 
     Attributes:
-        on_height, off_height: height above its level at which a heel or toe comes into contact, and leaves it [m].
-        on_speed, off_speed: the same for its speed [m/s].
-        rest: time for which a heel or toe that has left stays away, however slow it is: one that creeps flickers [s].
-        away: distance from where it came into contact at which it is released [m].
-        blend: time in which a foot is caught and released [s].
-        pivot: yaw between a sole on one edge and the person's foot at which that edge is released [rad].
+        on_height: height above its level below which a heel or toe gets into contact [m].
+        off_height: height above which it loses contact [m].
+        on_speed: speed below which it gets into contact [m/s].
+        off_speed: speed above which it loses contact [m/s].
+        rest: minimum time without contact, against flicker of creeping points [s].
+        away: distance from the initial contact at which it is released [m].
+        blend: transition time of locking and release [s].
+        pivot: yaw between a sole on one edge and the person's foot that releases the edge [rad].
         lock: weight of a locked point, well above `frame_solver.LOCKED`.
-        landing: of one that comes down, well below it.
-        free: of one that swings.
-        posture_return: rate at which joints go back to rest where points leave a choice, critically damped [1/s].
-        body_return, foot_return: rates at which an error goes, critically damped, once nothing keeps it any more: of
-            points of the body, and of a foot that swings [1/s].
+        landing: weight of a landing point, well below it.
+        posture_return: critically damped return rate of the posture [1/s].
+        body_return: critically damped decay rate of body-point errors once they are free [1/s].
+        foot_return: likewise of a swing foot [1/s].
     """
 
     on_height: float = 0.03
@@ -78,9 +79,8 @@ class Floor:
 
     Attributes:
         slope: (2,) rise of the recorded floor along x and y.
-        level: (6,) height above it of heels, toes and ankles that stand, in the order of EDGES, l_ankle, r_ankle [m].
-        notes: sentences about what was corrected.
-        rests: True where heels and toes rest on the floor; else it lies under their lowest places.
+        level: (6,) heights of standing heels, toes and ankles, in the order of EDGES, l_ankle, r_ankle [m].
+        rests: True if heels and toes rest; else the floor lies under their lowest places.
     """
 
     slope: np.ndarray
@@ -90,10 +90,10 @@ class Floor:
 
 
 def feet_points(body: BodyPoints) -> np.ndarray:
-    """(T, 6, 3) heels, toes, ankles in the order of `Floor.level` [m]; an ankle where a clip shows no heel.
+    """Return heels, toes, ankles (T, 6, 3) in the order of `Floor.level` [m]; ankles replace missing heels.
 
     Raises:
-        ClipError: the clip does not show the legs.
+        ClipError: if the clip lacks the legs.
     """
     lacking = [name for name in LEG_POINTS if name not in body.names]
     if lacking:
@@ -103,7 +103,7 @@ def feet_points(body: BodyPoints) -> np.ndarray:
 
 
 def slow_points(feet: np.ndarray, rate: float) -> np.ndarray:
-    """(T, F) True where a point (T, F, 3) has been slow for a while."""
+    """Return whether each point (T, F, 3) has been slow for a while, (T, F)."""
     speed = np.linalg.norm(np.diff(feet, axis=0, prepend=feet[:1]), axis=2) * rate
     frames = max(1, round(STANDING * rate))
     fast = np.cumsum(np.vstack([np.zeros((frames, feet.shape[1])), speed > SLOW]), axis=0)
@@ -111,19 +111,18 @@ def slow_points(feet: np.ndarray, rate: float) -> np.ndarray:
 
 
 def find_floor(body: BodyPoints) -> Floor:
-    """Find the floor of a clip: its slope where the person walks far enough, and the heights of standing feet.
+    """Return the floor of a clip: slope, if the person walks far enough, and heights of standing feet.
 
-    Heights of slow points are h = level of the point + slope . (x, y): a quantile regression with one level a point,
-    in which low points count more than high ones, and a slope is worth its price only where places spread. A point
-    that is never slow, as in a run, a jump or a clip of two frames, has the level of its lowest frames and no part in
-    the slope.
+    Quantile regression of slow-point heights, h = level of the point + slope . (x, y); low points weigh more, and the
+    slope is regularised. Points that are never slow (run, jump, two frames) take the level of their lowest frames and
+    do not affect the slope.
 
     Raises:
-        ClipError: the clip does not show the legs.
+        ClipError: if the clip lacks the legs.
     """
     feet = feet_points(body)
     slow = slow_points(feet, body.rate)
-    slow[:, slow.sum(axis=0) < FEWEST_SLOW] = False  # one frame or two are a turning point, or the first of the clip
+    slow[:, slow.sum(axis=0) < FEWEST_SLOW] = False  # few slow frames are turning points, or the start of the clip
     slope = _slope(feet, slow) if slow.any() else np.zeros(2)
     notes: tuple[str, ...] = ()
     tilt = float(np.linalg.norm(slope))
@@ -135,7 +134,8 @@ def find_floor(body: BodyPoints) -> Floor:
         notes = (f"the floor of the clip is tilted by {np.degrees(np.arctan(tilt)):.1f} degrees: levelled",)
     height = feet[:, :, 2] - feet[:, :, :2] @ slope
     levels = np.array([_level(height[:, k], slow[:, k]) for k in range(feet.shape[1])])
-    for k in range(len(EDGES)):  # one far below the other end of its foot and below the same end of the other foot
+    # outlier: far below the other end of its foot, and below the same end of the other foot
+    for k in range(len(EDGES)):
         mirrored = levels[(k + 2) % 4]
         if levels[k] < min(levels[k ^ 1], mirrored) - FAR_BELOW:
             levels[k] = mirrored
@@ -143,7 +143,7 @@ def find_floor(body: BodyPoints) -> Floor:
                 *notes,
                 f"{EDGES[k]} lies far below the other points of the feet: it has the level of the other foot",
             )
-    for left, right in ((0, 2), (1, 3), (4, 5)):  # one that was never put down flat has the level of the other
+    for left, right in ((0, 2), (1, 3), (4, 5)):  # a foot that was never flat takes the level of the other
         pair = levels[[left, right]]
         levels[[left, right]] = np.minimum(pair, pair[::-1] + 0.02)
     moving = [name for k, name in enumerate(EDGES) if not slow[:, k].any()]
@@ -153,13 +153,13 @@ def find_floor(body: BodyPoints) -> Floor:
 
 
 def _level(height: np.ndarray, slow: np.ndarray) -> float:
-    """Return the height of a point on the floor [m], from its heights (T,) and (T,) True where it is slow."""
+    """Return a point's height on the floor [m] from heights (T,) and slow frames (T,)."""
     standing, share = (height[slow], 0.2) if slow.any() else (height, LOWEST)
     return float(np.median(standing[standing <= np.quantile(standing, share)]))
 
 
 def _slope(feet: np.ndarray, slow: np.ndarray) -> np.ndarray:
-    """Slope (2,) of the floor: quantile regression by reweighted least squares."""
+    """Return the floor slope (2,): quantile regression by iteratively reweighted least squares."""
     t, k = np.nonzero(slow)
     xy, h = feet[t, k, :2], feet[t, k, 2]
     xy = xy - xy.mean(axis=0)
@@ -177,7 +177,7 @@ def _slope(feet: np.ndarray, slow: np.ndarray) -> np.ndarray:
 
 
 def level(body: BodyPoints, floor: Floor) -> BodyPoints:
-    """The clip turned by the smallest rotation that makes its floor horizontal."""
+    """Return the clip rotated by the smallest rotation that levels its floor."""
     if not floor.slope.any():
         return body
     n = np.array([-floor.slope[0], -floor.slope[1], 1.0])
@@ -192,8 +192,14 @@ def level(body: BodyPoints, floor: Floor) -> BodyPoints:
 
 
 class ContactMemory(NamedTuple):
-    """Contacts of the frame before: contact (4,), place (4, 3) at which each began [m], point (4, 3) last seen [m],
-    away (4,) for how long each has not been in contact [s]."""
+    """Contacts of the previous frame.
+
+    Attributes:
+        contact: (4,) state.
+        place: (4, 3) start of each contact [m].
+        point: (4, 3) last position [m].
+        away: (4,) time without contact [s].
+    """
 
     contact: np.ndarray
     place: np.ndarray
@@ -202,26 +208,27 @@ class ContactMemory(NamedTuple):
 
     @classmethod
     def new(cls) -> ContactMemory:
-        """Before the first frame."""
+        """Return the state before the first frame."""
         return cls(np.zeros(4, dtype=np.bool_), np.zeros((4, 3)), np.full((4, 3), np.nan), np.full(4, np.inf))
 
 
 @kernel
 def find_contacts(rules: ContactRules, points: np.ndarray, dt: float, memory: ContactMemory) -> None:
-    """Contacts of the next frame, in place.
+    """Update the contacts by the next frame, in place.
 
     Args:
-        points: (4, 3) heels and toes in the order of EDGES [m], z above the level of each.
-        dt: since the frame before [s].
-        memory: of the frames before.
+        points: (4, 3) heels and toes in the order of EDGES, z above the level of each [m].
+        memory: state, updated.
     """
     for k in range(4):
         speed, off = 0.0, 0.0
         for i in range(3):
+            # NaN in the first frame: speed 0
             v = (points[k, i] - memory.point[k, i]) / dt
             speed += v * v if np.isfinite(v) else 0.0
             off += (points[k, i] - memory.place[k, i]) ** 2
         speed, height = np.sqrt(speed), points[k, 2]
+        # hysteresis: looser thresholds while in contact
         if memory.contact[k]:
             if height > rules.off_height or speed > rules.off_speed or off > rules.away**2:
                 memory.contact[k] = False
@@ -234,7 +241,7 @@ def find_contacts(rules: ContactRules, points: np.ndarray, dt: float, memory: Co
 
 
 def runs(flags: np.ndarray | Sequence[bool]) -> list[tuple[int, int]]:
-    """First frame of each run of True, and the first after it."""
+    """Return (first, last + 1) frame of each run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(flags, dtype=np.int8), [0]])))
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
@@ -243,12 +250,12 @@ def runs(flags: np.ndarray | Sequence[bool]) -> list[tuple[int, int]]:
 
 
 class ContactSoles(NamedTuple):
-    """Rectangles of both soles, left and right.
+    """Rectangles of the left and right sole.
 
     Attributes:
-        length: (2,) from the heel edge to the toe edge [m].
-        ankle: (2, 2) of the ankle: from the heel edge forward, above the sole [m].
-        side: (2, 4) of the corners heel left, heel right, toe left, toe right: to the left of the ankle [m].
+        length: (2,) from heel to toe edge [m].
+        ankle: (2, 2) ankle forward of the heel edge and above the sole [m].
+        side: (2, 4) corners heel left, heel right, toe left, toe right: leftward of the ankle [m].
     """
 
     length: F1
@@ -257,20 +264,21 @@ class ContactSoles(NamedTuple):
 
 
 class FootMemory(NamedTuple):
-    """State of both feet, left and right. A pose of a sole is (x, y of the middle of its heel edge, yaw, height of the
-    heel edge, height of the toe edge).
+    """State of the left and right foot.
+
+    A sole pose is (x, y of the middle of the heel edge, yaw, height of the heel edge, height of the toe edge).
 
     Attributes:
         locked: (2,) bool.
-        pivot: (2,) HEEL or TOE: the edge that is held.
-        anchor: (2, 3) its x, y [m], and yaw [rad].
-        offset, speed: (8, 3) of the corners where a foot was caught, or an edge of it: from those that are wanted [m];
-            their speed then [m/s].
-        age: (2,) since then, or since the foot was let go [s].
+        pivot: (2,) locked edge, HEEL or TOE.
+        anchor: (2, 3) x, y [m] and yaw [rad] of that edge.
+        offset: (8, 3) corners minus targets when a foot or edge was locked [m].
+        speed: (8, 3) corner velocities then [m/s].
+        age: (2,) time since then, or since the release [s].
         edge: (4,) bool, edges in contact.
-        edge_age: (4,) since that began [s].
-        last: (2, 5) poses of the last targets.
-        corners: (8, 3) of the robot's soles at the frame before the last [m].
+        edge_age: (4,) time since the last change of `edge` [s].
+        last: (2, 5) last target poses.
+        corners: (8, 3) sole corners one frame earlier [m].
     """
 
     locked: B1
@@ -286,7 +294,7 @@ class FootMemory(NamedTuple):
 
     @classmethod
     def new(cls) -> FootMemory:
-        """Both feet free."""
+        """Return the state of free feet."""
         free = np.zeros(2, dtype=np.bool_)
         old, last = np.full(2, np.inf), np.zeros((2, 5))
         offset, speed, corners = np.zeros((8, 3)), np.zeros((8, 3)), np.full((8, 3), np.nan)
@@ -295,8 +303,14 @@ class FootMemory(NamedTuple):
 
 
 class FootTargets(NamedTuple):
-    """Corners of both soles: target (8, 3) [m], weight (8,); free (8, 3), where they would be if nothing held them [m];
-    contact (4,) edges on the floor, caught for good."""
+    """Targets of the sole corners.
+
+    Attributes:
+        target: (8, 3) [m].
+        weight: (8,) of the targets.
+        free: (8, 3) targets of unlocked soles [m].
+        contact: (4,) edges locked on the floor.
+    """
 
     target: F2
     weight: F1
@@ -306,30 +320,31 @@ class FootTargets(NamedTuple):
 
 @kernel
 def smooth(share: float) -> float:
-    """Cubic from 0 at 0 to 1 at 1, level at both ends."""
+    """Return the cubic from 0 to 1 with zero slope at both ends."""
     s = min(max(share, 0.0), 1.0)
     return s * s * (3.0 - 2.0 * s)
 
 
 @kernel
 def wrapped(angle: float) -> float:
-    """The angle within -pi .. pi."""
+    """Return the angle within -pi .. pi."""
     return angle - 2.0 * np.pi * np.floor(angle / (2.0 * np.pi) + 0.5)
 
 
 @kernel
 def sole_pitch(length: float, heel: float, toe: float) -> tuple[float, float]:
-    """Sine and cosine of the pitch, toe up, of a sole with edges at these heights [m]."""
+    """Return sine and cosine of the pitch, toe up, of a sole with these edge heights [m]."""
     s = min(max((toe - heel) / length, -STEEPEST), STEEPEST)
     return s, np.sqrt(1.0 - s * s)
 
 
 @kernel
 def sole_pose(soles: ContactSoles, f: int, corners: np.ndarray, out: np.ndarray) -> None:
-    """Pose (5,) of a sole from its corners (4, 3), as in FootMemory."""
+    """Compute the pose (5,) of a sole from its corners (4, 3), as in FootMemory."""
     side = soles.side[f]
     edges = np.empty((2, 3))
     for e in range(2):
+        # point of the edge below the ankle, between its left and right corner
         share = side[2 * e] / (side[2 * e] - side[2 * e + 1])
         for i in range(3):
             edges[e, i] = (1.0 - share) * corners[2 * e, i] + share * corners[2 * e + 1, i]
@@ -340,7 +355,7 @@ def sole_pose(soles: ContactSoles, f: int, corners: np.ndarray, out: np.ndarray)
 
 @kernel
 def sole_corners(soles: ContactSoles, f: int, pose: np.ndarray, out: np.ndarray) -> None:
-    """Corners (4, 3) of a sole with a pose (5,) [m]; the inverse of `sole_pose` for soles that roll over no side."""
+    """Compute the corners (4, 3) of a sole from its pose (5,) [m]: inverse of `sole_pose` without roll."""
     s, c = sole_pitch(soles.length[f], pose[3], pose[4])
     x, y = np.cos(pose[2]), np.sin(pose[2])
     for k in range(4):
@@ -352,7 +367,7 @@ def sole_corners(soles: ContactSoles, f: int, pose: np.ndarray, out: np.ndarray)
 
 @kernel
 def hold_edge(soles: ContactSoles, f: int, memory: FootMemory, pose: np.ndarray, edge: int) -> None:
-    """Lock an edge of a sole where a pose (5,) of it has that edge."""
+    """Lock an edge of a sole at its place in a pose (5,)."""
     memory.pivot[f] = edge
     _, c = sole_pitch(soles.length[f], pose[3], pose[4])
     reach = soles.length[f] * c if edge == TOE else 0.0
@@ -372,32 +387,34 @@ def lock_foot(
     dt: float,
     memory: FootMemory,
 ) -> bool:
-    """Decide whether a foot is held, and by which edge; updates the memory but for its offset and corners.
+    """Update the lock of a foot and its edge; memory is updated except offset and corners.
 
     Args:
         f: LEFT 0 or RIGHT 1.
-        free: (5,) pose of the sole that nothing locks.
+        free: (5,) pose of the unlocked sole.
         contact: (2,) heel, toe of the person.
-        now: (2, 5) pose of the robot's sole at the frame before, and its speed.
+        now: (2, 5) sole pose of the previous frame, and its rate.
 
     Returns:
-        True where the foot, or an edge of it, is caught or an edge let go: its corners blend from where they are.
+        True if a foot or edge was locked, or an edge released: the corners then blend from their current state.
     """
     heel, toe = contact[0], contact[1]
     changed = False
     memory.age[f] += dt
     for e in range(2):
         memory.edge_age[2 * f + e] += dt
+    # a foot on one edge that has pivoted too far is released
     turned = abs(wrapped(free[2] - memory.anchor[f, 2])) > rules.pivot and heel != toe
     if memory.locked[f] and (turned or not (heel or toe)):
         memory.locked[f] = False
         memory.age[f] = 0.0
     elif not memory.locked[f] and (heel or toe) and memory.age[f] >= rules.blend:
         memory.locked[f], changed = True, True
-        rest = now[0].copy()  # where it comes to rest, slowing down as evenly as a cubic can
+        rest = now[0].copy()  # stopping distance of a cubic with this initial velocity: v blend / 3
         for i in range(3):
             rest[i] += now[1, i] * rules.blend / 3.0
         hold_edge(soles, f, memory, rest, TOE if toe else HEEL)
+    # the locked edge lost contact: change to the other edge
     elif memory.locked[f] and not (heel if memory.pivot[f] == HEEL else toe):
         hold_edge(soles, f, memory, memory.last[f], TOE if toe else HEEL)
     for e in range(2):
@@ -419,15 +436,14 @@ def land_edges(
     memory: FootMemory,
     out: FootTargets,
 ) -> None:
-    """Say which edges of a foot are on the floor: those that were caught, and came down with both ends.
+    """Mark the locked edges of a foot that have landed with both corners.
 
-    Until then they are no more than drawn to the floor: a leg that is too slow to bring its foot down in time may not
-    pull the other one from its place. A foot is held where it has come down.
+    Before landing, an edge is only attracted to the floor, so that a late leg does not pull the other foot off its
+    place. A foot is locked where it lands.
 
     Args:
-        now: (5,) pose of the robot's sole at the frame before.
-        corners: (4, 3) of it [m].
-        out: its contact is updated.
+        now: (5,) sole pose of the previous frame.
+        corners: (4, 3) its corners [m].
     """
     contact = out.contact
     stood = contact[2 * f] or contact[2 * f + 1]
@@ -435,6 +451,7 @@ def land_edges(
         k = 2 * f + e
         down = memory.edge_age[k] >= rules.blend and max(corners[2 * e, 2], corners[2 * e + 1, 2]) < DOWN
         contact[k] = memory.edge[k] and (contact[k] or down)
+        # landed: the blend is over
         if contact[k]:
             memory.offset[2 * k : 2 * k + 2], memory.speed[2 * k : 2 * k + 2] = 0.0, 0.0
     if not stood and (contact[2 * f] or contact[2 * f + 1]):
@@ -452,14 +469,13 @@ def foot_targets(
     memory: FootMemory,
     out: FootTargets,
 ) -> None:
-    """Targets of the corners of both soles for the next frame.
+    """Compute the corner targets of both soles for the next frame.
 
     Args:
-        free: (2, 5) poses of the soles that nothing locks.
+        free: (2, 5) poses of the unlocked soles.
         contact: (4,) of the person, in the order of EDGES.
-        corners: (8, 3) of the robot's soles at the frame before [m].
-        memory: of the frames before; updated.
-        out: filled.
+        corners: (8, 3) sole corners of the previous frame [m].
+        memory: state, updated.
     """
     now, before, pose, target = np.empty((2, 5)), np.empty(5), np.empty(5), np.empty((4, 3))
     for f in range(2):
@@ -468,11 +484,13 @@ def foot_targets(
         sole_pose(soles, f, here, now[0])
         sole_pose(soles, f, last, before)
         for i in range(5):
+            # pose rates by backward difference, zero without a valid previous frame
             off = now[0, i] - before[i]
             now[1, i] = (wrapped(off) if i == 2 else off) / dt if dt > 0.0 and np.isfinite(off) else 0.0
         blends = lock_foot(rules, soles, f, free[f], contact[2 * f : 2 * f + 2], now, dt, memory)
         land_edges(rules, soles, f, now[0], here, memory, out)
         pose[:] = free[f]
+        # a locked foot pivots about its anchor; edges in contact are on the floor
         if memory.locked[f]:
             for e in range(2):
                 pose[3 + e] = 0.0 if memory.edge[2 * f + e] else max(free[f, 3 + e], 0.0)
@@ -484,6 +502,7 @@ def foot_targets(
         memory.last[f] = pose
         sole_corners(soles, f, free[f], out.free[4 * f : 4 * f + 4])
         sole_corners(soles, f, pose, target)
+        # start a blend from the current corners and velocities
         if blends:
             memory.age[f] = 0.0
             for k in range(4):
@@ -492,6 +511,7 @@ def foot_targets(
                     v = (here[k, i] - last[k, i]) / dt if dt > 0.0 else 0.0
                     offset[k, i] = 0.0 if held else here[k, i] - target[k, i]
                     speed[k, i] = v if np.isfinite(v) and not held else 0.0
+        # cubic blend: the offset decays, the initial velocity fades out
         part = min(memory.age[f] / rules.blend, 1.0) if memory.locked[f] else 1.0
         left, coast = 1.0 - smooth(part), rules.blend * part * (1.0 - part) ** 2
         for k in range(4):
@@ -500,6 +520,7 @@ def foot_targets(
                 out.target[4 * f + k, i] = target[k, i] + left * offset[k, i] + coast * speed[k, i]
             out.target[4 * f + k, 2] = max(out.target[4 * f + k, 2], 0.0)
             out.weight[4 * f + k] = rules.free
+            # the weight grows geometrically from free to landing
             if memory.edge[2 * f + e]:
                 caught = smooth(memory.edge_age[2 * f + e] / rules.blend)
                 out.weight[4 * f + k] *= (rules.landing / rules.free) ** caught

@@ -1,7 +1,7 @@
-"""Head and hands: which joints of a robot turn them, and where a person's point.
+"""Head and hands: their joints on a robot, and their directions on a person.
 
-They are followed by direction alone, wherever they are: where the head looks, and along the hand from the wrist to the
-knuckles. What is tracked is a vector of the body that turns, as long as `LEVER`.
+Only directions are tracked: the gaze, and the hand from wrist to knuckles, as vectors of length `LEVER` on the rotating
+body.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from humanoid_control.robots import Robot
 from humanoid_control.robots.joint_groups import JointGroups
 
 HEAD, HANDS = "head", ("l_hand", "r_hand")
-LEVER = 0.15  # [m] by which an error of direction counts like one of place
+LEVER = 0.15  # [m] converts direction errors to position errors
 WEIGHTS = {HEAD: 0.5, "l_hand": 0.5, "r_hand": 0.5}
-AT_WRIST = 0.12  # [m] from the wrist's point to the farthest joint that turns the hand
-ASKEW = 0.8  # cosine above which an axis lies along the forearm: it turns the hand about itself
-LEAST_HAND = 0.02  # [m] from wrist to knuckles: nearer they show no direction
-AHEAD = 0.3  # cosine between the head's mean direction and that of the chest below which it is no gaze
+AT_WRIST = 0.12  # [m] distance from the wrist of joints that turn the hand
+ASKEW = 0.8  # cosine above which an axis is along the forearm and does not bend the hand
+LEAST_HAND = 0.02  # [m] least wrist-knuckle distance that defines a direction
+AHEAD = 0.3  # least cosine between mean head and chest direction for a valid gaze
 _HEAD = re.compile(r"head|neck|skull", re.IGNORECASE)
 _FACE = re.compile(r"eye|jaw|lid|mouth|brow|_ear", re.IGNORECASE)
 _FINGER = re.compile(r"finger|thumb|index|middle|ring|pinky|little|grip|palm|knuckle", re.IGNORECASE)
@@ -35,12 +35,10 @@ _FINGER = re.compile(r"finger|thumb|index|middle|ring|pinky|little|grip|palm|knu
 
 @dataclass(frozen=True)
 class Extremity:
-    """A head, or a hand, that joints of its own turn.
+    """Head or hand with its own joints.
 
     Attributes:
-        name: HEAD or one of HANDS.
-        joint: id of the pinocchio joint that carries it.
-        axis: (3,) unit vector in the frame of that joint: where the head looks, or along the hand.
+        axis: (3,) unit vector in the joint frame: gaze, or along the hand.
         moving: indices of the joints that turn it.
     """
 
@@ -50,22 +48,22 @@ class Extremity:
     moving: np.ndarray
 
     def followed(self) -> Followed:
-        """What the solver tracks."""
+        """Return the tracked vector."""
         return Followed(self.joint, LEVER * self.axis, free=True)
 
 
 def extremities(robot: Robot) -> dict[str, Extremity]:
-    """Head and hands that a robot can turn, by name.
+    """Return head and hands that a robot can turn, by name; hands only as a pair.
 
     Args:
-        robot: with a floating base and two legs.
+        robot: floating base, two legs.
     """
     found = {e.name: e for e in (_head(robot), *(_hand(robot, side) for side in "lr")) if e is not None}
     return found if {*HANDS} <= set(found) else {n: e for n, e in found.items() if n == HEAD}
 
 
 def _head(robot: Robot) -> Extremity | None:
-    """The longest chain of joints called head or neck that move neither chest nor limbs; it looks ahead at rest."""
+    """Return the longest chain of head or neck joints that move neither chest nor limbs; at rest it looks ahead."""
     model, data = robot.model, robot.data
     free = {int(k) + 2 for k in JointGroups.of(robot).rest}
     chains = []
@@ -85,7 +83,7 @@ def _is_head(name: str) -> bool:
 
 
 def _hand(robot: Robot, side: str) -> Extremity | None:
-    """The last of the joints at a wrist; None where none bends it. With all joints at zero it continues the forearm."""
+    """Return the last wrist joint, or None if none bends the hand; at zero, the hand continues the forearm."""
     model, data = robot.model, robot.data
     pin.forwardKinematics(model, data, robot.q("zero"))
     elbow, wrist = robot.point_positions(robot.q("zero"), [f"{side}_elbow", f"{side}_wrist"])
@@ -115,7 +113,7 @@ def _hand(robot: Robot, side: str) -> Extremity | None:
 
 
 def _axis(R: np.ndarray, model: pin.Model, joint: int) -> np.ndarray:
-    """Axis of a joint in the world, its frame turned by R (3, 3)."""
+    """Return a joint axis in the world, for a joint frame rotated by R (3, 3)."""
     from humanoid_control.kinematics.forward_kinematics import joint_axis
 
     return np.asarray(R @ joint_axis(model, joint)[0])
@@ -125,28 +123,26 @@ def _axis(R: np.ndarray, model: pin.Model, joint: int) -> np.ndarray:
 
 
 def gaze_turn(body: BodyPoints) -> np.ndarray | None:
-    """Turn (3, 3), in the axes of the chest, of where the points of a person's head lie to where the head looks.
+    """Return the rotation (3, 3), in chest axes, from a person's head points to the gaze.
 
-    The points say how the head turns, not how high it looks: over the most upright frames people look level with
-    their chest. None where the clip does not show the head, or points that lie elsewhere than before it.
+    Head points show rotation, not elevation: the mean gaze of upright frames is taken as level with the chest. None if
+    the head is not shown, or its points are not in front of it.
     """
     at = {name: body.point(name) for name in body.names}
     if not {"head", "head_front"} <= set(at):
         return None
     R, local = _head_in_chest(at)
     upright = R[:, 2, 2] >= np.quantile(R[:, 2, 2], 1 - UPRIGHT_SHARE)
-    mean = np.median(local[upright], axis=0) * [1.0, 0.0, 1.0]  # points may look up or down at rest, not to a side
+    mean = np.median(local[upright], axis=0) * [1.0, 0.0, 1.0]  # at rest, points may be above or below, not sideways
     size = float(np.linalg.norm(mean))
     return rotation_between(mean, np.array([1.0, 0.0, 0.0])) if mean[0] > AHEAD * size > 0 else None
 
 
 def shown_directions(body: BodyPoints, turn: np.ndarray | None) -> dict[str, np.ndarray]:
-    """Where a person's head looks, and hands point: unit vectors (T, 3) in the world, of those that the clip shows.
-
-    Hands count only together.
+    """Return the shown directions of head and hands: unit vectors (T, 3) in the world; hands only as a pair.
 
     Args:
-        turn: from `gaze_turn` of the person; None: the head is not shown.
+        turn: from `gaze_turn`; None: no head.
     """
     out = {}
     at = {name: body.point(name) for name in body.names}
@@ -160,7 +156,7 @@ def shown_directions(body: BodyPoints, turn: np.ndarray | None) -> dict[str, np.
 
 
 def _head_in_chest(at: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Axes of the chest (T, 3, 3), and in them the unit vector (T, 3) from the head to its front."""
+    """Return chest axes (T, 3, 3), and the unit vector (T, 3) from head to its front in them."""
     spine = at["l_shoulder"] + at["r_shoulder"] - at["l_hip"] - at["r_hip"]
     spine /= np.linalg.norm(spine, axis=1, keepdims=True)
     R = torso_axes(spine, at["l_shoulder"] - at["r_shoulder"])
@@ -170,7 +166,7 @@ def _head_in_chest(at: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _along_hand(at: dict[str, np.ndarray], side: str) -> np.ndarray | None:
-    """From the wrist to the knuckles (T, 3); None where they are too near to each other."""
+    """Return wrist-to-knuckle directions (T, 3); None if these points are too close."""
     along = at[f"{side}_hand"] - at[f"{side}_wrist"]
     length = np.linalg.norm(along, axis=1, keepdims=True)
     return along / length if (length > LEAST_HAND).all() else None

@@ -1,8 +1,8 @@
-"""Publication of optimised frames of a whole body: only postures go out that keep every limit.
+"""Publication of optimised whole-body frames that keep every limit.
 
-A frame that keeps range, speed, distances, floor and contacts goes out as it is. Any other is solved again from the
-frame before it (`frame_solver.solve_goal`, which always keeps range, speed and distances), toward the optimised points.
-A contact that is off its place is none.
+Frames that keep range, speed, distances, floor and contacts are published unchanged. Others are solved again from the
+previous frame with `frame_solver.solve_goal`, which always keeps range, speed and distances, toward the optimised
+points. Contacts off their place are dropped.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from humanoid_control.retargeting.problem import RetargetingProblem, Scratch, me
 from humanoid_control.retargeting.whole_body.clip_solver import ClipGoal, ClipPostures
 from humanoid_control.retargeting.whole_body.frames import FrameResults, move_base
 
-SUNK = 1e-4  # [m] a sole may be below the floor
-CUT = 2e-4  # [rad, m] by which a frame may be cut to its bounds and count as unchanged
+SUNK = 1e-4  # [m] tolerance of a sole below the floor
+CUT = 2e-4  # [rad, m] clipping that still counts as unchanged
 HOLDING, DRAWING = 1e5, 100.0  # weights of an edge in a frame that is solved again
-NEARLY = 5e-3  # [m] from its place within which an edge is held there, not just drawn
-LOST = 5e-4  # [m] from its place at which an edge is said to be in contact no more
+NEARLY = 5e-3  # [m] error below which an edge is held, not only attracted
+LOST = 5e-4  # [m] error above which an edge is not in contact
 
 
 @kernel
 def base_from_here(problem: RetargetingProblem, R: np.ndarray, p: np.ndarray, y: np.ndarray) -> None:
-    """Coordinates 0 to 5 of a pose of the root about the tree's base frame: slides, then turns about z, x, y."""
+    """Compute base coordinates 0 to 5 of a root pose about the base frame: translation, then rotations about z, x, y."""
     R0, p0 = problem.tree.joints.R[0], problem.tree.joints.p[0]
     M = R0.T @ R
     for i in range(3):
         y[i] = R0[0, i] * (p[0] - p0[0]) + R0[1, i] * (p[1] - p0[1]) + R0[2, i] * (p[2] - p0[2])
+    # z-x-y angles of M = Rz Rx Ry
     y[3] = np.arctan2(-M[0, 1], M[1, 1])
     y[4] = np.arcsin(min(max(M[2, 1], -1.0), 1.0))
     y[5] = np.arctan2(-M[2, 0], M[2, 2])
@@ -45,7 +46,7 @@ def base_from_here(problem: RetargetingProblem, R: np.ndarray, p: np.ndarray, y:
 
 @kernel
 def cut_to_bounds(problem: RetargetingProblem, x: np.ndarray, dt: float, y: np.ndarray) -> float:
-    """Cut y (D,) to the range, and to what speed allows from x (D,) in dt; the largest cut."""
+    """Clip y (D,) to the range, and to the reach from x (D,) within dt; return the largest change."""
     most = 0.0
     for i in range(y.shape[0]):
         reach = problem.velocity[i] * dt
@@ -57,7 +58,7 @@ def cut_to_bounds(problem: RetargetingProblem, x: np.ndarray, dt: float, y: np.n
 
 @kernel
 def edges_off(goal: ClipGoal, t: int, problem: RetargetingProblem, w: Scratch, out: np.ndarray) -> float:
-    """Distances (4,) of the edges in contact from their places [m], -1 of the others; the largest."""
+    """Compute errors (4,) of the edges in contact [m], -1 for others; return the largest."""
     first, worst = problem.soles[0], 0.0
     for e in range(4):
         out[e] = -1.0
@@ -71,11 +72,11 @@ def edges_off(goal: ClipGoal, t: int, problem: RetargetingProblem, w: Scratch, o
 
 @kernel
 def hold_what_can_be(problem: RetargetingProblem, weight: np.ndarray, off: np.ndarray) -> None:
-    """Weights of a frame that is solved again: an edge in contact is held if it is at its place, or else drawn there.
+    """Set the weights of a frame that is solved again: contact edges near their place are held, others attracted.
 
     Args:
         weight: (K,) of the optimisation.
-        off: (4,) of `edges_off`.
+        off: (4,) from `edges_off`.
     """
     first = problem.soles[0]
     problem.weight[:] = weight
@@ -95,14 +96,13 @@ def follow_frames(
     out: FrameResults,
     w: Scratch,
 ) -> float:
-    """Publish frames, those that violate anything solved again from the frame before.
+    """Publish frames; infeasible ones are solved again from the previous frame.
 
     Args:
-        state, goal: of as many frames as `out` holds.
-        before: published last; x and v are updated, and the tree's base frame is the root's.
+        before: last published frame; x, v and the tree's base frame are updated.
 
     Returns:
-        The clearance of the last frame.
+        Clearance of the last frame.
     """
     x, v, last = before.x, before.v, before.clearance
     y, off = np.empty_like(x), np.empty(4)
@@ -111,6 +111,7 @@ def follow_frames(
         y[:] = state.x[t]
         base_from_here(problem, state.R[t], state.p[t], y)
         wanted.expected[:] = y
+        # feasible if hardly clipped, free of new collisions, and contacts and soles are in place
         kept = cut_to_bounds(problem, x, dt, y) <= CUT
         distance = clearance(problem, y, w)
         kept = kept and distance >= min(0.0, last) and edges_off(goal, t, problem, w, off) <= STILL
@@ -119,6 +120,7 @@ def follow_frames(
         if kept:
             out.x[t], out.used_fallback[t] = y, NO_FALLBACK
         else:
+            # targets: the optimised points, but contacts at their places and soles not below the floor
             place_points(problem, wanted.expected, w)
             wanted.target[:] = w.points
             for k in problem.soles:
@@ -126,6 +128,7 @@ def follow_frames(
                     wanted.target[k] = goal.target[t, k]
                 wanted.target[k, 2] = max(wanted.target[k, 2], 0.0)
             wanted.rest[:] = wanted.expected
+            # contacts out of reach are attracted only
             hold_what_can_be(problem, goal.weight[t], off)
             distance, out.used_fallback[t] = solve_goal(problem, n, wanted, FrameBefore(x, v, last), dt, out.x[t], w)
             edges_off(goal, t, problem, w, off)

@@ -1,4 +1,4 @@
-"""The loop over the frames of a whole body, compiled: feet caught and released, a frame solved, the base moved on."""
+"""Compiled frame loop of a whole body: lock and release feet, solve a frame, move the base."""
 
 from __future__ import annotations
 
@@ -21,29 +21,37 @@ from humanoid_control.retargeting.whole_body.contacts import (
 )
 
 LEFT, RIGHT, OTHERS, BASE = 0, 1, 2, 3
-INDIFFERENT = 0.02  # [m/rad] of a posture's pull to rest: directions in which points move by more are left to them
+INDIFFERENT = 0.02  # [m/rad] posture stiffness: directions in which points move by more are left to the points
 
 
 class ErrorMemory(NamedTuple):
-    """Errors of the points at the last two frames: last, before (K, 3) [m]."""
+    """Point errors of the last two frames.
+
+    Attributes:
+        last: (K, 3) [m].
+        before: (K, 3) [m].
+    """
 
     last: F2
     before: F2
 
     @classmethod
     def new(cls, points: int) -> ErrorMemory:
-        """None, before the first frame."""
+        """Return zero errors."""
         return cls(np.zeros((points, 3)), np.zeros((points, 3)))
 
     def begin(self, points: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
-        """Points (K, 3) that are at rest when their targets begin to move from the first (K, 3) to the second [m]."""
+        """Initialise by points (K, 3) at rest and targets that move from the first to the second (K, 3) [m]."""
         self.last[:] = points - first
         self.before[:] = self.last + (second - first)
 
 
 class FootWork(NamedTuple):
-    """What the loop over frames needs: rules of contact, soles, memory of the feet, where their targets go, errors, and
-    whose (D,) coordinates are: of the base BASE, of the left leg LEFT, of the right one RIGHT, of all else OTHERS."""
+    """Contact rules, soles, foot state, foot targets and errors of the frame loop.
+
+    Attributes:
+        whose: (D,) part of each coordinate: BASE, LEFT leg, RIGHT leg or OTHERS.
+    """
 
     rules: ContactRules
     soles: ContactSoles
@@ -54,7 +62,13 @@ class FootWork(NamedTuple):
 
 
 class FrameInputs(NamedTuple):
-    """Targets of frames: points (T, K, 3), whose last eight rows are for the soles; soles (T, 2, 5); contact (T, 4)."""
+    """Targets of frames.
+
+    Attributes:
+        points: (T, K, 3) targets; the last eight rows are for the soles.
+        soles: (T, 2, 5) free sole poses.
+        contact: (T, 4) contacts.
+    """
 
     points: F3
     soles: F3
@@ -65,8 +79,9 @@ class FrameResults(NamedTuple):
     """Results of frames.
 
     Attributes:
-        x: (T, D) coordinates; those of the base are about where it was at the frame before.
-        R, p: (T, 3, 3), (T, 3) pose of the root.
+        x: (T, D) coordinates; base coordinates are relative to the previous frame.
+        R: (T, 3, 3) root rotation.
+        p: (T, 3) root position.
         errors: (T, K) [m].
         clearance: (T,) [m].
         used_fallback: (T,).
@@ -83,7 +98,7 @@ class FrameResults(NamedTuple):
 
 
 class FrameTables(NamedTuple):
-    """All that a frame takes: x, v (D,) are the state before it, of which the clearance is given besides."""
+    """Kernel arguments of a frame, with the previous state x, v (D,)."""
 
     problem: RetargetingProblem
     constants: SolverConstants
@@ -97,12 +112,14 @@ class FrameTables(NamedTuple):
 
 @kernel
 def move_base(problem: RetargetingProblem, w: Scratch, x: np.ndarray, v: np.ndarray) -> None:
-    """Put the base's frame where the base is, after `place_points`; its coordinates become zero.
+    """Move the base frame to the base, after `place_points`; the base coordinates become zero.
 
     Args:
-        x, v: (D,) coordinates and velocities; v of the base is turned into the new frame.
+        x: (D,) coordinates.
+        v: (D,) velocities; base velocities are rotated to the new frame.
     """
     R, p = problem.tree.joints.R[0], problem.tree.joints.p[0]
+    # base coordinates: translation, then rotations about z, x, y; hence the order of the spin
     turn = R.T @ w.bodies.R[6]
     slide = turn.T @ v[:3]
     spin = turn.T @ np.array([v[4], v[5], v[3]])
@@ -117,16 +134,14 @@ def move_base(problem: RetargetingProblem, w: Scratch, x: np.ndarray, v: np.ndar
 def returning_goal(
     problem: RetargetingProblem, feet: FootWork, before: FrameBefore, dt: float, wanted: np.ndarray, goal: FrameGoal
 ) -> None:
-    """What a frame asks for: that errors go as those of a critically damped oscillator.
+    """Fill the goal of a frame so that errors decay like a critically damped oscillator.
 
-    What a range, another limb or a foot on the floor has kept from its target would spring back in one frame once it is
-    free. So the error e of each point is asked to follow e(k) = 2 z e(k-1) - z^2 e(k-2), z = exp(-rate dt), whatever
-    brought it about: a target that nothing disturbs is followed exactly. Feet that are held are no matter of this; the
-    posture at rest is.
+    Otherwise errors due to a range, another limb or a locked foot would vanish within one frame once free. The error e
+    of each point shall follow e(k) = 2 z e(k-1) - z^2 e(k-2), z = exp(-rate dt). Undisturbed targets are tracked
+    exactly. The rule applies to the rest posture, but not to locked feet.
 
     Args:
         wanted: (K, 3) targets of the frame [m].
-        goal: filled.
     """
     slow, fast = np.exp(-feet.rules.body_return * dt), np.exp(-feet.rules.foot_return * dt)
     corners = problem.soles[0]
@@ -134,13 +149,15 @@ def returning_goal(
         held = k >= corners and feet.memory.locked[(k - corners) // 4]
         z = fast if k >= corners else slow
         for i in range(3):
+            # discrete critically damped decay from the last two errors
             e = 2.0 * z * feet.errors.last[k, i] - z * z * feet.errors.before[k, i]
             goal.target[k, i] = wanted[k, i] + (0.0 if held else e)
     for i in range(before.x.shape[0]):
         goal.expected[i] = before.x[i] + dt * before.v[i]
         off = before.x[i] - problem.rest[i]
+        # the same decay for the posture, with the previous offset off - dt v
         goal.rest[i] = problem.rest[i] + 2.0 * slow * off - slow * slow * (off - dt * before.v[i])
-    for i in range(problem.base):  # it has no rest
+    for i in range(problem.base):  # the base has no rest posture
         goal.rest[i] = goal.expected[i]
 
 
@@ -154,18 +171,17 @@ def forget_posture(
     w: Scratch,
     goal: FrameGoal,
 ) -> None:
-    """Let the posture go back to rest where points leave a choice: a clip begun late soon looks like a whole one.
+    """Return the posture to rest in directions that the points leave free.
 
-    Difference of a critically damped return from an unchanged motion, projected to the null space of the points:
-    N = e^2 (J' W J + e^2)^-1, J' W J from the last step of the solver. `goal.expected` takes it in.
-
-    The leg of a foot that nothing holds takes no part: on its way down it has no time for that.
+    The initial posture is then soon irrelevant. The difference between a critically damped return and constant velocity
+    is projected to the null space of the points, N = e^2 (J' W J + e^2)^-1, with J' W J of the last solver step, and
+    added to `goal.expected`. Legs of free feet are excluded: they have no time during the swing.
     """
     d = before.x.shape[0]
-    own = n.damping**2 + n.posture**2 + n.smoothing**2  # what the solver has added to the diagonal
+    own = n.damping**2 + n.posture**2 + n.smoothing**2  # diagonal terms added by the solver
     z, e = np.exp(-feet.rules.posture_return * dt), INDIFFERENT**2
     A, step, last = w.memory, w.vectors[0], d - 1
-    for i in range(d):  # backwards: the lower triangle along rows is an upper one along rows
+    for i in range(d):  # reversed order turns the lower triangle into an upper one
         for j in range(i, d):
             A[i, j] = w.curvature[last - i, last - j]
         A[i, i] += e - own
@@ -191,16 +207,14 @@ def solve_whole_body_frames(
     out: FrameResults,
     w: Scratch,
 ) -> float:
-    """Solve frames one after the other, each from the one before.
+    """Solve frames one after another.
 
     Args:
-        frames: all of them.
-        feet: memory is updated.
-        before: state at the end of the frame before; x and v are updated.
-        out: of the same length, filled.
+        before: previous state; x and v are updated.
+        out: results, of the same length.
 
     Returns:
-        The clearance of the last frame.
+        Clearance of the last frame.
     """
     problem, frames, feet, before = uncounted(problem), uncounted(frames), uncounted(feet), uncounted(before)
     n, out, w = uncounted(n), uncounted(out), uncounted(w)
@@ -210,6 +224,7 @@ def solve_whole_body_frames(
     wanted = np.empty((problem.point.shape[0], 3))
     goal = FrameGoal(np.empty_like(wanted), np.empty_like(x), np.empty_like(x))
     for t in range(frames.points.shape[0]):
+        # feet first: their targets and weights depend on the current soles
         place_points(problem, x, w)
         foot_targets(
             feet.rules, feet.soles, frames.soles[t], frames.contact[t], w.points[corners:], dt, feet.memory, feet.out
@@ -222,6 +237,7 @@ def solve_whole_body_frames(
         forget_posture(problem, n, feet, now, dt, w, goal)
         last, out.used_fallback[t] = solve_goal(problem, n, goal, now, dt, out.x[t], w)
         mean_error(w, wanted, out.errors[t])
+        # errors relative to free soles, so that a released foot decays toward them
         memory.before[:] = memory.last
         wanted[corners:] = feet.out.free
         memory.last[:] = w.points - wanted
@@ -236,7 +252,7 @@ def solve_whole_body_frames(
 
 @kernel
 def solve_packed_frames(table: Table[FrameTables], dt: float, clearance: float) -> float:
-    """`solve_whole_body_frames` of packed FrameTables, from a clearance [m]."""
+    """Apply `solve_whole_body_frames` to packed FrameTables, from a clearance [m]."""
     t = unpack(table, FrameTables)
     before = FrameBefore(t.x, t.v, clearance)
     return solve_whole_body_frames(t.problem, t.constants, t.frames, t.feet, before, dt, t.out, t.scratch)

@@ -1,10 +1,8 @@
-"""Hands that touch: the own body, each other, or the floor. Kept from surface to surface, not from joint to joint.
+"""Hands in contact with the body, each other or the floor: surface distances are kept, not joint distances.
 
-A robot's chest is deeper than a person's and its arms are shorter: a wrist that only takes the person's directions ends
-in the air where the person's hand lies on the hip, or inside the other hand where both clap. So where a hand of the
-person is near a surface, the target of the robot's hand goes to the same place of the robot's surface, at the person's
-distance: along the same bone, to the same side of it. Far from all surfaces the targets stay what they are, and in
-between they blend.
+Robots have other proportions: with directions alone, a hand on the hip ends in the air, and clapping hands overlap.
+Near a surface, the hand target moves to the same place of the robot's surface at the person's distance: same bone, same
+side. Far from surfaces, targets are unchanged; they blend in between.
 """
 
 from __future__ import annotations
@@ -21,22 +19,22 @@ from humanoid_control.retargeting.whole_body.contacts import ContactMemory, Cont
 from humanoid_control.robots import Robot
 from humanoid_control.robots.joint_groups import JointGroups
 
-NEAR, FAR = 0.03, 0.075  # [m] from a surface: within the first its distance is kept, beyond the second nothing is
-EVEN = 0.4  # [s] over which that is evened out: a touch is come to and left without haste
-# Arms that hang next to the body are near to it and touch nothing: cosines of the angles between upper arm and forearm,
-# and between arm and trunk, from which on an arm hangs, and from which on it does not.
+NEAR, FAR = 0.03, 0.075  # [m] from a surface: distance fully kept within the first, ignored beyond the second
+EVEN = 0.4  # [s] smoothing window of the weight, for slow approach and departure
+# Hanging arms are near the body without touching it: cosines of the angles upper arm-forearm and arm-trunk, at which an
+# arm hangs and does not hang.
 STRAIGHT, DOWN = (0.6, 0.2), (0.85, 0.65)
 ALONG, ROUND = np.linspace(-0.2, 1.7, 20), np.linspace(-np.pi, np.pi, 17)  # share of a bone; azimuth, 0 ahead
-REACH, FINE = 0.6, 0.005  # [m] from a bone to where its surface is looked for, and in what steps
-BARE = 0.04  # [m] from a bone to its surface where no shape lies around it
-# A person of 0.5 m from the hips to the shoulders; others in proportion [m].
+REACH, FINE = 0.6, 0.005  # [m] range and step of the surface search from a bone
+BARE = 0.04  # [m] surface distance without shapes
+# [m] for a person with 0.5 m from hips to shoulders; scaled with size
 TRUNK, DEPTH, WIDTH, HEAD, THIGH = 0.5, 0.11, 0.16, 0.09, 0.075
-NECK = 1.08  # share of the trunk from which on the head and the neck are what is touched
-PALM, THICK = 0.08, 0.03  # [m] from the wrist to the middle of the palm, and from there to its surface
+NECK = 1.08  # share of the trunk above which head and neck are touched
+PALM, THICK = 0.08, 0.03  # [m] from wrist to palm middle, and from there to the surface
 PARTS = ("trunk", "l_thigh", "r_thigh")
-PRESSED = 0.02  # [m] by which a hand is aimed into the surface: shapes that are kept apart stop it there
-GLIDE = 0.15  # [s] before and after a touch of the floor in which a hand glides to its place and from it
-STRETCHED = 0.995  # share of an arm's length that a target may be away from its shoulder
+PRESSED = 0.02  # [m] depth of the hand target below the surface; collision avoidance stops it there
+GLIDE = 0.15  # [s] blend of a hand to and from its place on the floor
+STRETCHED = 0.995  # usable share of the arm length
 
 
 # -------- The robot's surfaces
@@ -44,13 +42,14 @@ STRETCHED = 0.995  # share of an arm's length that a target may be away from its
 
 @dataclass(frozen=True)
 class HandSurfaces:
-    """What the hands of a robot can touch, measured once.
+    """Surfaces that a robot's hands can touch.
 
     Attributes:
-        radius: (3, S, A) from the bone of each of PARTS to the robot's surface, at ALONG by ROUND [m].
-        palm: from the wrist's point to the middle of the hand [m].
-        thick: from there to the hand's surface [m].
-        upper, lower: lengths of upper arm and forearm [m].
+        radius: (3, S, A) from the bone of each of PARTS to the surface, at ALONG by ROUND [m].
+        palm: from wrist point to hand middle [m].
+        thick: from hand middle to surface [m].
+        upper: upper arm length [m].
+        lower: forearm length [m].
     """
 
     radius: np.ndarray
@@ -64,8 +63,9 @@ class HandSurfaces:
         """Measure a robot in its neutral posture.
 
         Args:
-            robot: with a floating base, two arms and two legs.
-            hips, knees: (2, 3) in the world [m].
+            robot: floating base, two arms, two legs.
+            hips: (2, 3) in the world [m].
+            knees: (2, 3) in the world [m].
         """
         q, model, data = robot.q("neutral"), robot.model, robot.data
         shoulders = robot.point_positions(q, ["l_gh", "r_gh"])
@@ -92,7 +92,7 @@ class HandSurfaces:
         return cls(radius, palm, thick, length["upper_arm"], length["lower_arm"])
 
     def at(self, part: int, share: np.ndarray, azimuth: np.ndarray) -> np.ndarray:
-        """(T,) distance from the bone of a part to its surface, between the measured places [m]."""
+        """Return the interpolated bone-surface distance (T,) of a part [m]."""
         s = np.interp(share, ALONG, np.arange(len(ALONG)))
         a = np.interp(azimuth, ROUND, np.arange(len(ROUND)))
         i, j = np.minimum(s.astype(int), len(ALONG) - 2), np.minimum(a.astype(int), len(ROUND) - 2)
@@ -103,7 +103,7 @@ class HandSurfaces:
 
 
 def _from_knee(robot: Robot, leg: list[int], knee: np.ndarray) -> set[int]:
-    """Joints of a leg from the knee on; the neutral posture is in `robot.data`."""
+    """Return the joints of a leg from the knee on; `robot.data` is neutral."""
     off = [float(np.linalg.norm(robot.data.oMi[j].translation - knee)) for j in leg]
     return set(leg[int(np.argmin(off)) :])
 
@@ -111,12 +111,12 @@ def _from_knee(robot: Robot, leg: list[int], knee: np.ndarray) -> set[int]:
 def _surface(
     shapes: ShapeArrays, places: list[tuple[int, pin.SE3]], start: np.ndarray, end: np.ndarray, axes: np.ndarray
 ) -> np.ndarray:
-    """(S, A) distances from a bone to the outermost surface of the shapes around it [m].
+    """Return distances (S, A) from a bone to the outermost surface of shapes [m].
 
     Args:
-        places: of shapes: index, pose.
-        start, end: (3,) of the bone.
-        axes: (3, 3) of it, z along it.
+        start: (3,) of the bone.
+        end: (3,) of the bone.
+        axes: (3, 3) of the bone, z along it.
     """
     r = np.arange(BARE, REACH, FINE)
     around = np.stack([np.cos(ROUND), np.sin(ROUND), np.zeros(len(ROUND))], axis=1) @ axes.T
@@ -129,7 +129,7 @@ def _surface(
 
 
 def _hand(robot: Robot, shapes: ShapeArrays, q: np.ndarray) -> tuple[float, float]:
-    """Middle of the hand from the wrist's point, and half its thickness [m], by the shapes beyond the wrist."""
+    """Return hand middle from the wrist, and half thickness [m], from the shapes beyond the wrist."""
     palms, thick = [], []
     for side in "lr":
         elbow, wrist = robot.point_positions(q, [f"{side}_elbow", f"{side}_wrist"])
@@ -149,13 +149,13 @@ def _hand(robot: Robot, shapes: ShapeArrays, q: np.ndarray) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class Touch:
-    """A hand next to one surface, frame by frame.
+    """Hand near a surface, per frame.
 
     Attributes:
         share: (T,) along the bone.
-        azimuth: (T,) about it.
-        gap: (T,) from surface to surface [m], never below 0.
-        weight: (T,) 1 where the hand is at the surface, 0 where it is far from it.
+        azimuth: (T,) about the bone.
+        gap: (T,) surface distance >= 0 [m].
+        weight: (T,) 1 at the surface, 0 far away.
     """
 
     share: np.ndarray
@@ -165,13 +165,13 @@ class Touch:
 
 
 def closeness(gap: np.ndarray) -> np.ndarray:
-    """1 within NEAR of a surface, 0 beyond FAR, smooth in between."""
+    """Return 1 within NEAR of a surface, 0 beyond FAR, smooth in between."""
     s = np.clip((FAR - gap) / (FAR - NEAR), 0.0, 1.0)
     return np.asarray(s * s * (3.0 - 2.0 * s))
 
 
 def hanging(person: dict[str, np.ndarray], side: str) -> np.ndarray:
-    """(T,) 1 where an arm of a person hangs straight along the trunk, 0 where it does not, smooth in between."""
+    """Return (T,) 1 where an arm hangs straight along the trunk, 0 where it does not, smooth in between."""
     spine = _unit(_middle(person, "shoulder") - _middle(person, "hip"))
     upper = _unit(person[f"{side}_elbow"] - person[f"{side}_shoulder"])
     lower = _unit(person[f"{side}_wrist"] - person[f"{side}_elbow"])
@@ -183,19 +183,16 @@ def hanging(person: dict[str, np.ndarray], side: str) -> np.ndarray:
 
 
 def evened(weight: np.ndarray, rate: float) -> np.ndarray:
-    """A weight (T,) as its mean about each frame, weighted by a Hann window of EVEN."""
+    """Return a weight (T,) smoothed by a Hann window of EVEN."""
     n = max(1, round(0.5 * EVEN * rate))
     window = np.hanning(2 * n + 1)
     return np.asarray(np.convolve(np.pad(weight, n, "edge"), window / window.sum(), "valid"))
 
 
 def palms(body: BodyPoints, size: float) -> tuple[np.ndarray, np.ndarray]:
-    """Middles (2, T, 3) of a person's palms [m], left and right, and unit vectors (2, T, 3) to them from the wrists.
+    """Return palm middles (2, T, 3) of a person [m], left and right, and unit vectors (2, T, 3) from the wrists.
 
-    Along the hand where the clip shows it, else along the forearm.
-
-    Args:
-        size: of the person, from `person_size`.
+    They follow the hand if shown, else the forearm.
     """
     middle, along = [], []
     for side in "lr":
@@ -209,19 +206,19 @@ def palms(body: BodyPoints, size: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def person_size(body: BodyPoints) -> float:
-    """Size of a person: 1 where hips and shoulders are TRUNK apart."""
+    """Return the size of a person: 1 for a hip-shoulder distance of TRUNK."""
     spine = 0.5 * (body.point("l_shoulder") + body.point("r_shoulder")) - body.mid_hip
     return float(np.median(np.linalg.norm(spine, axis=1))) / TRUNK
 
 
 def _axes(start: np.ndarray, end: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """(T, 3, 3) axes of a bone: z along it, y to the left."""
+    """Return the axes (T, 3, 3) of a bone: z along it, y left."""
     z = end - start
     return torso_axes(z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-6), across)
 
 
 def _person_radius(part: int, share: np.ndarray, azimuth: np.ndarray) -> np.ndarray:
-    """(T,) from a bone to the skin of a person of size 1 [m]."""
+    """Return the distance (T,) from bone to skin for a person of size 1 [m]."""
     if PARTS[part] != "trunk":
         return np.full(len(share), THIGH)
     ellipse = DEPTH * WIDTH / np.hypot(WIDTH * np.cos(azimuth), DEPTH * np.sin(azimuth))
@@ -229,17 +226,18 @@ def _person_radius(part: int, share: np.ndarray, azimuth: np.ndarray) -> np.ndar
 
 
 def touch(palm: np.ndarray, start: np.ndarray, end: np.ndarray, across: np.ndarray, part: int, size: float) -> Touch:
-    """A hand next to a part of a person.
+    """Return the relation of a hand to a part of a person.
 
     Args:
-        palm, start, end, across: (T, 3) middle of the palm, ends of the bone, to the left [m].
-        part: of PARTS.
-        size: of the person.
+        palm: (T, 3) [m].
+        start: (T, 3) of the bone [m].
+        end: (T, 3) of the bone [m].
+        across: (T, 3) leftward.
     """
     R, bone = _axes(start, end, across), np.linalg.norm(end - start, axis=1)
     local = np.einsum("tji,tj->ti", R, palm - start)
     share = np.clip(local[:, 2] / np.maximum(bone, 1e-6), ALONG[0], ALONG[-1])
-    over = local[:, 2] - share * bone  # beyond an end of the bone
+    over = local[:, 2] - share * bone  # beyond the end of the bone
     azimuth, off = np.arctan2(local[:, 1], local[:, 0]), np.linalg.norm([local[:, 0], local[:, 1], over], axis=0)
     if PARTS[part] != "trunk":
         beyond = np.clip(share, 0.0, 1.0)
@@ -260,15 +258,12 @@ def keep_hands(
     names: tuple[str, ...],
     rules: ContactRules,
 ) -> np.ndarray:
-    """Targets (T, K, 3) with wrists and elbows moved to where the robot's hands touch what the person's do [m].
+    """Return targets (T, K, 3) with wrists and elbows moved to keep the person's touches [m].
 
     Args:
-        body: on a level floor at the height 0.
-        size: of the person, from `person_size`.
-        surfaces: of the robot.
-        targets: (T, K, 3) of `names`, in a world whose floor is z = 0 [m].
-        names: with POINTS, hips and knees.
-        rules: of contact.
+        body: on a level floor at height 0.
+        targets: (T, K, 3) of `names`, floor z = 0 [m].
+        names: POINTS, hips and knees.
     """
     out = targets.copy()
     at = {name: targets[:, k] for k, name in enumerate(names)}
@@ -306,7 +301,7 @@ def keep_hands(
         bent, reached = bent_arm(shoulder, elbow, wrist, surfaces.upper, surfaces.lower)
         w = np.minimum(moved[h], 1.0)[:, None]
         near = w > 0.0
-        # The wrist is between already, but for what the arm reaches: to be cut off all at once would be a jump.
+        # The wrist is blended already, except for the reach limit: applied at once, it would cause a jump.
         out[:, names.index(f"{s}_wrist")] = np.where(near, wrist + w * (reached - wrist), at[f"{s}_wrist"])
         out[:, names.index(f"{s}_elbow")] = np.where(near, elbow + w * (bent - elbow), elbow)
     return out
@@ -323,7 +318,7 @@ def _middle(at: dict[str, np.ndarray], name: str) -> np.ndarray:
 def _keep_together(
     middle: np.ndarray, size: float, rate: float, surfaces: HandSurfaces, wanted: np.ndarray, moved: np.ndarray
 ) -> None:
-    """Hands that are near to each other: the robot's are as near, about the middle of where they would be; in place."""
+    """Keep the distance of hands close to each other, about their mean, in place."""
     between = middle[0] - middle[1]
     off = np.linalg.norm(between, axis=1)
     gap = np.maximum(off - 2.0 * size * THICK, 0.0)
@@ -345,7 +340,7 @@ def _keep_on_floor(
     wanted: np.ndarray,
     moved: np.ndarray,
 ) -> None:
-    """Hands near the floor are as high above it as the person's, and stay where they are put down; in place."""
+    """Keep the person's height of hands near the floor, and hold placed hands, in place."""
     above = middle.copy()
     above[:, :, 2] -= size * THICK
     memory, on = ContactMemory.new(), np.zeros((2, above.shape[1]), dtype=bool)
@@ -374,11 +369,14 @@ def _keep_on_floor(
 def bent_arm(
     shoulder: np.ndarray, elbow: np.ndarray, wrist: np.ndarray, upper: float, lower: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Elbow (T, 3) and wrist (T, 3) of an arm whose elbow points to the side to which it did [m].
+    """Return elbow (T, 3) and wrist (T, 3) of an arm that bends to the same side as before [m].
 
     Args:
-        shoulder, elbow, wrist: (T, 3); the wrist comes nearer where the arm is too short.
-        upper, lower: lengths [m].
+        shoulder: (T, 3).
+        elbow: (T, 3) previous, defines the side.
+        wrist: (T, 3); moved closer if out of reach.
+        upper: length [m].
+        lower: length [m].
     """
     reach = wrist - shoulder
     far = np.linalg.norm(reach, axis=1)
@@ -389,6 +387,7 @@ def bent_arm(
     side = side - np.sum(side * u, axis=1, keepdims=True) * u
     size = np.linalg.norm(side, axis=1, keepdims=True)
     side = np.where(size > 1e-6, side / np.maximum(size, 1e-6), np.array([0.0, 0.0, -1.0]))
+    # law of cosines: elbow at x along the line from shoulder to wrist and y off it
     x = (d**2 + upper**2 - lower**2) / (2.0 * d)
     y = np.sqrt(np.maximum(upper**2 - x**2, 0.0))
     return shoulder + x[:, None] * u + y[:, None] * side, shoulder + d[:, None] * u

@@ -1,9 +1,8 @@
-"""Live targets of a whole body: markers, frame by frame as they come, move root, legs and arms of a robot.
+"""Live whole-body retargeting: markers move root, legs and arms of a robot.
 
-The person stands upright first, on the floor and with both feet; that gives the scaling, the floor and the heights of
-standing feet. Then every frame gives targets of the body, directions of head and hands, soles and contacts, and the
-solver its step. All that is held, faded and bounded is as for the upper body (`live`): a sole is two more points, the
-middles of its heel and its toe.
+The person first stands upright on both feet, which calibrates scaling, floor and foot heights. Each frame then gives
+point targets, head and hand directions, soles and contacts, and a solver step. Holding, fading and bounds are as for
+the upper body (`live`); a sole adds two points, the middles of heel and toe.
 """
 
 from __future__ import annotations
@@ -29,29 +28,29 @@ from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetarget
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBodyScaler, shows_legs
 from humanoid_control.robots import Robot
 
-SHORTEST, LONGEST = 1e-3, 0.1  # [s] of a step of the solver
-EDGE_POINTS = 4  # rows behind the points: middles of heel and toe, left and right
+SHORTEST, LONGEST = 1e-3, 0.1  # [s] bounds of a solver step
+EDGE_POINTS = 4  # rows after the points: middles of heel and toe, left and right
 
 
 class LiveWholeBody(LiveTargets):
-    """Targets of a whole body from live markers, and the robot that follows them.
+    """Whole-body targets from live markers, and the robot that follows them.
 
     Attributes:
-        solver: the robot: `joints`, `root`, `contacts`; it stands in the neutral posture before the calibration.
-        targets: (K + 4, 3) points as the solver has them but for the soles' corners, and the middles of heel and toe
-            of both soles; None before the calibration.
-        contact: (4,) edges of the person's feet that stand on the floor, in the order of `contacts.EDGES`.
+        solver: `joints`, `root`, `contacts` of the robot, in the neutral posture before calibration.
+        targets: (K + 4, 3) solver points without sole corners, then heel and toe middles; None before calibration.
+        contact: (4,) the person's edges in contact, in the order of `contacts.EDGES`.
     """
 
     def __init__(self, robot: Robot, settings: LiveSettings | None = None) -> None:
-        """Create the live whole body; compiles the solver.
+        """Create and compile the solver, and start the calibration.
 
         Args:
-            robot: with a floating base, legs and soles.
-            settings: of live markers.
+            robot: floating base, legs and soles.
 
         Raises:
-            RobotError: no floating base, no legs or no soles. UnknownNameError, ClipError: as for LiveTargets.
+            RobotError: if the base is fixed, or legs or soles are missing.
+            UnknownNameError: as LiveTargets.
+            ClipError: as LiveTargets.
         """
         self.solver = WholeBodyRetargeter(robot, followed_settings())
         self.contact = np.ones(4, dtype=bool)
@@ -60,20 +59,20 @@ class LiveWholeBody(LiveTargets):
         self._stand()
 
     def begin_standing(self) -> None:
-        """Begin with the calibration, the robot in its neutral posture where its model stands."""
+        """Restart the calibration, with the robot in its neutral posture at its initial place."""
         self.targets, self.contact = None, np.ones(4, dtype=bool)
         self.calibrate()
         self._stand()
 
     def _stand(self) -> None:
-        """The robot in its neutral posture, feet on the floor."""
+        """Put the robot in its neutral posture on the floor."""
         rest, frames = self._points_at_rest(), self.solver.problem.tree.joints
         X = self.robot.X_world_root
         frames.R[0], frames.p[0] = X.rotation, X.translation
         self.solver.start(self._inputs(rest), 0.0, "the neutral posture")
 
     def _points_at_rest(self) -> np.ndarray:
-        """Rows of `targets` in the neutral posture [m]."""
+        """Return the rows of `targets` in the neutral posture [m]."""
         s = self.solver
         X, x = self.robot.X_world_root, s.problem.rest.copy()
         base = s.problem.tree.joints
@@ -85,10 +84,10 @@ class LiveWholeBody(LiveTargets):
         return np.vstack([s.scratch.points[: s.corners], edge_points(s.legs.soles, poses)])
 
     def _scale_by(self, calibration: BodyPoints, now: float) -> None:
-        """Find scaling, floor and levels of the feet from the person of the calibration; the robot begins again."""
+        """Compute scaling, floor and foot levels from the calibrated person, and restart the robot."""
         if not shows_legs(calibration):
             raise ClipError("the markers show no knees, ankles and toes: the whole body needs legs")
-        scaler = WholeBodyScaler(calibration, self.robot, hands=False)  # nobody can look ahead
+        scaler = WholeBodyScaler(calibration, self.robot, hands=False)  # hands need look-ahead, which live input lacks
         if not scaler.floor.rests:
             raise ClipError("the feet are never slow: no floor is found under them, stand still")
         self._body_scaler = scaler
@@ -104,7 +103,7 @@ class LiveWholeBody(LiveTargets):
         self._X_robot_person = _onto(targets.positions[-1], self._rest if self.targets is None else self.targets)
 
     def _scaled(self, points: np.ndarray, dt: float) -> np.ndarray:
-        """Rows of `targets` of body points (P, 3) in the world; NaN, which is passed over, while paused."""
+        """Return the rows of `targets` for body points (P, 3) in the world; NaN while paused, which holds."""
         assert self._body is not None
         names = self._body.names
         here = BodyPoints("live markers", 1.0, names, points[None].copy(), np.zeros(len(names)))
@@ -121,7 +120,7 @@ class LiveWholeBody(LiveTargets):
         try:
             targets = self._body_scaler.targets(two)
             rows = self.solver.inputs(targets).points[1, : self.solver.corners]
-        except ClipError:  # a segment without length, or a head that shows no direction now
+        except ClipError:  # a zero-length segment, or a head without direction
             return nothing
         floor = self._body_scaler.floor
         feet = feet_points(level(two, floor))[1, :4].copy()
@@ -134,10 +133,10 @@ class LiveWholeBody(LiveTargets):
         return out @ R.T + placed[:, None] * shift
 
     def follow(self) -> float:
-        """One step of the robot toward the targets, for the time since the step before.
+        """Take one solver step toward the targets for the time since the previous step.
 
         Returns:
-            That time [s]; 0 where there is nothing to follow, or too little time has passed for a step.
+            Time step [s]; 0 without targets, or if the time is too short.
         """
         passed = self._last_update - self._followed
         if self.targets is None or not passed >= SHORTEST:
@@ -148,7 +147,7 @@ class LiveWholeBody(LiveTargets):
         return passed
 
     def _inputs(self, rows: np.ndarray) -> FrameInputs:
-        """Targets as the solver takes them, from rows (K + 4, 3)."""
+        """Return the solver inputs for rows (K + 4, 3)."""
         s = self.solver
         points = np.zeros((1, len(s.problem.point), 3))
         points[0, : s.corners] = rows[: s.corners]
@@ -156,7 +155,7 @@ class LiveWholeBody(LiveTargets):
         return FrameInputs(points, poses[None], self.contact[None].copy())
 
     def skeleton(self) -> np.ndarray | None:
-        """Ends (2 B, 3) of the bones of a figure with the targets as joints [m]; None before the calibration."""
+        """Return bone end points (2 B, 3) of the targets [m]; None before calibration."""
         if self.targets is None:
             return None
         p = {name.replace("_gh", "_shoulder"): self.targets[k] for k, name in enumerate(BODY_POINTS)}
@@ -167,7 +166,7 @@ class LiveWholeBody(LiveTargets):
 
 
 def edge_points(soles: ContactSoles, poses: np.ndarray) -> np.ndarray:
-    """Middles (4, 3) of heel and toe of the left and the right sole [m], of poses (2, 5) as in `FootMemory`."""
+    """Return the heel and toe middles (4, 3) of both soles [m] with poses (2, 5) as in `FootMemory`."""
     out = np.empty((EDGE_POINTS, 3))
     for f, (x, y, yaw, heel, toe) in enumerate(poses):
         reach = soles.length[f] * sole_pitch(soles.length[f], heel, toe)[1]
@@ -177,17 +176,17 @@ def edge_points(soles: ContactSoles, poses: np.ndarray) -> np.ndarray:
 
 
 def sole_poses(edges: np.ndarray) -> np.ndarray:
-    """Poses (2, 5) of soles from the middles (4, 3) of their edges: the inverse of `edge_points`."""
+    """Return sole poses (2, 5) from edge middles (4, 3): inverse of `edge_points`."""
     heel, toe = edges[::2], edges[1::2]
     yaw = np.arctan2(toe[:, 1] - heel[:, 1], toe[:, 0] - heel[:, 0])
     return np.column_stack([heel[:, :2], yaw, np.maximum(heel[:, 2], 0.0), np.maximum(toe[:, 2], 0.0)])
 
 
 def _onto(person: np.ndarray, robot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rotation about the vertical (3, 3) and shift (3,) along the floor that bring a person's hips onto a robot's [m].
+    """Return the rotation about the vertical (3, 3) and horizontal shift (3,) from a person's hips to a robot's [m].
 
     Args:
-        person, robot: (K, 3) rows that begin with BODY_POINTS [m].
+        person: (K, 3) rows that begin with BODY_POINTS [m].
     """
     left, right = BODY_POINTS.index("l_hip"), BODY_POINTS.index("r_hip")
     across = [p[left] - p[right] for p in (person, robot)]
@@ -199,6 +198,6 @@ def _onto(person: np.ndarray, robot: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _placed(p: np.ndarray, heading: float, mid_hip: np.ndarray) -> np.ndarray:
-    """Body points (P, 3) of the pelvis frame in the world [m]."""
+    """Return body points (P, 3) of the pelvis frame in the world [m]."""
     c, s = np.cos(heading), np.sin(heading)
     return p @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) + mid_hip

@@ -1,10 +1,9 @@
-"""The way from a recorded person to the whole motion of a robot: one for the command, libraries, studies and scripts.
+"""Pipeline from a recorded person to a whole-body robot motion.
 
     body -> at a rate that can be solved -> scaled to the robot -> at its pace -> solved -> frames of the clip
 
-Rates: recordings of 5 to 1,000 frames a second come in between, and back. The solver takes a frame at a time. With few
-frames a foot moves far from one to the next, and is caught late; with very many, what a step of the solver leaves over
-counts as speed. Between 50 and 250 Hz neither matters.
+Recordings of 5 to 1,000 Hz are resampled to 50 to 250 Hz and back. At lower rates, feet move far per frame and lock
+late; at higher rates, solver residuals appear as velocities.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ Frames = TypeVar("Frames", WholeBodyTrajectory, WholeBodyTargets)
 
 @dataclass(frozen=True)
 class WholeBodyMotion:
-    """A clip on a robot.
+    """Clip on a robot.
 
     Attributes:
-        trajectory: of the robot, at the frames of the clip (of a very fast one at every second, third, ...).
-        targets: what it should have done, at the same frames; their contacts are the person's.
+        trajectory: at the frames of the clip, or at every n-th frame of a very fast one.
+        targets: at the same frames, with the person's contacts.
     """
 
     trajectory: WholeBodyTrajectory
@@ -46,13 +45,10 @@ class WholeBodyMotion:
 
 @dataclass(frozen=True)
 class WholeBodyTask:
-    """A clip that is scaled to a robot and can be solved: whatever refuses has refused, and nothing is compiled yet.
+    """Clip scaled to a robot and ready to solve: inputs are checked, kernels not yet compiled.
 
     Attributes:
-        robot: with a floating base.
-        targets: at the rate at which they are solved.
-        between: how many of these frames there are for each of the clip's.
-        notes: sentences about the clip: frames that are left out, its floor.
+        notes: messages about skipped frames and the floor.
     """
 
     robot: Robot
@@ -65,12 +61,13 @@ class WholeBodyTask:
         """Scale a clip to a robot.
 
         Args:
-            body: the person, with legs, at any rate.
-            robot: with a floating base, legs and soles.
-            speed: pace of the clip; frames a second stay.
+            body: person with legs, at any rate.
+            robot: floating base, legs and soles.
+            speed: pace; the frame rate stays.
 
         Raises:
-            ClipError: no legs, or no floor. RobotError: no legs or soles.
+            ClipError: if legs or floor are missing.
+            RobotError: if legs or soles are missing.
         """
         body, between, notes = at_solving_rate(body)
         scaler = WholeBodyScaler(body, robot)
@@ -85,15 +82,16 @@ class WholeBodyTask:
         progress: Callable[[int, int], None] | None = None,
         method: str = LIVE,
     ) -> WholeBodyMotion:
-        """Move the robot.
+        """Solve the motion.
 
         Args:
-            settings: of the solver; default: `whole_body_settings()`.
-            progress: called with (frames solved, frames in all).
-            method: one of WHOLE_BODY_METHODS: 'live', frame by frame, or 'clip', all frames at once.
+            settings: default: `whole_body_settings()`.
+            progress: called with (frames solved, all frames).
+            method: 'live' (frame by frame) or 'clip' (all frames at once).
 
         Raises:
-            ClipError: the first posture does not converge. UnknownNameError: no such method.
+            ClipError: if the first posture does not converge.
+            UnknownNameError: if the method is unknown.
         """
         solver = whole_body_solver(method).following(self.targets, self.robot, settings)
         trajectory = solver.solve(self.targets, progress)
@@ -101,11 +99,10 @@ class WholeBodyTask:
 
 
 def whole_body_settings(acceleration: float | None = None, method: str = LIVE) -> RetargetSettings:
-    """Settings of whole bodies.
+    """Return whole-body settings.
 
     Args:
-        acceleration: limit of all joints [rad/s^2]; None: as the solver has it.
-        method: of WHOLE_BODY_METHODS.
+        acceleration: limit of all joints [rad/s^2]; None: default.
     """
     settings = whole_body_solver(method).SETTINGS
     return settings if acceleration is None else replace(settings, acceleration=acceleration)
@@ -119,19 +116,20 @@ def retarget_whole_body(
     speed: float = 1.0,
     method: str = LIVE,
 ) -> WholeBodyTrajectory:
-    """Root, joints and contacts of a whole clip.
+    """Return root, joints and contacts of a clip.
 
     Args:
-        body: the person, with legs, at any rate.
-        robot: with a floating base, legs and soles.
-        settings: of the solver; default: `whole_body_settings()`.
-        progress: called with (frames solved, frames in all).
-        speed: pace of the clip.
-        method: 'live', frame by frame, or 'clip', all frames at once.
+        body: person with legs, at any rate.
+        robot: floating base, legs and soles.
+        settings: default: `whole_body_settings()`.
+        progress: called with (frames solved, all frames).
+        speed: pace of the clip; 1: as recorded.
+        method: 'live' (frame by frame) or 'clip' (all frames at once).
 
     Raises:
-        ClipError: no legs, no floor, or no first posture. RobotError: no legs or soles. UnknownNameError: no such
-            method.
+        ClipError: if legs, floor or first posture are missing.
+        RobotError: if legs or soles are missing.
+        UnknownNameError: if the method is unknown.
     """
     return WholeBodyTask.of(body, robot, speed).solve(settings, progress, method).trajectory
 
@@ -140,9 +138,7 @@ def retarget_whole_body(
 
 
 def rate_factors(rate: float) -> tuple[int, int]:
-    """How many frames are solved for each of the clip's, and how many of the clip's for each that is solved.
-
-    One of both is 1: a slow clip is interpolated, of a fast one every second or third ... frame is taken.
+    """Return solved frames per clip frame, and clip frames per solved frame; one of both is 1.
 
     Args:
         rate: of the clip [Hz].
@@ -153,14 +149,10 @@ def rate_factors(rate: float) -> tuple[int, int]:
 
 
 def at_solving_rate(body: BodyPoints) -> tuple[BodyPoints, int, tuple[str, ...]]:
-    """The body with more or fewer frames, where its rate asks for that.
-
-    Args:
-        body: at any rate.
+    """Resample a body to a rate between SLOWEST and FASTEST.
 
     Returns:
-        The body; how many of its frames there are for each of the clip's (1: the same); and a note where frames are
-        left out.
+        The body; its frames per clip frame; a note if frames are skipped.
     """
     more, fewer = rate_factors(body.rate)
     if more > 1 and body.n_frames > 2:
@@ -176,7 +168,7 @@ def at_solving_rate(body: BodyPoints) -> tuple[BodyPoints, int, tuple[str, ...]]
 
 
 def every(frames: Frames, step: int) -> Frames:
-    """Each `step`th frame of a trajectory, with velocities from one of them to the next, or of targets."""
+    """Return every `step`-th frame of a trajectory (with matching velocities) or of targets."""
     if step == 1:
         return frames
     T = len(frames.positions)

@@ -1,7 +1,7 @@
-"""Player of the targets of a whole body: play and pause, seek, speed, loop; over a seam the robot steps across.
+"""Playback of whole-body targets: pause, seek, speed, loop; at a seam, the robot steps to the new stance.
 
-A clip ends elsewhere than it begins. So where it loops, or another moment is sought, the motion that follows is moved
-to where the robot is and turned to where it looks, and the feet step over to it, one after the other.
+When looping or seeking, the following motion is moved to the robot's place and heading, and the feet step to it one
+after the other.
 """
 
 from __future__ import annotations
@@ -17,22 +17,20 @@ from humanoid_control.retargeting.whole_body.contacts import ContactSoles, sole_
 from humanoid_control.retargeting.whole_body.frames import FrameInputs
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBodyTargets
 
-LIFT = 0.06  # [m] by which a foot is raised on its way over a seam
-STAYS = 0.01  # [m, rad] nearer than this to where it should be, a foot stays where it is
-COAST = 0.12  # [s] in which the velocity at the beginning of a seam goes
+LIFT = 0.06  # [m] swing height at a seam
+STAYS = 0.01  # [m, rad] error below which a foot does not step
+COAST = 0.12  # [s] decay time of the initial velocity at a seam
 L_HIP, R_HIP = BODY_POINTS.index("l_hip"), BODY_POINTS.index("r_hip")
 
 
 class WholeBodyPlayer:
-    """The targets at the present moment of a playing clip, as `WholeBodyRetargeter` takes them.
+    """Current targets of a playing clip, as inputs of `WholeBodyRetargeter`.
 
     Attributes:
-        time: position in the clip [s], 0 .. duration.
-        playing: False while paused.
-        finished: a clip that does not loop has reached its end.
-        loop, speed: may be set.
-        heading: yaw of the pelvis that is asked for now [rad].
-        X_world_clip: where the clip's world is in the robot's.
+        time: clip time, 0 .. duration [s].
+        finished: whether a clip without loop has ended.
+        heading: current pelvis yaw [rad].
+        X_world_clip: pose of the clip's world in the robot's.
     """
 
     def __init__(
@@ -45,16 +43,12 @@ class WholeBodyPlayer:
         speed: float = 1.0,
         free: np.ndarray | None = None,
     ) -> None:
-        """Make a player.
+        """Start at the first frame.
 
         Args:
-            targets: of the clip.
-            frames: the same, from `WholeBodyRetargeter.inputs`.
-            soles: of the robot.
-            seam: time for moving over to another moment of the clip [s].
-            loop: begin again at the end.
-            speed: 1 is the speed of the clip.
-            free: (K,) True for points that are vectors (`RetargetingProblem.free`); default: none.
+            seam: transition time to another moment [s].
+            speed: 1 is the recorded speed.
+            free: (K,) True for vectors (`RetargetingProblem.free`); default: none.
         """
         self.targets, self.frames, self.soles = targets, frames, soles
         self.seam, self.loop, self.speed, self.playing = seam, loop, speed, True
@@ -67,18 +61,18 @@ class WholeBodyPlayer:
         self.restart()
 
     def restart(self) -> None:
-        """The first frame, where the clip itself has it; at once."""
+        """Jump to the first frame at its original place."""
         self.X_world_clip = pin.SE3.Identity()
         self.time, self.finished, self._blend = 0.0, False, 1.0
         self._sample()
 
     def seek(self, time: float) -> None:
-        """Move over to a moment of the clip [s], where the robot is; NaN is passed over."""
+        """Move to a clip time [s] at the robot's place; NaN is ignored."""
         if math.isnan(time):
             return
         self._from = self._points, self._soles, *self._velocity()
         high = self._soles[:, 3:].min(axis=1)
-        self._first = int(high[1] > high[0])  # the foot that is in the air, or the left one
+        self._first = int(high[1] > high[0])  # the raised foot first, else the left one
         hips, heading = 0.5 * (self._points[L_HIP] + self._points[R_HIP]), self.heading
         hips += 0.5 * COAST * (self._from[2][L_HIP] + self._from[2][R_HIP])
         self.time, self.finished, self._blend = float(np.clip(time, 0.0, self.duration)), False, 0.0
@@ -91,7 +85,7 @@ class WholeBodyPlayer:
         self._sample()
 
     def _velocity(self) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities of points (K, 3) and soles (2, 5) of the motion that continues; zero where none does."""
+        """Return velocities of points (K, 3) and soles (2, 5), zero while paused."""
         still = np.zeros_like(self._points), np.zeros_like(self._soles)
         if self._blend < 1.0 or not self.playing or self.finished or self.time <= 0.0:
             return still
@@ -104,8 +98,8 @@ class WholeBodyPlayer:
         return moved[0] / elapsed, moved[1] / elapsed
 
     def advance(self, dt: float) -> FrameInputs:
-        """Let time pass [s], none where dt is negative or no number; the targets then, of one frame."""
-        dt = max(0.0, dt)  # 0 where dt is NaN
+        """Advance by dt [s] and return one frame of targets; negative and NaN values count as 0."""
+        dt = max(0.0, dt)  # NaN becomes 0
         if self._blend < 1.0:
             self._blend = min(1.0, self._blend + dt / self.seam) if self.seam > 0 else 1.0
             self._sample()
@@ -124,7 +118,7 @@ class WholeBodyPlayer:
         return FrameInputs(self._points[None], self._soles[None], self._contact[None])
 
     def _sample(self) -> None:
-        """The frame of the present time, in the robot's world."""
+        """Sample the current frame in the robot's world."""
         x = min(self.time * self.targets.rate, len(self._heading) - 1.0)
         k = min(int(x), len(self._heading) - 2)
         s = x - k
@@ -142,7 +136,7 @@ class WholeBodyPlayer:
         self.heading = float(between(self._heading)) + turn
 
     def _over_the_seam(self) -> FrameInputs:
-        """Between the posture before the seam and that behind it: one foot steps over, then the other."""
+        """Return a frame between the postures before and after the seam: one foot steps, then the other."""
         points, soles, v, v_soles = self._from
         s, coast = minimum_jerk(self._blend), COAST * (1.0 - math.exp(-self._blend * self.seam / COAST))
         now = (1 - s) * (points + coast * v) + s * self._points
@@ -161,14 +155,14 @@ class WholeBodyPlayer:
             contact[2 * f : 2 * f + 2] = on
         return FrameInputs(now[None], poses[None], contact[None])
 
-    # -- what is shown
+    # -- display
 
     def shown(self) -> np.ndarray:
-        """The targets (12, 3) of BODY_POINTS now [m]."""
+        """Return the current targets (12, 3) of BODY_POINTS [m]."""
         return self._points[: len(BODY_POINTS)]
 
     def skeleton(self) -> np.ndarray:
-        """Ends (2 B, 3) of the bones of a figure with the targets as joints, feet included [m]."""
+        """Return bone end points (2 B, 3) of the targets, feet included [m]."""
         p = {n: self._points[k] for n, k in _JOINTS.items()}
         p["mid_hip"] = 0.5 * (p["l_hip"] + p["r_hip"])
         corners = np.empty((4, 3))
@@ -178,5 +172,5 @@ class WholeBodyPlayer:
         return np.array([p[n] for a, b in BONES if a in p and b in p for n in (a, b)])
 
 
-# A figure's joint -> row of BODY_POINTS; the robot's "gh" is where a figure has its shoulder.
+# Figure joint -> row of BODY_POINTS; the figure's shoulder is the robot's "gh".
 _JOINTS = {name.replace("_gh", "_shoulder"): k for k, name in enumerate(BODY_POINTS)}

@@ -1,8 +1,7 @@
-"""Retargeting of the whole body: root, trunk, arms and legs of a floating robot, with its feet on the ground.
+"""Whole-body retargeting: root, trunk, arms and legs of a floating robot with foot contacts.
 
-The solver is that of the upper body (`frame_solver`), with the base as six more coordinates about where it was at the
-frame before, so that no posture of the base is singular. Feet are locked and released inside the compiled loop, from
-where the robot's soles really are.
+The upper-body solver (`frame_solver`) with six base coordinates relative to the previous frame, which avoids singular
+base orientations. Feet are locked and released in the compiled loop, from the actual sole poses.
 """
 
 from __future__ import annotations
@@ -74,29 +73,29 @@ from humanoid_control.robots.joint_groups import JointGroups
 
 WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
 CORNERS = len(BODY_POINTS)
-SMOOTHING = 0.2  # [m/rad] of a change of joint velocity: legs have more inertia than arms, and kinks at every contact
-ACTIVATION = 0.05  # [m] from which on pairs are rows of a step: two hands have a hundred pairs within 0.1
-ROOM = 2.0  # margins: a pair is a row at least from there on, or it would be stopped by its margin all at once
-SLACK_WEIGHT = 1e5  # of a violated distance, and of a sole below the floor
-# A pair at its margin yields: it has 1 % of that weight, and all of it where it touches. Or legs side by side, whose
-# nearest points jump, would push locked feet about.
+SMOOTHING = 0.2  # [m/rad] cost of a velocity change: legs have more inertia, and kinks at every contact
+ACTIVATION = 0.05  # [m] activation distance of pairs: two hands have a hundred pairs within 0.1 m
+ROOM = 2.0  # least activation in margins, or a pair would be stopped abruptly
+SLACK_WEIGHT = 1e5  # of a violated distance or floor height
+# At its margin, a pair has 1 % of that weight, and the full weight at contact. Otherwise jumping nearest points of
+# adjacent legs would push locked feet.
 YIELDING = 0.1
-BASE_SPEED = 10.0  # [m/s, rad/s] faster than any person: the base never jumps, whatever a clip or a solver's step asks
-FOLLOWED_ROOT = 15.0  # [m/s^2] limit of a root whose motion a tracker or a robot follows as it comes
-BASE_TURN_ACCELERATION = 150.0  # [rad/s^2] so that the base does not jerk: a foot that needs more lands later
-APART = (0.0, 0.03, 0.06, 0.1)  # [m] by which each foot is put outward in the first posture, if it must be
-FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down again
+BASE_SPEED = 10.0  # [m/s, rad/s] faster than any person: bounds jumps of clips and solver steps
+FOLLOWED_ROOT = 15.0  # [m/s^2] root limit for motions that a tracker or robot follows live
+BASE_TURN_ACCELERATION = 150.0  # [rad/s^2] against base jerks: a foot that needs more lands later
+APART = (0.0, 0.03, 0.06, 0.1)  # [m] outward shifts of the feet to try in the first posture
+FIRST_FEET, STANDS = 3.0, 4  # foot weight in the first fit; number of landing attempts
 
 
 @dataclass(frozen=True)
 class WholeBodyTrajectory(JointTrajectory):
-    """Joint angles over time of a robot with a moving root; `errors` is (T, 20), of `point_names`.
+    """Joint angles and root motion over time; `errors` is (T, 20), of `point_names`.
 
     Attributes:
-        root_position: (T, 3) of the root link in the world [m].
+        root_position: (T, 3) in the world [m].
         root_quaternion: (T, 4) x, y, z, w.
-        contacts: (T, 4) edges of the soles that are on the floor and locked, in the order of `contacts.EDGES`.
-        point_names: of the columns of `errors`.
+        contacts: (T, 4) locked sole edges, in the order of `contacts.EDGES`.
+        point_names: columns of `errors` (20).
     """
 
     root_position: np.ndarray
@@ -105,14 +104,14 @@ class WholeBodyTrajectory(JointTrajectory):
     point_names: tuple[str, ...] = WHOLE_BODY_POINTS
 
     def q(self) -> np.ndarray:
-        """(T, nq) configurations of the robot's pinocchio model with a floating base."""
+        """Return configurations (T, nq) of the floating-base pinocchio model."""
         return np.hstack([self.root_position, self.root_quaternion, self.positions])
 
     def write_csv(self, path: str | Path) -> None:
-        """Write time [s], root position [m] and quaternion, contacts (0, 1), and one column a joint [rad].
+        """Write time [s], root position [m] and quaternion, contacts (0, 1), and joints [rad] as columns.
 
         Raises:
-            ConfigError: it cannot be written.
+            ConfigError: if the file cannot be written.
         """
         head = ["time", *(f"root_{a}" for a in ("x", "y", "z", "qx", "qy", "qz", "qw"))]
         with whole_file(Path(path)) as part, part.open("w", newline="") as file:
@@ -134,20 +133,19 @@ class WholeBodyTrajectory(JointTrajectory):
 
 
 def followed_settings() -> RetargetSettings:
-    """Settings of a motion that a tracker or a robot follows as it comes: its root jerks less."""
+    """Return settings for motions that a tracker or robot follows live: the root accelerates less."""
     return replace(WholeBodyRetargeter.SETTINGS, root_acceleration=FOLLOWED_ROOT)
 
 
 class WholeBodyRetargeter:
-    """Solves root and joints of a floating robot for one frame of targets after another.
+    """Frame-by-frame solver of root and joints of a floating robot.
 
     Attributes:
-        joints: (n,) the posture of the last frame [rad].
-        root: pose of the root link in the world at the last frame.
-        contacts: (4,) edges of the soles that are locked on the floor, in the order of `contacts.EDGES`.
-        directions: names of head and hands, as far as they are followed.
-        clearance, used_fallback: as in JointTrajectory, of the last frame.
-        SETTINGS: of the solver where none are given: those of the upper body, with more smoothing, fewer near pairs.
+        joints: (n,) last posture [rad].
+        root: last pose of the root link in the world.
+        contacts: (4,) locked sole edges, in the order of `contacts.EDGES`.
+        clearance: as in JointTrajectory, of the last frame [m].
+        SETTINGS: defaults: upper-body settings with more smoothing and fewer near pairs.
     """
 
     SETTINGS = RetargetSettings(smoothing=SMOOTHING, activation=ACTIVATION)
@@ -160,17 +158,15 @@ class WholeBodyRetargeter:
         forearms: bool = False,
         directions: Collection[str] = (),
     ) -> None:
-        """Create the whole body retargeter.
+        """Create the solver.
 
         Args:
-            robot: with a floating base, legs and soles.
-            settings: of the solver, method 'constrained'; default: SETTINGS.
-            rules: of contact.
-            forearms: targets come with the turn of the forearms.
-            directions: of head and hands of the targets; directions that the robot cannot turn are ignored.
+            robot: floating base, legs and soles.
+            settings: method 'constrained'; default: SETTINGS.
+            directions: head and hands of the targets; those the robot cannot turn are ignored.
 
         Raises:
-            RobotError: no floating base, no legs or no soles.
+            RobotError: if the base is fixed, or legs or soles are missing.
         """
         self.robot, self.settings = robot, settings or self.SETTINGS
         self.legs = Legs.of(robot)
@@ -224,13 +220,17 @@ class WholeBodyRetargeter:
     def following(
         cls, targets: WholeBodyTargets, robot: Robot, settings: RetargetSettings | None = None
     ) -> WholeBodyRetargeter:
-        """One that follows all that targets show: forearms, head and hands too. Raises RobotError as above."""
+        """Return a solver for all that the targets show: forearms, head, hands.
+
+        Raises:
+            RobotError: if the base is fixed, or legs or soles are missing.
+        """
         return cls(robot, settings, None, targets.forearms is not None, tuple(targets.directions))
 
     def _accelerations(self) -> tuple[np.ndarray, np.ndarray]:
-        """Limits (D,) of acceleration, and of it before the end of a range: the joints' own but for base and legs.
+        """Return acceleration and braking limits (D,): the joints' own except for base and legs.
 
-        Those of `Robot.acceleration_limits` hold the pelvis: they say nothing of legs that carry it.
+        `Robot.acceleration_limits` assume a fixed pelvis, so they do not apply to stance legs.
         """
         s, base = self.settings, self.problem.base
         most = self.robot.accelerations_within(s.acceleration, s.acceleration_scale)
@@ -252,7 +252,11 @@ class WholeBodyRetargeter:
         return FootWork(self.rules, self.legs.soles, FootMemory.new(), out, errors, whose)
 
     def inputs(self, targets: WholeBodyTargets) -> FrameInputs:
-        """Targets as the solver takes them."""
+        """Return the solver inputs of targets.
+
+        Raises:
+            ClipError: if the targets lack forearms or directions that the solver tracks.
+        """
         points = np.zeros((len(targets), len(self.problem.point), 3))
         points[:, :CORNERS] = targets.positions
         if self.levers:
@@ -266,14 +270,13 @@ class WholeBodyRetargeter:
         return FrameInputs(points, targets.soles, targets.contacts)
 
     def start(self, frames: FrameInputs, heading: float, name: str = "clip") -> None:
-        """Begin with the first posture of `frames`: a converged fit from several starts, feet in contact locked.
+        """Start at the first posture of `frames`: a converged fit from several starts, feet in contact locked.
 
         Args:
-            frames: from `inputs`.
-            heading: yaw of the pelvis at the first [rad].
+            heading: initial pelvis yaw [rad].
 
         Raises:
-            ClipError: no first posture converges.
+            ClipError: if no first posture converges.
         """
         p, goal = self.problem, frames.points[0].copy()
         self._feet = feet = self._new_feet()
@@ -294,7 +297,7 @@ class WholeBodyRetargeter:
         self._publish(distance, 0)
 
     def _first_fit(self, goal: np.ndarray, heading: float, name: str) -> np.ndarray:
-        """The first fit (D,) to targets (K, 3); feet go apart where a robot's legs have no room next to each other."""
+        """Return the first fit (D,) to targets (K, 3); feet are moved apart if the legs collide."""
         left = np.array([-np.sin(heading), np.cos(heading), 0.0])
         side = np.zeros((len(goal), 1))
         side[self.corners : self.corners + 4], side[self.corners + 4 :] = 1.0, -1.0
@@ -305,7 +308,7 @@ class WholeBodyRetargeter:
         return fit_first_frame(self.problem, self.constants, goal + APART[-1] * side * left, self.scratch, name)
 
     def _first_targets(self, frames: FrameInputs) -> tuple[np.ndarray, np.ndarray]:
-        """Targets (K, 3) of the first frame and the second [m], soles where nothing holds them."""
+        """Return targets (K, 3) of the first two frames with free soles [m]."""
         both = []
         for k in (0, min(1, len(frames.points) - 1)):
             target = frames.points[k].copy()
@@ -316,10 +319,9 @@ class WholeBodyRetargeter:
         return both[0], both[1]
 
     def _stand(self, frames: FrameInputs, goal: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The first posture (D,) with feet in contact flat on the floor, where a posture (D,) has put them.
+        """Return the first posture (D,) with contact feet flat on the floor, at their fitted places.
 
-        A person's feet may be nearer to each other, or farther turned, than the robot's can be: so they are locked
-        where the fit came to, not where the person's are.
+        The person's feet may be closer or more turned than the robot's can be, so feet lock at the fit.
         """
         p, feet, w = self.problem, self._feet, self.scratch
         patient = self.constants._replace(iterations=ITERATIONS, smoothing=0.0)
@@ -345,10 +347,10 @@ class WholeBodyRetargeter:
         return x
 
     def step(self, frames: FrameInputs, k: int, dt: float) -> np.ndarray:
-        """The posture (n,) for frame k of the inputs, from the one before; `root` and `contacts` too.
+        """Return the posture (n,) of frame k, from the previous one; update `root` and `contacts`.
 
         Raises:
-            ConfigError: dt is not positive and finite; nothing has moved.
+            ConfigError: if `dt` is not positive and finite; the state is unchanged.
         """
         check_time_step(dt, "retargeting")
         b, one = self._before, self._given
@@ -358,11 +360,11 @@ class WholeBodyRetargeter:
         return self.joints.copy()
 
     def sole_corners(self) -> np.ndarray:
-        """(8, 3) of the robot's soles at the last frame, in the order of SOLE_POINTS [m]."""
+        """Return the last sole corners (8, 3) in the order of SOLE_POINTS [m]."""
         return self.scratch.points[self.corners :].copy()
 
     def error(self, targets: np.ndarray) -> float:
-        """Mean distance of the points to targets (12, 3) of BODY_POINTS, at the last frame [m]."""
+        """Return the mean distance to targets (12, 3) of BODY_POINTS at the last frame [m]."""
         return float(np.linalg.norm(self.scratch.points[:CORNERS] - targets, axis=1).mean())
 
     def _results(self, T: int) -> FrameResults:
@@ -383,7 +385,7 @@ class WholeBodyRetargeter:
         self._end(last, out)
 
     def _end(self, last: float, out: FrameResults) -> None:
-        """Go on from the last frame of some results, whose clearance is `last` [m]."""
+        """Continue from the last frame of results, with its clearance [m]."""
         self._before = self._before._replace(clearance=last)
         self.contacts = out.contact[-1].copy()
         self._publish(last, int(out.used_fallback[-1]))
@@ -399,10 +401,10 @@ class WholeBodyRetargeter:
     def solve(
         self, targets: WholeBodyTargets, progress: Callable[[int, int], None] | None = None
     ) -> WholeBodyTrajectory:
-        """The whole clip, from its own first posture.
+        """Solve a whole clip from its own first posture.
 
         Raises:
-            ClipError: the first posture does not converge.
+            ClipError: if the first posture does not converge.
         """
         frames, T, dt = self.inputs(targets), len(targets), 1.0 / targets.rate
         out = self._begin(frames, targets)
@@ -414,7 +416,7 @@ class WholeBodyRetargeter:
         return self._trajectory(targets, out)
 
     def _begin(self, frames: FrameInputs, targets: WholeBodyTargets) -> FrameResults:
-        """Memory for the results of a clip, with the first of its frames."""
+        """Allocate the results of a clip, and fill the first frame."""
         out = self._results(len(targets))
         self.start(frames, float(targets.heading[0]), targets.name)
         out.x[0], out.clearance[0], out.contact[0] = self._before.x, self._before.clearance, self.contacts
@@ -425,11 +427,11 @@ class WholeBodyRetargeter:
         return out
 
     def _solve_part(self, frames: FrameInputs, first: int, last: int, dt: float, out: FrameResults) -> None:
-        """Frames first .. last - 1."""
+        """Solve frames first .. last - 1."""
         self._solve(FrameInputs(*(a[first:last] for a in frames)), dt, FrameResults(*(a[first:last] for a in out)))
 
     def _trajectory(self, targets: WholeBodyTargets, out: FrameResults) -> WholeBodyTrajectory:
-        """The results of all frames as a trajectory of all joints."""
+        """Return the results as a trajectory of all joints."""
         T, dt = len(targets), 1.0 / targets.rate
         q = np.tile(self.robot.postures["neutral"], (T, 1))
         q[:, self.moving] = out.x[:, 6:]

@@ -1,8 +1,7 @@
-"""Scaling of a whole person to a robot with legs: targets of its points and soles, in a world whose floor is z = 0.
+"""Scaling of a whole person to a legged robot: targets of points and soles, with the floor at z = 0.
 
-A clip's floor is levelled (`contacts.find_floor`), the path of its hips is scaled by the length of the legs, and every
-segment takes the person's direction and the robot's length. Soles lie as high as the person's feet, scaled, and pitch
-as they do.
+The clip's floor is levelled (`contacts.find_floor`), the hip path is scaled by leg length, and each segment has the
+person's direction and the robot's length. Soles have the scaled height and the pitch of the person's feet.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from humanoid_control.robots.robot import FLOATING
 BODY_POINTS = (*POINTS, "l_hip", "r_hip", "pelvis_top", "l_knee", "r_knee")
 SOLE_POINTS = tuple(f"{s}_{e}_{side}" for s in "lr" for e in ("heel", "toe") for side in ("left", "right"))
 WHOLE_BODY_POINTS = (*BODY_POINTS, *SOLE_POINTS)
-PELVIS_TOP = 0.2  # [m] above the middle of the hips: a lever by which the pelvis leans
-PELVIS_SHARE = 0.5  # of the lean of the spine that the pelvis takes
-PITCH = 0.6  # sine of the pitch that a sole never reaches, however far the person's foot turns
-# [m] by which a foot on its way clears the floor at least, and the speeds [m/s] at which that begins and is all: soles
-# of robots are longer and stiffer than feet, and would skate where those of people just pass.
+PELVIS_TOP = 0.2  # [m] above mid-hip: lever of the pelvis lean
+PELVIS_SHARE = 0.5  # share of the spine lean taken by the pelvis
+PITCH = 0.6  # sine of the sole pitch limit
+# [m] minimum clearance of a moving foot, and speeds [m/s] at which it begins and is full: robot soles are longer and
+# stiffer than feet, and would scuff.
 CLEARS, ON_ITS_WAY = 0.02, (0.6, 1.2)
-ROUND_GAP, ROUND_PITCH = 0.01, 0.05  # [m], and sine, about which the change from heel to toe is rounded
-BEND = 0.03  # share of the leg by which hips are lowered, so that standing legs are not stretched to the last
+ROUND_GAP, ROUND_PITCH = 0.01, 0.05  # [m], and sine, rounding of the heel-toe transition
+BEND = 0.03  # share of the leg length by which hips are lowered, against stretched legs
 
 
 # -------- the robot's legs
@@ -52,17 +51,18 @@ BEND = 0.03  # share of the leg by which hips are lowered, so that standing legs
 
 @dataclass(frozen=True)
 class Legs:
-    """Legs of a robot in its neutral posture, in which the soles are flat on the floor.
+    """Legs of a robot in its neutral posture with flat soles.
 
     Attributes:
-        hips, knees: (2, 3) in the world [m], left and right.
-        joints: ids of the pinocchio joints that carry the pelvis, both shanks and both feet.
-        thigh, shank: lengths [m].
+        hips: (2, 3) left and right, in the world [m].
+        knees: (2, 3) likewise [m].
+        joints: pinocchio joint ids that carry pelvis, both shanks, both feet.
+        thigh: length [m].
+        shank: length [m].
         ankle_height: above the sole [m].
-        soles: their rectangles.
-        corners: (8, 3) of the soles in the world [m], in the order of SOLE_POINTS.
-        yaw: (2, 2) how far each foot turns in and out against the pelvis, by the joints of the leg [rad].
-        moving: indices of the joints of both legs and of the waist.
+        corners: (8, 3) of the soles in the world, in the order of SOLE_POINTS [m].
+        yaw: (2, 2) yaw range of each foot by its leg joints [rad].
+        moving: joint indices (legs and waist).
     """
 
     hips: np.ndarray
@@ -81,7 +81,7 @@ class Legs:
         """Measure the legs.
 
         Raises:
-            RobotError: a fixed base, or legs, soles or their points that the robot file does not name.
+            RobotError: if the base is fixed, or the robot file lacks legs, soles or their points.
         """
         missing = [p for p in NEEDED if p not in robot.points]
         if robot.base != FLOATING or missing or len(robot.feet) < 2:
@@ -126,7 +126,7 @@ class Legs:
         )
 
     def points(self, robot: Robot) -> list[Followed]:
-        """Hips, top of the pelvis, knees, corners of the soles: pinocchio joint of each, position in its frame."""
+        """Return hips, pelvis top, knees and sole corners as tracked points."""
         pin.forwardKinematics(robot.model, robot.data, robot.q("neutral"))
         pelvis, l_knee, r_knee, l_foot, r_foot = self.joints
         top = self.hips.mean(axis=0) + [0.0, 0.0, PELVIS_TOP]
@@ -137,9 +137,9 @@ class Legs:
 
 
 def _flexion_joints(robot: Robot, side: str, leg: np.ndarray) -> dict[str, int]:
-    """Pinocchio joints of SIDE_hip_flexion, SIDE_knee_flexion and SIDE_ankle_flexion, by the robot file's meanings.
+    """Return the pinocchio joints of hip, knee and ankle flexion, by the meanings in the robot file.
 
-    Where these are not told: the first, the middle and the last of the leg's joints whose axes lie across it.
+    Without meanings: the first, middle and last lateral axis of the leg.
     """
     across = [
         k for k in leg.tolist() if abs((robot.data.oMi[k + 2].rotation @ joint_axis(robot.model, k + 2)[0])[1]) > 0.7
@@ -157,7 +157,7 @@ def _flexion_joints(robot: Robot, side: str, leg: np.ndarray) -> dict[str, int]:
 
 
 def _yaw_range(robot: Robot, leg: np.ndarray) -> np.ndarray:
-    """Lowest and highest yaw (2,) of a foot by those joints of a leg that are upright, `robot.data` at neutral."""
+    """Return the lowest and highest yaw (2,) of a foot by the vertical leg joints; `robot.data` is neutral."""
     total = np.zeros(2)
     for k in leg:
         joint = int(k) + 2  # after the world and the base
@@ -169,7 +169,7 @@ def _yaw_range(robot: Robot, leg: np.ndarray) -> np.ndarray:
 
 
 def _sole_rectangle(robot: Robot, sign: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest corner (3,) of all soles of the left (+1) or right (-1) foot, in the neutral posture."""
+    """Return the lowest and highest corner (3,) of the left (+1) or right (-1) soles, in the neutral posture."""
     corners = []
     for foot in robot.feet:
         X = robot.data.oMf[robot.model.getFrameId(foot.link, pin.FrameType.BODY)]
@@ -187,18 +187,17 @@ def _sole_rectangle(robot: Robot, sign: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class WholeBodyTargets:
-    """Targets of a floating robot, frame by frame.
+    """Targets of a floating robot.
 
     Attributes:
-        name: the clip.
         rate: [Hz].
-        positions: (T, 12, 3) of BODY_POINTS in the world, whose floor is z = 0 [m].
-        forearms: (T, 2, 3) as in Targets; None where the clip does not show them.
-        soles: (T, 2, 5) poses of the soles that nothing locks, as in `contacts.FootMemory`.
-        contacts: (T, 4) of the person's heels and toes, in the order of `contacts.EDGES`.
-        heading: (T,) yaw of the pelvis [rad].
-        directions: (T, 3) unit vectors by name, where head and hands point, of those that the clip shows.
-        notes: sentences about the clip: its floor.
+        positions: (T, 12, 3) of BODY_POINTS, floor z = 0 [m].
+        forearms: (T, 2, 3) as in Targets; None: not shown.
+        soles: (T, 2, 5) free sole poses, as in `contacts.FootMemory`.
+        contacts: (T, 4) of the person, in the order of `contacts.EDGES`.
+        heading: (T,) pelvis yaw [rad].
+        directions: (T, 3) unit vectors of shown head and hands, by name.
+        notes: messages about the floor.
     """
 
     name: str
@@ -215,10 +214,10 @@ class WholeBodyTargets:
         return len(self.positions)
 
     def paced(self, speed: float) -> WholeBodyTargets:
-        """The same motion at another pace and the same rate; contacts are those of the person's own pace.
+        """Return the motion at another pace and the same rate; contacts are those of the original pace.
 
         Args:
-            speed: 1 is the present pace.
+            speed: 1 is the current pace.
         """
         if speed == 1:
             return self
@@ -246,26 +245,23 @@ class WholeBodyTargets:
 
 
 class WholeBodyScaler:
-    """The scaling from one person to one robot with legs, calibrated by a clip of the person.
+    """Scaling from one person to one legged robot, calibrated by a clip.
 
     Attributes:
-        scale: length of the robot's legs over that of the person's: also of the path of the root.
-        floor: of the clip.
-        size: of the person.
-        surfaces: what the robot's hands can touch; None: they are not kept.
+        scale: leg length of robot over person; also of the root path.
+        size: of the person, 1 is 0.5 m from hips to shoulders.
+        surfaces: of the robot's body for its hands; None: not kept.
     """
 
     def __init__(self, body: BodyPoints, robot: Robot, rules: ContactRules | None = None, hands: bool = True) -> None:
         """Calibrate.
 
         Args:
-            body: of the person, with legs, who stands on the floor now and then.
-            robot: with a floating base.
-            rules: of contact.
-            hands: keep them at what they touch; that looks ahead by a fifth of a second.
+            hands: keep hands at touched surfaces; needs 0.2 s of look-ahead.
 
         Raises:
-            ClipError: the clip does not show legs on a floor. RobotError: the robot has no legs or soles.
+            ClipError: if the clip lacks legs on a floor.
+            RobotError: if legs or soles are missing.
         """
         self.rules = rules or ContactRules()
         self.legs = Legs.of(robot)
@@ -282,10 +278,10 @@ class WholeBodyScaler:
         self.scale = float((self.legs.thigh + self.legs.shank) / person)
 
     def targets(self, body: BodyPoints) -> WholeBodyTargets:
-        """Targets of these frames, in the order in which they follow each other.
+        """Return the targets of consecutive frames.
 
         Raises:
-            ClipError: a segment of length zero.
+            ClipError: if a segment has length zero.
         """
         body = level(body, self.floor)
         upper = self.upper.targets(body)
@@ -319,10 +315,10 @@ class WholeBodyScaler:
         return WholeBodyTargets(body.name, body.rate, out, forearms, soles, contacts, psi, directions, self.floor.notes)
 
     def _soles(self, body: BodyPoints, out: np.ndarray) -> np.ndarray:
-        """Poses (T, 2, 5) of the soles; the lower edge at the person's scaled height, the pitch that of the person.
+        """Return sole poses (T, 2, 5) with the scaled height of the lower edge and the pitch of the person.
 
         Args:
-            out: (T, 12, 3) with the targets of the hips.
+            out: (T, 12, 3) with hip targets.
         """
         feet = feet_points(body)
         poses = np.empty((len(feet), 2, 5))
@@ -331,16 +327,15 @@ class WholeBodyScaler:
             rise = np.maximum(feet[:, [2 * f, 2 * f + 1], 2] - self.floor.level[[2 * f, 2 * f + 1]], 0.0)
             span = feet[:, 2 * f + 1] - feet[:, 2 * f]
             length = float(np.median(_length(span)))
-            # Across the foot: square to it and to the shank, so that a foot stretched beyond the vertical does not turn
-            # round; where it is in line with the shank and shows no yaw, that of the pelvis counts.
+            # Lateral foot axis: normal to foot and shank, so that pointing the foot past vertical does not reverse it.
+            # If both are in line, the pelvis yaw counts.
             shank = _unit(body.point(f"{side}_knee") - body.point(f"{side}_ankle"))
             across = np.cross(shank, body.point(f"{side}_toe") - body.point(f"{side}_ankle"))[:, :2] / length
             across += np.maximum(0.5 - _length(across), 0.0)[:, None] * left
             yaw = np.arctan2(-across[:, 0], across[:, 1]) - body.heading
             yaw = np.clip((yaw + np.pi) % (2 * np.pi) - np.pi, *self.legs.yaw[f]) + body.heading
             sine = PITCH * np.tanh((rise[:, 1] - rise[:, 0]) / (PITCH * length))
-            # The lower edge is as high as the person's, scaled, and the pitch that of the person, without kinks where
-            # heel and toe are equally high.
+            # Height of the lower edge, as a smooth minimum of heel and toe height.
             gap = rise[:, 1] - rise[:, 0]
             low = self.scale * 0.5 * (rise.sum(axis=1) - np.sqrt(gap**2 + ROUND_GAP**2) + ROUND_GAP)
             speed = _length(np.gradient(feet[:, 2 * f : 2 * f + 2, :2].mean(axis=1), axis=0)) * body.rate
@@ -359,12 +354,12 @@ class WholeBodyScaler:
 
 
 def shows_legs(body: BodyPoints) -> bool:
-    """True where the clip shows knees, ankles and toes of both sides."""
+    """Return True if the clip shows knees, ankles and toes of both sides."""
     return all(name in body.names for name in LEG_POINTS)
 
 
 def detect_contacts(rules: ContactRules, points: np.ndarray, floor: np.ndarray, rate: float) -> np.ndarray:
-    """Contacts (T, 4) of heels and toes, each frame from itself and the ones before.
+    """Return causal contacts (T, 4) of heels and toes.
 
     Args:
         points: (T, 4, 3) in the order of `contacts.EDGES` [m].

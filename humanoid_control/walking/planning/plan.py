@@ -104,7 +104,7 @@ class CenterPlanner(Protocol):
 
 
 class DcmPlanner:
-    """Closed-form planner: the zero-moment point rests under each foot; the initial error fades during the first step."""
+    """Closed-form planner: the zero-moment point rests under each foot; the initial error fades during a step."""
 
     def plan(self, request: CenterRequest) -> tuple[ZmpPath, list[Phase]]:
         """Return the path from the requested state, and its unchanged phases."""
