@@ -1,4 +1,4 @@
-"""Self-collision: signed distances, witness points and gradients of pairs of shapes. Knows no robot by name.
+"""Self-collision: signed distances, witness points and gradients of pairs of shapes, for any mechanism.
 
 ```python
 import numpy as np

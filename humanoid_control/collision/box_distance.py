@@ -1,9 +1,8 @@
-"""Signed distance of two boxes, in closed form: by separating axes where they overlap, by their bounds where not.
+"""Signed distance of two boxes in closed form: by separating axes if they overlap, by active bounds otherwise.
 
-A segment is a box without width, so that the core of a capsule is measured here as well. All is seen from the first
-box, at the origin of its own frame; the second has its centre at t, and its axes are the columns of C. A point of the
-first is x with |x_i| <= a_i, one of the second t + C y with |y_j| <= b_j, and v = t + C y - x leads from one to the
-other.
+A segment is a box without width, so the core of a capsule is included. Coordinates are those of the first box. The
+second box has its centre at t, and its axes are the columns of C. Points of the boxes are x with |x_i| <= a_i, and
+t + C y with |y_j| <= b_j. The vector v = t + C y - x leads from one to the other.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ import numpy as np
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.vec3 import Vec, add, along, dot, mul, norm, rotate, sub
 
-NEAR = 1e-3  # [m] nearer than this, round-off in v tells on the normal
+NEAR = 1e-3  # [m] below this distance, round-off in v affects the normal
 FLAT = 1e-14  # sine of the angle below which an edge lies along a face
-PARALLEL = 1e-6  # of that below which two edges are taken as parallel: their cross product has lost too many digits
+PARALLEL = 1e-6  # sine below which two edges are parallel: their cross product has lost too many digits
 STEPS = 16
 CLIMBS = 8
-SETTLED = 1e-12  # [m]
-EXACT = 1e-14  # gap between the bounds of a distance, as a share of the numbers that it is computed from
+SETTLED = 1e-12  # [m] smallest gain of the gap that counts as progress
+EXACT = 1e-14  # gap between the bounds of a distance, relative to the size of the problem
 
 
 class TwoBoxes(NamedTuple):
@@ -31,10 +30,10 @@ class TwoBoxes(NamedTuple):
     Attributes:
         a: half sides of the first box [m]; (0, 0, h) for a segment along z.
         b: half sides of the second box [m].
-        t: centre of the second in the frame of the first [m].
+        t: centre of the second box in the frame of the first one [m].
         c0: first axis of the second box.
-        c1: second axis of the second box.
-        c2: third axis of the second box.
+        c1: second axis.
+        c2: third axis.
     """
 
     a: Vec
@@ -47,7 +46,7 @@ class TwoBoxes(NamedTuple):
 
 @inlined
 def two_boxes(a: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: Vec) -> TwoBoxes:
-    """Two boxes by half sides, poses R (3, 3) and centres p in the world."""
+    """Build two boxes from half sides, rotations R (3, 3) and centres p in the world."""
     x, y, z = p2[0] - p1[0], p2[1] - p1[1], p2[2] - p1[2]
     u0, u1, u2 = (R1[0, 0], R1[1, 0], R1[2, 0]), (R1[0, 1], R1[1, 1], R1[2, 1]), (R1[0, 2], R1[1, 2], R1[2, 2])
     w0, w1, w2 = (R2[0, 0], R2[1, 0], R2[2, 0]), (R2[0, 1], R2[1, 1], R2[2, 1]), (R2[0, 2], R2[1, 2], R2[2, 2])
@@ -60,13 +59,13 @@ def two_boxes(a: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: Vec) 
 
 @inlined
 def _axes_of(boxes: TwoBoxes, v: Vec) -> Vec:
-    """C^T v."""
+    """Return C^T v."""
     return (dot(boxes.c0, v), dot(boxes.c1, v), dot(boxes.c2, v))
 
 
 @inlined
 def _point(boxes: TwoBoxes, y: Vec) -> Vec:
-    """t + C y."""
+    """Return t + C y."""
     return along(along(along(boxes.t, y[0], boxes.c0), y[1], boxes.c1), y[2], boxes.c2)
 
 
@@ -75,27 +74,29 @@ def _point(boxes: TwoBoxes, y: Vec) -> Vec:
 
 @inlined
 def _reach(half: Vec, n: Vec) -> float:
-    """How far a box reaches along n, by its half sides in its own frame."""
+    """Return the extent of a box along n, in its own frame."""
     return half[0] * abs(n[0]) + half[1] * abs(n[1]) + half[2] * abs(n[2])
 
 
 @inlined
 def _gap(boxes: TwoBoxes, n: Vec) -> float:
-    """Width of the gap along a unit vector n away from the first box."""
+    """Return the gap along a unit vector n away from the first box."""
     return dot(boxes.t, n) - _reach(boxes.a, n) - _reach(boxes.b, _axes_of(boxes, n))
 
 
 @inlined
 def _edge_gap(boxes: TwoBoxes, best: float, n: Vec, c: Vec, which: int) -> tuple:
-    """(gap, n): the better of the best axis so far, and the one at right angles to edge `which` of the first box and
-    an edge along c of the second."""
+    """Return (gap, n): the better of the best axis so far and the cross product of two edges.
+
+    The edges are edge `which` of the first box and an edge along c of the second one.
+    """
     u = (0.0, -c[2], c[1]) if which == 0 else (c[2], 0.0, -c[0]) if which == 1 else (-c[1], c[0], 0.0)
     m2 = dot(u, u)
     if m2 < PARALLEL * PARALLEL:
         return best, n
     m, lead = 1.0 / math.sqrt(m2), dot(boxes.t, u)
     gap = (abs(lead) - _reach(boxes.a, u) - _reach(boxes.b, _axes_of(boxes, u))) * m
-    # as good an axis of a face is taken instead
+    # prefer a face axis of equal quality: its normal is exact
     if gap > best + 1e-12:
         return gap, mul(m if lead >= 0.0 else -m, u)
     return best, n
@@ -103,7 +104,7 @@ def _edge_gap(boxes: TwoBoxes, best: float, n: Vec, c: Vec, which: int) -> tuple
 
 @inlined
 def _face_gap(best: float, n: Vec, gap: float, lead: float, axis: Vec) -> tuple:
-    """(gap, n): the better of the best axis so far, and that of a face, along which the centres lie `lead` apart."""
+    """Return (gap, n): the better of the best axis so far and a face axis with the centre distance `lead` along it."""
     if gap > best:
         return gap, mul(math.copysign(1.0, lead), axis)
     return best, n
@@ -111,15 +112,15 @@ def _face_gap(best: float, n: Vec, gap: float, lead: float, axis: Vec) -> tuple:
 
 @kernel
 def widest_gap(boxes: TwoBoxes) -> tuple:
-    """(d, n): the axis of a face, or of two edges, along which the gap between the boxes is widest, or they overlap
-    least; n is a unit vector away from the first.
+    """Return (d, n): the widest gap between the boxes over the axes of faces and edge pairs, and its unit vector.
 
-    Where d <= 0 it is the signed distance, for the Minkowski difference of the boxes has no other faces. Where d > 0
-    they are at least so far apart.
+    For d <= 0 it is the signed distance, since the Minkowski difference of boxes has no other faces. For d > 0 it is a
+    lower bound of the distance.
     """
     a, b, t, c0, c1, c2 = boxes
-    s = _axes_of(boxes, t)  # where the centre of the first is in the frame of the second, mirrored
+    s = _axes_of(boxes, t)  # centre of the first box in the frame of the second one, mirrored
     best, n = -np.inf, (1.0, 0.0, 0.0)
+    # Faces of the first box, then of the second one, then the nine edge pairs.
     gap = abs(t[0]) - a[0] - b[0] * abs(c0[0]) - b[1] * abs(c1[0]) - b[2] * abs(c2[0])
     best, n = _face_gap(best, n, gap, t[0], (1.0, 0.0, 0.0))
     gap = abs(t[1]) - a[1] - b[0] * abs(c0[1]) - b[1] * abs(c1[1]) - b[2] * abs(c2[1])
@@ -145,8 +146,8 @@ def widest_gap(boxes: TwoBoxes) -> tuple:
 
 @inlined
 def _pinned(z: float, half: float) -> float:
-    """-1 or 1 where a coordinate is to be at that bound, 0 where it is free."""
-    at = half * (1.0 - 1e-14)  # one that lies at its bound stays there, whatever round-off pushes it to
+    """Return -1 or 1 for a coordinate at that bound, 0 for a free coordinate."""
+    at = half * (1.0 - 1e-14)  # a coordinate at its bound stays there in spite of round-off
     return 1.0 if z >= at else (-1.0 if z <= -at else 0.0)
 
 
@@ -161,7 +162,7 @@ def _clipped(x: Vec, half: Vec) -> Vec:
 
 @inlined
 def _held(k: Vec, half: Vec, y: Vec) -> Vec:
-    """Coordinates at the bounds that they are pinned to; the others as they are."""
+    """Replace pinned coordinates by their bounds."""
     return (
         k[0] * half[0] if k[0] != 0.0 else y[0],
         k[1] * half[1] if k[1] != 0.0 else y[1],
@@ -171,7 +172,7 @@ def _held(k: Vec, half: Vec, y: Vec) -> Vec:
 
 @inlined
 def _masked(k: Vec, v: Vec) -> Vec:
-    """v where coordinates are pinned, else 0."""
+    """Return v with zeros for free coordinates."""
     return (
         v[0] if k[0] != 0.0 else 0.0,
         v[1] if k[1] != 0.0 else 0.0,
@@ -181,21 +182,23 @@ def _masked(k: Vec, v: Vec) -> Vec:
 
 @inlined
 def _nearest_of(boxes: TwoBoxes, i: Vec, j: Vec, y: Vec) -> tuple:
-    """(ok, y): the free coordinates of y that make v shortest while those pinned stay; False where three are free.
+    """Return (ok, y): free coordinates of y that minimise |v|, with the pinned ones fixed; False if three are free.
 
     Args:
-        i: pinned coordinates of the first box, with their sides.
-        j: pinned coordinates of the second box, with their sides.
-        y: (3,) coordinates of the second now, those pinned at their bounds; kept where they make no difference.
+        boxes: the boxes.
+        i: pinned coordinates of the first box, with signs.
+        j: pinned coordinates of the second box, with signs.
+        y: present coordinates of the second box, pinned ones at their bounds; kept where they have no influence.
     """
     free = (j[0] == 0.0) + (j[1] == 0.0) + (j[2] == 0.0)
     if free == 0:
         return True, y
     if free == 3:
         return False, y
-    # only where the first is pinned does v not follow by itself
+    # v vanishes along free coordinates of the first box, so only its pinned ones count
     rest = _masked(i, sub(_point(boxes, y), _held(i, boxes.a, (0.0, 0.0, 0.0))))
     e0, e1, e2 = _masked(i, boxes.c0), _masked(i, boxes.c1), _masked(i, boxes.c2)
+    # Least squares in one or two unknowns; a vanishing determinant means parallel edges: keep one coordinate.
     if free == 1:
         e = e0 if j[0] == 0.0 else (e1 if j[1] == 0.0 else e2)
         ee = dot(e, e)
@@ -223,17 +226,19 @@ def _nearest_of(boxes: TwoBoxes, i: Vec, j: Vec, y: Vec) -> tuple:
 
 @kernel
 def nearest_points(boxes: TwoBoxes, n: Vec) -> tuple:
-    """Nearest points of two boxes that are apart, from an axis n that separates them.
+    """Return the nearest points of two separated boxes, from a separating axis n.
 
-    The squared length of v is least where each coordinate is at the bound that v pushes it to, or free and not pushed
-    at all. Which are free is guessed, and guessed again from where all coordinates would go (primal-dual active sets,
-    Hintermueller, Ito and Kunisch 2002). That v is the shortest is seen from the gap along it.
+    |v|^2 is minimal if each coordinate is at the bound towards which v pushes it, or free with zero push. The active
+    set
+    is guessed and updated (primal-dual active sets, Hintermueller, Ito and Kunisch 2002). The gap along v proves
+    optimality.
 
     Returns:
-        (ok, d, n, x): x on the first box, x + d n on the second; False where no guess was right.
+        (ok, d, n, x): x on the first box, x + d n on the second one; ok is False if no active set was proven.
     """
     a, b, t = boxes.a, boxes.b, boxes.t
     c = _axes_of(boxes, n)
+    # First guess: the active set of the separating axis; a segment has no width along its first two axes.
     i = (_pinned(n[0], FLAT), _pinned(n[1], FLAT), _pinned(n[2], FLAT))
     j = (
         _pinned(-c[0], FLAT) if b[0] > 0.0 else 1.0,
@@ -249,12 +254,13 @@ def nearest_points(boxes: TwoBoxes, n: Vec) -> tuple:
             break
         q = _point(boxes, y)
         free = _held(i, a, q)
+        # Upper bound: distance of the clipped points. Lower bound: the gap along v. Both agree at the optimum.
         inside, x = _clipped(y, b), _clipped(free, a)
         v = sub(_point(boxes, inside), x)
         d = norm(v)
         least = dot(t, v) - _reach(a, v) - _reach(b, _axes_of(boxes, v))
-        proved = d > 0.0 and d * d - least <= EXACT * size * (d + 0.1 * size)  # v itself is as good as size
-        v = sub(q, free)  # from where the guess leads, be it out of bounds
+        proved = d > 0.0 and d * d - least <= EXACT * size * (d + 0.1 * size)  # v is only accurate to round-off of size
+        v = sub(q, free)  # the unclipped points give the next active set
         c = _axes_of(boxes, v)
         k = (_pinned(free[0] + v[0], a[0]), _pinned(free[1] + v[1], a[1]), _pinned(free[2] + v[2], a[2]))
         m = (_pinned(y[0] - c[0], b[0]), _pinned(y[1] - c[1], b[1]), _pinned(y[2] - c[2], b[2]))
@@ -271,21 +277,21 @@ def nearest_points(boxes: TwoBoxes, n: Vec) -> tuple:
 
 @inlined
 def _apart(boxes: TwoBoxes, n: Vec, d: float) -> TwoBoxes:
-    """The same boxes, the second moved by d along n."""
+    """Return the boxes with the second one moved by d along n."""
     return TwoBoxes(boxes.a, boxes.b, along(boxes.t, d, n), boxes.c0, boxes.c1, boxes.c2)
 
 
 @kernel
 def signed_distance(boxes: TwoBoxes) -> tuple:
-    """Signed distance of two boxes, exact.
+    """Return the exact signed distance of two boxes.
 
-    Boxes that overlap, or nearly touch, are pulled apart along the axis of least overlap, or the normal as far as
-    round-off lets see it; the nearest points that they have then are those that meet where they touch, and the normal
-    between these is exact. Edges that are nearly parallel, whose common normal was left out, tell it here.
+    Boxes that overlap or nearly touch are first pulled apart along the axis of least overlap, or along the best known
+    normal. Their nearest points then give the exact normal of contact, also for nearly parallel edges.
 
     Returns:
-        (ok, d, n, x): normal away from the first box, x on its surface, x + d n on that of the second; False should
-        the nearest points not have been found.
+        (ok, d, n, x): normal n away from the first box, x on its surface, x + d n on the second surface; ok is False
+        if
+        the nearest points were not found.
     """
     a, b = boxes.a, boxes.b
     d, n = widest_gap(boxes)
@@ -296,6 +302,7 @@ def signed_distance(boxes: TwoBoxes) -> tuple:
         gap = _gap(boxes, m)
         if gap > d + SETTLED:
             d, n = gap, m
+    # Pulled apart by the margin, the boxes have a well-defined normal; repeat while it gives a wider gap.
     margin = 0.1 * (norm(a) + norm(b))
     x = a
     for _ in range(CLIMBS):
@@ -311,11 +318,11 @@ def signed_distance(boxes: TwoBoxes) -> tuple:
 
 @kernel
 def box_box(a: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: Vec) -> tuple:
-    """Signed distance of two boxes by half sides, poses and centres in the world.
+    """Return the signed distance of two boxes by half sides, rotations and centres in the world.
 
     Returns:
-        (ok, d, n, x1, x2): normal from the first to the second, witness points on both surfaces, x2 = x1 + d n; ok as
-        in `signed_distance`.
+        (ok, d, n, x1, x2): normal from the first to the second box, witness points x2 = x1 + d n; ok as in
+        `signed_distance`.
     """
     ok, d, n, x = signed_distance(two_boxes(a, R1, p1, b, R2, p2))
     n, x1 = rotate(R1, n), add(p1, rotate(R1, x))
@@ -324,23 +331,24 @@ def box_box(a: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: Vec) ->
 
 @inlined
 def _excess(p: float, half: float) -> float:
-    """How far a coordinate is beyond a bound, with its sign."""
+    """Return the signed distance of a coordinate beyond a bound."""
     return p - min(max(p, -half), half)
 
 
 @inlined
 def _segment_apart(a: Vec, t: Vec, u: Vec) -> tuple:
-    """The shortest way v from a box to a segment t + s u, -1 <= s <= 1, and s; as good as zero where they overlap.
+    """Return the shortest vector v from a box to a segment t + s u, -1 <= s <= 1, and s; near zero if they overlap.
 
-    The squared distance is convex, and a quadratic polynomial between those s where the segment enters or leaves the
-    range of a coordinate: Newton's method, kept between bounds, ends once it has found the right piece.
+    The squared distance is convex and piecewise quadratic in s. Newton's method between bounds ends on the right
+    piece.
     """
     low, high, s = -1.0, 1.0, 0.0
     v = t
     for _ in range(STEPS):
         v = (_excess(t[0] + s * u[0], a[0]), _excess(t[1] + s * u[1], a[1]), _excess(t[2] + s * u[2], a[2]))
         slope = dot(v, u)
-        if slope * slope <= 1e-28 * dot(v, v) * dot(u, u):  # along a face all points are as near
+        # Zero slope: the minimum, or a segment parallel to a face, where all points are equally near.
+        if slope * slope <= 1e-28 * dot(v, v) * dot(u, u):
             break
         rise = u[0] * u[0] if v[0] != 0.0 else 0.0
         rise += u[1] * u[1] if v[1] != 0.0 else 0.0
@@ -360,7 +368,7 @@ def _segment_apart(a: Vec, t: Vec, u: Vec) -> tuple:
 
 @inlined
 def segment_box(a: Vec, R: np.ndarray, p: Vec, centre: Vec, axis: Vec, half: float) -> tuple:
-    """Signed distance of a box and a segment: as `box_box`, the segment by centre, unit vector and half length."""
+    """Return the signed distance of a box and a segment (centre, unit vector, half length), as `box_box`."""
     r = sub(centre, p)
     u0, u1, u2 = (R[0, 0], R[1, 0], R[2, 0]), (R[0, 1], R[1, 1], R[2, 1]), (R[0, 2], R[1, 2], R[2, 2])
     t, c = (dot(u0, r), dot(u1, r), dot(u2, r)), (dot(u0, axis), dot(u1, axis), dot(u2, axis))

@@ -1,7 +1,7 @@
-"""Exact signed distances of points and segments: the cores of spheres and capsules, from each other and from solids.
+"""Exact signed distances of points and segments (cores of spheres and capsules) to each other and to solids.
 
-The solids stand at the origin; d [m] is negative inside, and p - d n is the point of the surface nearest to p. The
-signed distance of a convex solid is a convex function of p, inside as well as outside.
+Solids are at the origin. d [m] is negative inside, and p - d n is the surface point nearest to p. The signed distance
+of a convex solid is a convex function of p, also inside.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, perpendicular, sub
 
 NEWTON_STEPS, BRACKET_STEPS = 64, 100
-SMOOTH_STEPS = 8  # of a bracket: where a distance is smooth, six are enough
+SMOOTH_STEPS = 8  # of a bracket: smooth distances need at most six
 CONVERGED = 4e-16
-ZERO = 1e-140  # a smaller coordinate is taken as zero: its square would lose digits
+ZERO = 1e-140  # smaller coordinates count as zero: their squares would lose digits
 TINY = 1e-14
 PARALLEL = 1e-12
 
@@ -32,16 +32,19 @@ def _product(e: float, y: float) -> float:
 
 @kernel
 def ellipse(x: float, y: float, a: float, b: float) -> Vec:
-    """Signed distance and normal (d, nx, ny) of a point from an ellipse with half axes a, b (Dube 2012, eq. (4.51)).
+    """Return the signed distance and normal (d, nx, ny) of a point from an ellipse, half axes a, b (Dube 2012, (4.51)).
 
-    With tau = t + e1^2 (e1 the smaller half axis) the largest root is the only one with tau >= 0. It is found by
-    Newton's method on 1 / sqrt(G), which is concave: from the left of the root it climbs without passing it. The case
-    of a point inside on the longer axis, where tau = 0, is closed form.
+    With tau = t + e1^2 (e1 the smaller half axis) the largest root is the only one with tau >= 0. Newton's method on
+    the
+    concave function 1 / sqrt(G) approaches it monotonically from the left. The case tau = 0 (a point inside on the
+    longer
+    axis) has a closed form.
     """
     swap = a < b
     e0, e1 = (b, a) if swap else (a, b)
     y0, y1 = (abs(y), abs(x)) if swap else (abs(x), abs(y))
     k, g0, g1 = (e0 - e1) * (e0 + e1), _product(e0, y0), _product(e1, y1)
+    # Lower bounds of the root; Newton starts from the largest.
     tau = max(max(g1, g0 - k), math.sqrt(g0 * g0 + g1 * g1) - k)
     if tau > 0.0:
         r0, r1 = g0 / (tau + k), g1 / tau
@@ -57,6 +60,7 @@ def ellipse(x: float, y: float, a: float, b: float) -> Vec:
     else:
         r0 = g0 / k if k > 0.0 else 0.0
         r1 = math.sqrt(max(0.0, 1.0 - r0 * r0))
+    # The surface point is e * r, its normal r / e; d = (tau - e1^2) |normal|.
     m0, m1 = r0 / e0, r1 / e1
     m = math.sqrt(m0 * m0 + m1 * m1)
     d = (tau - e1 * e1) * m if tau > 0.0 else -e1 * e1 * m
@@ -71,12 +75,13 @@ def _ratio(g: float, w: float) -> float:
 
 @kernel
 def _ellipsoid_sorted(y0: float, y1: float, y2: float, e0: float, e1: float, e2: float) -> tuple:
-    """`ellipsoid` for y >= 0 and e2 the smallest half axis (Dube 2012, eq. (4.56), a sextic solved as in `ellipse`)."""
+    """Return `ellipsoid` for y >= 0 and the smallest half axis e2 (Dube 2012, (4.56), a sextic), as in `ellipse`."""
     k0, k1 = (e0 - e2) * (e0 + e2), (e1 - e2) * (e1 + e2)
     g0, g1, g2 = _product(e0, y0), _product(e1, y1), _product(e2, y2)
     tau = max(max(g2, math.sqrt(g0 * g0 + g1 * g1 + g2 * g2) - max(k0, k1)), max(g0 - k0, g1 - k1))
     tau = max(tau, 0.0)
     r0, r1, r2 = _ratio(g0, tau + k0), _ratio(g1, tau + k1), _ratio(g2, tau)
+    # tau = 0: a point near the centre, in the plane of the longer axes; r2 follows from |r| = 1.
     if tau == 0.0 and r0 * r0 + r1 * r1 <= 1.0:
         r2 = math.sqrt(1.0 - r0 * r0 - r1 * r1)
     else:
@@ -97,8 +102,9 @@ def _ellipsoid_sorted(y0: float, y1: float, y2: float, e0: float, e1: float, e2:
 
 @kernel
 def ellipsoid(p: Vec, a: float, b: float, c: float) -> tuple:
-    """An ellipsoid with half axes a, b, c along x, y, z."""
+    """Return (d, nx, ny, nz) for an ellipsoid with half axes a, b, c along x, y, z."""
     x, y, z = abs(p[0]), abs(p[1]), abs(p[2])
+    # Sort the smallest half axis to the end.
     if c <= a and c <= b:
         d, nx, ny, nz = _ellipsoid_sorted(x, y, z, a, b, c)
     elif b <= a:
@@ -110,10 +116,11 @@ def ellipsoid(p: Vec, a: float, b: float, c: float) -> tuple:
 
 @kernel
 def _flat_cap(x: float, y: float, z: float, a: float, b: float, c: float) -> tuple:
-    """(found, d, nx, ny, nz) of the half ellipsoid z >= 0 seen from a point below its rim (z < 0), x and y >= 0.
+    """Return (found, d, nx, ny, nz) of the half ellipsoid z >= 0 for a point below its rim (z < 0), x and y >= 0.
 
-    Only a cap flatter than it is wide can be nearer than the wall. With w = -(t + c^2) the nearest point is the
-    smallest root of G(w) = 1, on a branch where G is convex and falling: Newton's method climbs from the left.
+    Only a cap flatter than its width can be nearer than the wall. With w = -(t + c^2) the nearest point is the
+    smallest
+    root of G(w) = 1. G is convex and falling there, so Newton's method approaches it from the left.
     """
     ka, kb = (a - c) * (a + c), (b - c) * (b + c)
     end, gz, gx, gy = min(ka, kb), -c * z, a * x, b * y
@@ -126,6 +133,7 @@ def _flat_cap(x: float, y: float, z: float, a: float, b: float, c: float) -> tup
         fall = 2.0 * (rz * rz / w - rx * rx / (ka - w) - ry * ry / (kb - w))
         if excess <= CONVERGED:
             break
+        # Past the minimum of G there is no root: the wall is nearer.
         if fall <= 0.0:
             return False, 0.0, 0.0, 0.0, 0.0
         w += excess / fall
@@ -139,7 +147,7 @@ def _flat_cap(x: float, y: float, z: float, a: float, b: float, c: float) -> tup
 
 @kernel
 def elliptic_capsule(p: Vec, a: float, b: float, c: float, h: float) -> tuple:
-    """A cylinder of half axes a, b along z from -h to h, closed by half ellipsoids of height c."""
+    """Return (d, nx, ny, nz) for an elliptic cylinder along z from -h to h, with half-ellipsoid caps of height c."""
     z = abs(p[2]) - h
     if z >= 0.0:
         d, nx, ny, nz = ellipsoid((p[0], p[1], z), a, b, c)
@@ -155,12 +163,13 @@ def elliptic_capsule(p: Vec, a: float, b: float, c: float, h: float) -> tuple:
 
 @kernel
 def box(p: Vec, x: float, y: float, z: float) -> tuple:
-    """A box with half sides x, y, z."""
+    """Return (d, nx, ny, nz) for a box with half sides x, y, z."""
     dx, dy, dz = abs(p[0]) - x, abs(p[1]) - y, abs(p[2]) - z
     ox, oy, oz = max(dx, 0.0), max(dy, 0.0), max(dz, 0.0)
     d = math.sqrt(ox * ox + oy * oy + oz * oz)
     if d > 0.0:
         return d, math.copysign(ox / d, p[0]), math.copysign(oy / d, p[1]), math.copysign(oz / d, p[2])
+    # Inside, the nearest face is the one with the smallest depth.
     if dx >= dy and dx >= dz:
         return dx, math.copysign(1.0, p[0]), 0.0, 0.0
     if dy >= dz:
@@ -170,7 +179,7 @@ def box(p: Vec, x: float, y: float, z: float) -> tuple:
 
 @kernel
 def cylinder(p: Vec, r: float, h: float) -> tuple:
-    """A cylinder of radius r along z from -h to h, flat at both ends."""
+    """Return (d, nx, ny, nz) for a flat-ended cylinder of radius r along z from -h to h."""
     rho = math.sqrt(p[0] * p[0] + p[1] * p[1])
     ux, uy = (p[0] / rho, p[1] / rho) if rho > 0.0 else (1.0, 0.0)
     dr, dz = rho - r, abs(p[2]) - h
@@ -184,7 +193,7 @@ def cylinder(p: Vec, r: float, h: float) -> tuple:
 
 @kernel
 def point_solid(kind: int, p: Vec, x: float, y: float, z: float, h: float) -> tuple:
-    """Any solid but the swept spheres, by its kind and the row of `ShapeArrays.sizes`."""
+    """Return (d, nx, ny, nz) for any solid except swept spheres, by kind and row of `ShapeArrays.sizes`."""
     if kind == BOX:
         return box(p, x, y, z)
     if kind == CYLINDER:
@@ -204,13 +213,9 @@ def _clip(x: float, low: float, high: float) -> float:
 
 @inlined
 def segment_segment(a: Vec, u: Vec, b: Vec, w: Vec) -> tuple:
-    """The nearest points a + s u and b + t w of two segments, s and t in -1..1.
+    """Return (s, t) of the nearest points a + s u and b + t w of two segments, s and t in -1..1.
 
-    Parallel segments have many: the middle of what they overlap is taken, so that two arms side by side push each
-    other apart without turning.
-
-    Returns:
-        (s, t).
+    For parallel segments the middle of the overlap is taken, so that parallel limbs repel each other without rotation.
     """
     r = sub(a, b)
     uu, ww, uw, ur, wr = dot(u, u), dot(w, w), dot(u, w), dot(u, r), dot(w, r)
@@ -221,11 +226,13 @@ def segment_segment(a: Vec, u: Vec, b: Vec, w: Vec) -> tuple:
     if ww == 0.0:
         return _clip(-ur / uu, -1.0, 1.0), 0.0
     det = uu * ww - uw * uw
+    # Parallel: the interval of s that overlaps the other segment, its middle if there is an overlap.
     if det <= PARALLEL * uu * ww:
         middle, half = -ur / uu, abs(uw) / uu
         low, high = max(-1.0, middle - half), min(1.0, middle + half)
         s = _clip(0.5 * (low + high), -1.0, 1.0)
         return s, _clip((wr + s * uw) / ww, -1.0, 1.0)
+    # Minimum of the infinite lines, clipped in s, then t, then s again.
     s = _clip((uw * wr - ww * ur) / det, -1.0, 1.0)
     t = (wr + s * uw) / ww
     if abs(t) > 1.0:
@@ -236,7 +243,7 @@ def segment_segment(a: Vec, u: Vec, b: Vec, w: Vec) -> tuple:
 
 @inlined
 def capsule_capsule(a: Vec, u: Vec, ra: float, b: Vec, w: Vec, rb: float) -> tuple:
-    """Signed distance of two swept spheres with centres a, b and half axes u, w (zero for a ball).
+    """Return the signed distance of two swept spheres with centres a, b and half axes u, w (zero for a ball).
 
     Returns:
         (d, n, x1, x2): normal from the first to the second, points on both surfaces.
@@ -247,7 +254,7 @@ def capsule_capsule(a: Vec, u: Vec, ra: float, b: Vec, w: Vec, rb: float) -> tup
     gap = norm(v)
     if gap > TINY:
         n = mul(1.0 / gap, v)
-    else:  # the axes cross: both sides are as near
+    else:  # the axes cross: both sides are equally near
         v = cross(u, w)
         m = norm(v)
         n = mul(1.0 / m, v) if m > TINY else perpendicular(u if dot(u, u) > 0.0 else w)
@@ -256,7 +263,7 @@ def capsule_capsule(a: Vec, u: Vec, ra: float, b: Vec, w: Vec, rb: float) -> tup
 
 @inlined
 def cubic_minimum(s: float, f: float, g: float, t: float, f_t: float, g_t: float) -> float:
-    """Where the cubic with values f, f_t and slopes g, g_t at s and t has its minimum; no number where it has none."""
+    """Return the minimum of the cubic with values f, f_t and slopes g, g_t at s and t; NaN if there is none."""
     z = 3.0 * (f - f_t) / (t - s) + g + g_t
     w = math.copysign(math.sqrt(max(z * z - g * g_t, 0.0)), t - s)
     return t - (t - s) * (g_t + w - z) / (g_t - g + 2.0 * w)
@@ -264,17 +271,17 @@ def cubic_minimum(s: float, f: float, g: float, t: float, f_t: float, g_t: float
 
 @kernel
 def segment_solid(kind: int, x: float, y: float, z: float, h: float, a: Vec, u: Vec) -> tuple:
-    """The least signed distance of the points a + s u, s in -1..1, from a solid at the origin; all in its frame.
+    """Return the least signed distance of the points a + s u, s in -1..1, from a solid at the origin, in its frame.
 
-    f(s), the signed distance along the segment, is convex, so its minimum is where the slope g = n . u changes sign.
-    Where it does not, an end is nearest: mostly the one that is nearer to the solid's centre, which is tried first.
-    Else both ends bracket it, and it is found where the cubic through the last two values and slopes has its minimum;
-    where that takes too long, by the Illinois method with bisection as a safeguard. Inside the solid, f may have a kink
-    there (two surfaces as near), which is found where the tangents of both sides meet; the normal is then the mix of
-    both sides that has no slope.
+    f(s) is convex, so its minimum is at the sign change of the slope g = n . u, or at an end. The end nearer to the
+    centre
+    is tried first. Otherwise both ends bracket the minimum. It is found by cubics through the last two values and
+    slopes,
+    or by the Illinois method with bisection as a safeguard. Inside the solid, f may have a kink where two surfaces are
+    equally near. Tangents of both sides locate it, and the normal is the mix of both normals with zero slope.
 
     Returns:
-        (d, n, s): n the unit outward normal, the gradient of d.
+        (d, n, s): n is the unit outward normal, the gradient of d.
     """
     length = norm(u)
     if length == 0.0:
@@ -287,9 +294,10 @@ def segment_solid(kind: int, x: float, y: float, z: float, h: float, a: Vec, u: 
         return d, n, near
     d_far, n0, n1, n2 = point_solid(kind, along(a, -near, u), x, y, z, h)
     n_far, g_far = (n0, n1, n2), n0 * u[0] + n1 * u[1] + n2 * u[2]
-    if abs(g) <= flat and abs(g_far) <= flat:  # parallel to a flat side: all points are as near
+    if abs(g) <= flat and abs(g_far) <= flat:  # parallel to a flat side: all points are equally near
         d, n0, n1, n2 = point_solid(kind, a, x, y, z, h)
         return d, (n0, n1, n2), 0.0
+    # A slope that does not change sign puts the minimum at an end.
     if near * g <= flat:
         return d, n, near
     if near * g_far >= -flat:
@@ -299,6 +307,7 @@ def segment_solid(kind: int, x: float, y: float, z: float, h: float, a: Vec, u: 
         d_lo, n_lo, g_lo, d_hi, n_hi, g_hi = d_far, n_far, g_far, d, n, g
     lo, hi, w_lo, w_hi, width = -1.0, 1.0, g_lo, g_hi, 2.0
     s, side, s_before, d_before, g_before = near, 0, -near, d_far, g_far
+    # Bracket lo < s < hi with g_lo < 0 < g_hi; w_lo, w_hi are the Illinois weights.
     for k in range(BRACKET_STEPS):
         t = cubic_minimum(s_before, d_before, g_before, s, d, g) if k < SMOOTH_STEPS and d > 0.0 else np.nan
         s_before, d_before, g_before = s, d, g
@@ -306,6 +315,7 @@ def segment_solid(kind: int, x: float, y: float, z: float, h: float, a: Vec, u: 
             s = t
         else:
             s = (lo * w_hi - hi * w_lo) / (w_hi - w_lo)
+            # Every third step each: tangents (kinks), bisection (guaranteed progress), Illinois.
             if k % 3 == 1:
                 t = (d_lo - d_hi + g_hi * hi - g_lo * lo) / (g_hi - g_lo)
                 if lo < t < hi:
@@ -329,10 +339,11 @@ def segment_solid(kind: int, x: float, y: float, z: float, h: float, a: Vec, u: 
             side = 1
         if hi - lo <= TINY:
             break
+    # Kink: the convex combination of both normals that is orthogonal to u.
     mix = g_hi / (g_hi - g_lo)
     v = along(mul(mix, n_lo), 1.0 - mix, n_hi)
     m = norm(v)
-    if m < 1e-9:  # the segment runs straight through: leave sideways, away from the solid's centre
+    if m < 1e-9:  # the segment passes straight through: leave sideways, away from the centre of the solid
         p = along(a, s, u)
         v = along(p, -dot(p, u) / (length * length), u)
         m = norm(v)

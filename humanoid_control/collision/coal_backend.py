@@ -1,7 +1,7 @@
-"""Collision shapes on the links of a pinocchio model: for coal, and as arrays; the pairs of them that may touch.
+"""Collision shapes on the links of a pinocchio model: for coal and as arrays, with the pairs that may touch.
 
-`CoalPairs` measures pairs by pinocchio and coal: the reference next to the exact kernels of `pair_distance`, and the
-choice of who must not load a compiler.
+`CoalPairs` measures pairs by pinocchio and coal: the reference for the exact kernels of `pair_distance`, without
+compilation.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ from humanoid_control.collision.shapes import (
 if TYPE_CHECKING:
     from humanoid_control.collision.pair_distance import NearPairs
 
-ELLIPSE_SIDES = 32  # of the polyhedron that stands for an elliptic capsule
+ELLIPSE_SIDES = 32  # of the polyhedron for an elliptic capsule
 CAP_RINGS = 6
-GJK_TOLERANCE = 1e-9  # coal's default of 1e-6 leaves witness points, hence gradients, off by centimetres
+GJK_TOLERANCE = 1e-9  # coal's default of 1e-6 leaves errors of centimetres in witness points
 
 # -------- Shapes
 
 
 def coal_shape(shape: Shape) -> tuple[coal.CollisionGeometry, pin.SE3]:
-    """The shape as coal knows it, and its pose in the link frame.
+    """Return the coal geometry of a shape, and its pose in the link frame.
 
-    An elliptic capsule, which coal lacks, becomes the convex hull of a polyhedron that circumscribes it: at most
-    1 / cos(pi / 32) - 1 = 0.5 % too wide, and its caps 0.9 % of their size, never too small. An ellipsoid is treated
-    as an elliptic capsule of length 0, because coal's own does not converge at the tolerance gradients need.
+    An elliptic capsule becomes the convex hull of a circumscribed polyhedron, at most 1 / cos(pi / 32) - 1 = 0.5 %
+    wider,
+    its caps 0.9 % larger. An ellipsoid is treated as an elliptic capsule of length 0: coal's own ellipsoid does not
+    converge at the tolerance that gradients need.
     """
     if isinstance(shape, Sphere):
         return coal.Sphere(shape.radius), pin.SE3(np.eye(3), np.array(shape.center))
@@ -61,12 +62,7 @@ def coal_shape(shape: Shape) -> tuple[coal.CollisionGeometry, pin.SE3]:
 
 
 def shape_arrays(model: pin.Model, shapes: tuple[LinkShape, ...]) -> ShapeArrays:
-    """The shapes as arrays for the exact distance kernels, each in the frame of the pinocchio joint that carries it.
-
-    Args:
-        model: the robot.
-        shapes: its collision shapes; the arrays keep their order, so `Robot.pairs` indexes them.
-    """
+    """Return the shapes as arrays for the exact kernels, in their order, each in the frame of its pinocchio joint."""
     kinds, sizes, joints, rotations, positions = [], [], [], [], []
     for item in shapes:
         frame = model.frames[model.getFrameId(item.link, pin.FrameType.BODY)]
@@ -81,7 +77,7 @@ def shape_arrays(model: pin.Model, shapes: tuple[LinkShape, ...]) -> ShapeArrays
 
 
 def half_axes(shape: Shape) -> tuple[tuple[float, float, float, float], pin.SE3]:
-    """The row of `ShapeArrays.sizes` of a shape, and the pose of its centre in the link frame."""
+    """Return the row of `ShapeArrays.sizes` of a shape, and the pose of its centre in the link frame."""
     if isinstance(shape, Sphere):
         return (shape.radius, shape.radius, shape.radius, 0.0), pin.SE3(np.eye(3), np.array(shape.center))
     if isinstance(shape, (Capsule, Cylinder)):
@@ -99,7 +95,7 @@ def half_axes(shape: Shape) -> tuple[tuple[float, float, float, float], pin.SE3]
 
 
 def rotation_of_z_onto(axis: np.ndarray) -> np.ndarray:
-    """A rotation matrix whose third column is the given direction; identity for a zero vector."""
+    """Return a rotation matrix with the given direction as third column; identity for a zero vector."""
     n = float(np.linalg.norm(axis))
     if n < 1e-12:
         return np.eye(3)
@@ -107,12 +103,12 @@ def rotation_of_z_onto(axis: np.ndarray) -> np.ndarray:
 
 
 def elliptic_capsule_points(a: float, b: float, c: float, l: float) -> np.ndarray:  # noqa: E741
-    """Vertices (n, 3) of a convex polyhedron that holds an elliptic capsule whose top centre is the origin."""
+    """Return vertices (n, 3) of a convex polyhedron around an elliptic capsule with the top centre at the origin."""
     grow = 1.0 / math.cos(math.pi / ELLIPSE_SIDES)
     phi = 2 * math.pi * np.arange(ELLIPSE_SIDES) / ELLIPSE_SIDES
     ring = grow * np.stack([b * np.cos(phi), a * np.sin(phi)], axis=1)
     points = []
-    # Rings of the cap at angles up from its rim, on a profile that circumscribes the quarter ellipse.
+    # Rings of the cap at elevation angles from its rim, on a profile around the quarter ellipse.
     up = 1.0 / math.cos(math.pi / (4 * CAP_RINGS))
     for k in range(CAP_RINGS + 1):
         t = (k - 0.5) * math.pi / (2 * CAP_RINGS) if k else 0.0
@@ -123,7 +119,7 @@ def elliptic_capsule_points(a: float, b: float, c: float, l: float) -> np.ndarra
 
 @lru_cache(maxsize=256)
 def _polyhedron(a: float, b: float, c: float, l: float) -> coal.CollisionGeometry:  # noqa: E741
-    """The hull of an elliptic capsule; the same one for all that ask, nobody changes it."""
+    """Return the cached hull of an elliptic capsule; it must not be changed."""
     cloud = coal.StdVec_Vec3s()
     for p in elliptic_capsule_points(a, b, c, l):
         cloud.append(p)
@@ -136,7 +132,7 @@ def _polyhedron(a: float, b: float, c: float, l: float) -> coal.CollisionGeometr
 def build_geometry(
     model: pin.Model, shapes: tuple[LinkShape, ...], pairs: list[tuple[int, int]] | np.ndarray
 ) -> pin.GeometryModel:
-    """A pinocchio geometry model with one object a shape and the given pairs of shape indices."""
+    """Build a pinocchio geometry model with one object for each shape, and the given pairs of shape indices."""
     geometry = pin.GeometryModel()
     for item in shapes:
         frame_id = model.getFrameId(item.link, pin.FrameType.BODY)
@@ -152,17 +148,17 @@ def build_geometry(
 def watched_pairs(
     model: pin.Model, shapes: tuple[LinkShape, ...], disabled: set[frozenset[str]], q: np.ndarray | None = None
 ) -> list[tuple[int, int]]:
-    """All pairs of shapes that can touch and should not.
+    """Return all pairs of shapes that can touch and should not.
 
-    Left out: pairs named in `disabled`, shapes that are not meant for each other (`LinkShape.against`), shapes that no
-    joint moves against each other, and, when a posture q is given (nobody has listed pairs by hand), shapes of
-    neighbouring links and shapes that overlap in that posture.
+    Excluded: pairs in `disabled`, shapes that `LinkShape.against` exempts, and shapes without a joint between them.
+    With a
+    posture q, neighbouring links and shapes that overlap at q are excluded as well.
 
     Args:
         model: the robot.
         shapes: its collision shapes.
-        disabled: pairs of shape names to leave out.
-        q: (nq,) a posture in which nothing collides, or None to keep all pairs.
+        disabled: excluded pairs of shape names.
+        q: posture without collisions (nq,), or None.
     """
     joint = [model.frames[model.getFrameId(s.link, pin.FrameType.BODY)].parentJoint for s in shapes]
     special = {(s.link, link) for s in shapes for link in s.against}
@@ -187,10 +183,10 @@ def watched_pairs(
 
 
 def _meant_for(one: LinkShape, other: LinkShape, special: set[tuple[str, str]]) -> bool:
-    """True for two shapes that are kept apart, as `LinkShape.against` says.
+    """Return True for two shapes that must stay apart, by `LinkShape.against`.
 
     Args:
-        special: (link, other link) of all shapes that are against a link.
+        special: (link, other link) of all shapes with `against`.
     """
     if not one.against and not other.against:
         return True
@@ -199,7 +195,7 @@ def _meant_for(one: LinkShape, other: LinkShape, special: set[tuple[str, str]]) 
 
 
 def ancestor_mask(model: pin.Model) -> np.ndarray:
-    """A 0/1 matrix (njoints, nv): 1 where a column of the Jacobian moves a joint: its own, or that of an ancestor."""
+    """Return a 0/1 matrix (njoints, nv): 1 where a column of the Jacobian moves a joint (own or ancestor's column)."""
     mask = np.zeros((model.njoints, model.nv))
     for j in range(1, model.njoints):
         for s in model.supports[j].tolist():
@@ -211,17 +207,17 @@ def ancestor_mask(model: pin.Model) -> np.ndarray:
 
 # -------- Overlap
 
-STARTS, CLIMBS = 4, 40  # directions that are followed to a local maximum; steps to it
-PULL = 0.02  # [m] how far overlapping shapes are pulled apart to be measured
+STARTS, CLIMBS = 4, 40  # directions followed to a local maximum; largest number of steps
+PULL = 0.02  # [m] distance to which overlapping shapes are pulled apart for measurement
 SETTLED = 1e-10  # [m]
-EXACT_IN_COAL = (coal.Sphere, coal.Capsule, coal.Box)  # pairs of these; for others its depth is up to 17 cm too large
+EXACT_IN_COAL = (coal.Sphere, coal.Capsule, coal.Box)  # for other pairs coal's depth is up to 17 cm too large
 
 
 DIRECTIONS = fibonacci_sphere(800)
 
 
 def _support(shape: coal.CollisionGeometry, n: np.ndarray) -> np.ndarray:
-    """Support function: how far a shape extends from its origin along unit vectors n (k, 3) of its frame [m]."""
+    """Support function: extent of a shape from its origin along unit vectors n (k, 3) of its frame [m]."""
     if isinstance(shape, coal.Box):
         return np.abs(n) @ np.array(shape.halfSide)
     if isinstance(shape, coal.Sphere):
@@ -235,11 +231,11 @@ def _support(shape: coal.CollisionGeometry, n: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Overlap:
-    """Two shapes, X their poses, that overlap; the shortest translation that takes them apart.
+    """Two overlapping shapes at poses X; finds the shortest translation that separates them.
 
-    Along a unit vector n they are apart by gap(n), negative inside. The best of evenly spread directions are starts:
-    pulled apart along one, the shapes have a nearest normal along which the gap is never smaller. coal measures
-    distances well; depths of cylinders and polyhedra it only guesses.
+    gap(n) is their distance along a unit vector n, negative inside. The search starts from the best of evenly spread
+    directions. Pulled apart along one direction, the shapes have a nearest normal with a gap at least as large. Only
+    distances of coal are used: its depths of cylinders and polyhedra are inexact.
     """
 
     first: coal.CollisionGeometry
@@ -252,7 +248,8 @@ class _Overlap:
         return n @ (self.X_2.translation - self.X_1.translation) - inner
 
     def directions(self, guess: np.ndarray) -> list[np.ndarray]:
-        """Promising directions, none near another one."""
+        """Return promising directions, well separated from each other."""
+        # Candidates: the guess, all axes and their cross products, and an even spread over the sphere.
         axes = np.vstack([self.X_1.rotation.T, self.X_2.rotation.T])
         axes = np.vstack([axes, np.cross(axes[:3, None], axes[None, 3:]).reshape(-1, 3)])
         size = np.linalg.norm(axes, axis=1)[:, None]
@@ -266,7 +263,7 @@ class _Overlap:
         return out
 
     def climb(self, n: np.ndarray, request: coal.DistanceRequest) -> tuple[float, np.ndarray, np.ndarray]:
-        """(gap, n, witness point on the first shape) of the local maximum above a direction."""
+        """Return (gap, n, witness point on the first shape) of the local maximum near a direction."""
         d, point = float(self.gap(n[None])[0]), np.array(self.X_1.translation)
         result, pose_1 = coal.DistanceResult(), coal.Transform3s(self.X_1.rotation, self.X_1.translation)
         for _ in range(CLIMBS):
@@ -285,17 +282,11 @@ class _Overlap:
 class CoalPairs:
     """Signed distances of the collision pairs of a geometry model, by coal.
 
-    Inside, the distance is minus the shortest translation that takes the shapes apart. All pairs are measured in one
-    call: 132 pairs take coal 60 us, while choosing the near ones beforehand in Python takes longer than that.
+    Inside, the distance is minus the length of the shortest separating translation.
     """
 
     def __init__(self, model: pin.Model, geometry: pin.GeometryModel) -> None:
-        """Create the coal pairs.
-
-        Args:
-            model: the robot.
-            geometry: its shapes and pairs.
-        """
+        """Prepare for the pairs of a geometry model."""
         self.model, self.geometry = model, geometry
         self.gdata = geometry.createData()
         for request in self.gdata.distanceRequests:
@@ -303,23 +294,23 @@ class CoalPairs:
             request.gjk_max_iterations = request.epa_max_iterations = 500
         pairs = np.array([[p.first, p.second] for p in geometry.collisionPairs], dtype=int).reshape(-1, 2)
         self.first, self.second = pairs[:, 0], pairs[:, 1]
-        # References into the results stay valid; fetching them again each time would cost more than the distances.
+        # References into the results stay valid, and fetching them again would take longer than the distances.
         self._results = [self.gdata.distanceResults[k] for k in range(len(pairs))]
         shapes = [o.geometry for o in geometry.geometryObjects]
         self._guessed = [
             k for k, p in enumerate(pairs) if not all(isinstance(shapes[i], EXACT_IN_COAL) for i in p)
-        ]  # pairs whose depth is not to be had from coal
+        ]  # pairs with an inexact depth in coal
         self._depths: dict[int, tuple[float, np.ndarray, np.ndarray]] = {}
         joint = np.array([o.parentJoint for o in geometry.geometryObjects], dtype=np.int64)
         self._joints = joint[self.first], joint[self.second], ancestor_mask(model)
 
     def name(self, pair: int) -> tuple[str, str]:
-        """The names of the two shapes of a pair."""
+        """Return the names of both shapes of a pair."""
         objects = self.geometry.geometryObjects
         return objects[int(self.first[pair])].name, objects[int(self.second[pair])].name
 
     def near(self, data: pin.Data, threshold: float) -> NearPairs:
-        """The pairs closer than a threshold, at the configuration of the last forward kinematics in `data`.
+        """Return the pairs closer than a threshold at the last forward kinematics in `data`.
 
         Args:
             data: after `pin.forwardKinematics` or `pin.computeJointJacobians`.
@@ -339,7 +330,7 @@ class CoalPairs:
         return NearPairs(PairsFound(pair, d[pair], n, p1, p2), Packed(PairJoints(*self._joints)))
 
     def all_distances(self, data: pin.Data) -> np.ndarray:
-        """Signed distance (P,) of every pair [m], at the last forward kinematics in `data`."""
+        """Return the signed distance of every pair (P,) [m] at the last forward kinematics in `data`."""
         pin.updateGeometryPlacements(self.model, data, self.geometry, self.gdata)
         pin.computeDistances(self.geometry, self.gdata)
         out = np.array([r.min_distance for r in self._results])

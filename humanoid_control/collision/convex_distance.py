@@ -1,7 +1,7 @@
 """Nearest points of two convex solids of any kind.
 
-GJK finds roughly nearest points from support points alone (Gilbert, Johnson and Keerthi 1988), Newton's method makes
-them exact. Solids that overlap are for `penetration_depth`.
+GJK finds approximate nearest points from support points (Gilbert, Johnson and Keerthi 1988); Newton's method makes
+them exact. For overlapping solids see `penetration_depth`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from humanoid_control.numerics.vec3 import Vec, add, dot, mul, norm, rotate, sub
 
 
 class Solid(NamedTuple):
-    """A shape in the world.
+    """Shape in the world.
 
     Attributes:
-        kind: of `shapes`.
-        size: (4,) its row of `ShapeArrays.sizes`.
-        R: (3, 3) rotation of the shape.
-        p: origin of the shape.
+        kind: kind as in `shapes`.
+        size: row of `ShapeArrays.sizes` (4,).
+        R: rotation (3, 3).
+        p: origin [m].
     """
 
     kind: int
@@ -37,17 +37,18 @@ class Solid(NamedTuple):
 
 ITERATIONS = 128
 EXACT = 1e-14  # relative gap between the upper and the lower bound of the squared distance
-ROUGH = 1e-9  # enough to start Newton's method from
-TOUCH = 1e-10  # [m] closer than this counts as overlapping
+ROUGH = 1e-9  # sufficient as a start of Newton's method
+TOUCH = 1e-10  # [m] smaller distances count as overlap
 
 
 @kernel
 def support(solid: Solid, n: Vec) -> Vec:
-    """The point of a solid that lies farthest along n."""
+    """Return the farthest point of a solid along n."""
     kind, size, R, p = solid
     l0, l1, l2 = unrotate(R, n)
     if kind == BOX:
         return add(p, rotate(R, (math.copysign(size[0], l0), math.copysign(size[1], l1), math.copysign(size[2], l2))))
+    # Ellipsoid: D n / sqrt(n' D n) with D = diag(size^2); the segment adds its end.
     a, b, c = size[0] * size[0] * l0, size[1] * size[1] * l1, size[2] * size[2] * l2
     m = math.sqrt(a * l0 + b * l1 + c * l2)
     if m > 0.0:
@@ -57,13 +58,14 @@ def support(solid: Solid, n: Vec) -> Vec:
 
 @kernel
 def _solve_subset(W: np.ndarray, i: int, j: int, k: int, size: int, bary: np.ndarray) -> bool:
-    """Weights (in bary) of the point nearest the origin in the affine hull of 1-3 rows of W; True if all positive."""
+    """Store weights of the point nearest to the origin in the affine hull of 1-3 rows of W; True if all positive."""
     o = (W[i, 0], W[i, 1], W[i, 2])
     if size == 1:
         bary[0] = 1.0
         return True
     e = (W[j, 0] - o[0], W[j, 1] - o[1], W[j, 2] - o[2])
     ee, eo = dot(e, e), -dot(e, o)
+    # Normal equations of the nearest point in barycentric coordinates.
     if size == 2:
         if ee <= 0.0:
             return False
@@ -82,11 +84,12 @@ def _solve_subset(W: np.ndarray, i: int, j: int, k: int, size: int, bary: np.nda
 
 @kernel
 def _holds_origin(W: np.ndarray) -> bool:
-    """True where the tetrahedron of the four rows of W holds the origin."""
+    """Return True if the tetrahedron of the four rows of W contains the origin."""
     for k in range(4):
         a, b, c, d = W[(k + 1) % 4], W[(k + 2) % 4], W[(k + 3) % 4], W[k]
         e, f = (b[0] - a[0], b[1] - a[1], b[2] - a[2]), (c[0] - a[0], c[1] - a[1], c[2] - a[2])
         n = (e[1] * f[2] - e[2] * f[1], e[2] * f[0] - e[0] * f[2], e[0] * f[1] - e[1] * f[0])
+        # The origin must be on the same side of each face as the opposite vertex.
         to_origin = -(n[0] * a[0] + n[1] * a[1] + n[2] * a[2])
         to_fourth = n[0] * (d[0] - a[0]) + n[1] * (d[1] - a[1]) + n[2] * (d[2] - a[2])
         if to_origin * to_fourth < 0.0 or to_fourth == 0.0:
@@ -96,14 +99,15 @@ def _holds_origin(W: np.ndarray) -> bool:
 
 @kernel
 def _reduce(W: np.ndarray, n: int, bary: np.ndarray, best: np.ndarray, keep: np.ndarray) -> int:
-    """The subset of the n rows of W nearest the origin; every one holds the newest row, n - 1.
+    """Find the subset of the n rows of W nearest to the origin; the newest row n - 1 always belongs to it.
 
     Returns:
-        its size, with its rows in `keep` and weights in `best`; 4 when the simplex holds the origin.
+        Size of the subset, with its rows in `keep` and weights in `best`; 4 if the simplex contains the origin.
     """
     if n == 4 and _holds_origin(W):
         return 4
     last, size, least = n - 1, 0, np.inf
+    # All subsets with the newest row: alone (m = 1), with one (m = 2) or two (m = 3) others.
     for i in range(-1, last):
         for j in range(i if i == -1 else i + 1, last):
             if i == -1 and j == -1:
@@ -131,19 +135,19 @@ def _reduce(W: np.ndarray, n: int, bary: np.ndarray, best: np.ndarray, keep: np.
 
 @kernel
 def gjk(solid1: Solid, solid2: Solid, tolerance: float) -> tuple:
-    """Distance of two shapes, to a tolerance between ROUGH and EXACT.
+    """Return the distance of two shapes, to a tolerance between ROUGH and EXACT.
 
     Returns:
-        (d, n, x1, x2): d = 0 when they overlap, n then only the last direction searched.
+        (d, n, x1, x2): d = 0 for overlap; n is then only the last search direction.
     """
-    W, X = local_matrix(4, 3), local_matrix(4, 3)  # the simplex: difference points, and what shape 1 gave to each
+    W, X = local_matrix(4, 3), local_matrix(4, 3)  # simplex: difference points, and their points of shape 1
     work, order, keep = local_matrix(2, 3), local_matrix(3, 6), local_indices(4)
     p1 = solid1.p
     v = sub(solid2.p, p1)
     if norm(v) <= TOUCH:
         v = (0.0, 0.0, 1.0)
     x1, n, count, first = p1, mul(1.0 / norm(v), v), 0, True
-    apart = False  # a plane was found between the two: what says afterwards that they overlap is rounding
+    apart = False  # a separating plane was found: later signs of overlap are round-off
     for _ in range(ITERATIONS):
         a, b = support(solid1, v), support(solid2, (-v[0], -v[1], -v[2]))
         w = sub(b, a)
@@ -155,11 +159,13 @@ def gjk(solid1: Solid, solid2: Solid, tolerance: float) -> tuple:
             W[count, c], X[count, c] = w[c], a[c]
         count = _reduce(W, count + 1, work[0], work[1], keep)
         if count == 4:
-            if apart:  # four points nearly in one plane, as of a face and an edge along it
+            # Four nearly coplanar points, such as a face and an edge along it.
+            if apart:
                 break
             return 0.0, n, x1, x1
         new = (0.0, 0.0, 0.0)
         at = (0.0, 0.0, 0.0)
+        # The point of the simplex nearest to the origin, and its counterpart on shape 1.
         for r in range(count):
             for c in range(3):
                 order[r, c], order[r, 3 + c] = W[keep[r], c], X[keep[r], c]
@@ -169,7 +175,7 @@ def gjk(solid1: Solid, solid2: Solid, tolerance: float) -> tuple:
         for r in range(count):
             for c in range(3):
                 W[r, c], X[r, c] = order[r, c], order[r, 3 + c]
-        if not first and dot(new, new) >= vv:  # rounding: no further progress
+        if not first and dot(new, new) >= vv:  # no further progress within rounding
             break
         v, x1, first = new, at, False
         if norm(v) <= TOUCH:
@@ -193,7 +199,7 @@ def _clear(A: np.ndarray) -> None:
 
 @kernel
 def _edges(solid: Solid, W: np.ndarray, length: np.ndarray, count: int) -> int:
-    """Append the segments whose sum (with the ellipsoid) is the shape: unit vectors to W, half lengths to length."""
+    """Append the segments of the shape's Minkowski sum: unit vectors to W, half lengths to length."""
     kind, size, R, _ = solid
     for k in range(3):
         half = size[k] if kind == BOX else (size[3] if k == 2 else 0.0)
@@ -205,7 +211,7 @@ def _edges(solid: Solid, W: np.ndarray, length: np.ndarray, count: int) -> int:
 
 @kernel
 def _bulge(solid: Solid, n: Vec, H: np.ndarray) -> tuple:
-    """(ok, e): e the farthest point of the swept ellipsoid along n; its derivative by n is added to H (3, 3)."""
+    """Return (ok, e): farthest point e of the swept ellipsoid along n; its derivative by n is added to H (3, 3)."""
     kind, size, R, _ = solid
     if kind == BOX:
         return True, (0.0, 0.0, 0.0)
@@ -215,6 +221,7 @@ def _bulge(solid: Solid, n: Vec, H: np.ndarray) -> tuple:
     if m <= SMOOTH * size[0]:
         return False, g
     e = rotate(R, mul(1.0 / m, g))
+    # d e / d n = (R D R' - e e') / m with D = diag(size^2) and m = sqrt(n' R D R' n).
     for r in range(3):
         for c in range(3):
             x = 0.0
@@ -226,7 +233,7 @@ def _bulge(solid: Solid, n: Vec, H: np.ndarray) -> tuple:
 
 @kernel
 def _solve(A: np.ndarray, n: int) -> bool:
-    """Solve the first n rows of A = [M | b] in place; the answer is in column n. False if singular."""
+    """Solve the first n rows of A = [M | b] in place, the solution in column n; False if singular."""
     for k in range(n):
         pivot = k
         for r in range(k + 1, n):
@@ -250,15 +257,15 @@ def _solve(A: np.ndarray, n: int) -> bool:
 def newton(solid1: Solid, solid2: Solid, n: Vec, d: float) -> tuple:
     """Solve the conditions of nearest points for the normal n and the signed distance d.
 
-    Both shapes are a sum of segments (half lengths l_j, unit vectors w_j) and ellipsoids (farthest points e_1, e_2):
+    Both shapes are sums of segments (half lengths l_j, unit vectors w_j) and ellipsoids (farthest points e_1, e_2):
 
         p2 - p1 - e_1(n) - e_2(n) - sum alpha_j w_j = d n,   |n| = 1,
         alpha_j = l_j sign(n . w_j),  or  |alpha_j| <= l_j where n . w_j = 0.
 
-    The segments at right angles to n are guessed, and the guess is mended on the way.
+    The set of segments orthogonal to n is guessed and updated in each step.
 
     Returns:
-        (ok, d, n, x1): ok is False if it did not converge near the guess; x1 lies on shape 1.
+        (ok, d, n, x1): ok is False without convergence near the guess; x1 lies on shape 1.
     """
     p1, p2 = solid1.p, solid2.p
     W, length, alpha, free = local_matrix(6, 3), local_vector(6), local_vector(6), local_indices(6)
@@ -277,6 +284,7 @@ def newton(solid1: Solid, solid2: Solid, n: Vec, d: float) -> tuple:
         if not (ok1 and ok2):
             break
         rest = sub(sub(sub(p2, p1), add(e1, e2)), mul(d, n))
+        # Unknowns: n, d, and alpha_j of the free segments; the matrix is symmetric.
         _clear(A)
         size, error = 4, abs(dot(n, n) - 1.0)
         for r in range(3):
@@ -299,6 +307,7 @@ def newton(solid1: Solid, solid2: Solid, n: Vec, d: float) -> tuple:
                 error = max(error, abs(dot(n, w)))
         for r in range(3):
             A[r, size] = rest[r]
+        # Right-hand sides: the residual, the constraint |n| = 1, and n . w_j = 0 of the free segments.
         A[3, size] = 0.5 * (1.0 - dot(n, n))
         k = 4
         for j in range(count):
@@ -311,6 +320,7 @@ def newton(solid1: Solid, solid2: Solid, n: Vec, d: float) -> tuple:
             break
         n = add(n, (A[0, size], A[1, size], A[2, size]))
         d += A[3, size]
+        # A segment leaves the free set at its end, and enters it when its lean changes sign.
         k = 4
         for j in range(count):
             lean = n[0] * W[j, 0] + n[1] * W[j, 1] + n[2] * W[j, 2]

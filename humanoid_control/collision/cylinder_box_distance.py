@@ -1,13 +1,13 @@
-"""Distance of a cylinder and a box that are apart.
+"""Distance of a separated cylinder and box.
 
-The point q of the box that is nearest to the cylinder minimises half the squared distance f(q) of a point from the
-cylinder, a convex function, inside the box. With p(q) the point of the cylinder nearest to q, grad f = q - p; with u
-its axis, e the direction away from it and t across both, r its radius and rho the distance of q from the axis,
+The nearest point q of the box minimises half the squared distance f(q) from the cylinder, a convex function. With the
+nearest cylinder point p(q), grad f = q - p. With the axis u, the direction e away from it, t orthogonal to both, the
+radius r and the distance rho of q from the axis,
 
-    H = [q is beyond an end] u u^T + [rho > r] e e^T + [rho > r] (1 - r / rho) t t^T.
+    H = [q beyond an end] u u^T + [rho > r] e e^T + [rho > r] (1 - r / rho) t t^T.
 
-Newton's method in the coordinates that no side of the box holds, and where it gains nothing a step q -> p, cut off at
-the box: alternating projections, which always gain.
+Newton's method runs in the coordinates that no side of the box holds. Where it gains nothing, a step q -> p clipped to
+the box (alternating projections) always gains.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from humanoid_control.numerics.packed import local_indices, local_matrix, local_
 from humanoid_control.numerics.vec3 import Vec, add, along, dot, mul, norm, rotate, sub, unrotate
 
 STEPS = 30
-EXACT = 1e-14  # of the size: how far a step of alternating projections would still go
-SEARCHES, ENOUGH = 20, 1e-9  # of a step, for where the slope of f along it is so small a share of what it was
-SINGULAR = 1e-12  # added to H, which is zero in directions in which f does not change
-SETTLED = 1e-8  # of the size: after a step as short Newton's method, which doubles the digits, is exact
-ROUNDING = 1e-15  # of f
-ALIGNED = 1e-6  # [rad] of a disc and a face: which point of its rim is nearest is rounding
-NEAR = 1e-5  # [m] nearer than this, the direction between nearest points is too short to trust
+EXACT = 1e-14  # relative to the size: largest remaining step of alternating projections
+SEARCHES, ENOUGH = 20, 1e-9  # line search: iterations, and remaining share of the slope along the step
+SINGULAR = 1e-12  # added to H, which is zero in directions of constant f
+SETTLED = 1e-8  # relative to the size: after so short a step Newton's method is exact, since it doubles the digits
+ROUNDING = 1e-15  # relative to f
+ALIGNED = 1e-6  # [rad] angle of a disc and a face below which the nearest rim point is round-off
+NEAR = 1e-5  # [m] below this distance the direction between nearest points is inaccurate
 
 
 @inlined
@@ -37,13 +37,13 @@ def _clip(x: float, side: float) -> float:
 
 @inlined
 def _into(q: Vec, sides: Vec) -> Vec:
-    """The point of the box nearest to q."""
+    """Return the point of the box nearest to q."""
     return _clip(q[0], sides[0]), _clip(q[1], sides[1]), _clip(q[2], sides[2])
 
 
 @inlined
 def _room(q: float, step: float, side: float) -> float:
-    """The share of a step of a coordinate that ends at a side of the box; at that side it counts for nothing."""
+    """Return the share of a coordinate's step up to a side of the box; 1 for a coordinate already held at that side."""
     if abs(q + step) <= side or (abs(q) >= side and q * step > 0.0):
         return 1.0
     return (math.copysign(side, step) - q) / step
@@ -51,14 +51,14 @@ def _room(q: float, step: float, side: float) -> float:
 
 @inlined
 def _towards(q: Vec, step: Vec, sides: Vec) -> Vec:
-    """q + step, or as far as that leads in the box: cut off by coordinates, it would lead elsewhere."""
+    """Return q + step, shortened to the box; clipping each coordinate would change the direction."""
     room = min(_room(q[0], step[0], sides[0]), _room(q[1], step[1], sides[1]), _room(q[2], step[2], sides[2]))
     return along(q, room, step)
 
 
 @inlined
 def _nearest(q: Vec, c: Vec, u: Vec, radius: float, half: float) -> tuple:
-    """(p, e, end, out, turn): the point of the cylinder nearest to q, e, and the factors of u u^T, e e^T and t t^T."""
+    """Return (p, e, end, out, turn): cylinder point nearest to q, e, and the factors of u u^T, e e^T and t t^T."""
     way = sub(q, c)
     z = dot(way, u)
     side = along(way, -z, u)
@@ -73,13 +73,13 @@ def _nearest(q: Vec, c: Vec, u: Vec, radius: float, half: float) -> tuple:
 
 @inlined
 def _held(q: float, slope: float, side: float) -> bool:
-    """True where a side of the box keeps a coordinate from continuing."""
+    """Return True if a side of the box holds a coordinate."""
     return (q >= side and slope < 0.0) or (q <= -side and slope > 0.0)
 
 
 @kernel
 def _step(u: Vec, e: Vec, end: float, out: float, turn: float, g: Vec, q: Vec, sides: Vec) -> Vec:
-    """-(H + SINGULAR)^-1 g in the coordinates that are free."""
+    """Return -(H + SINGULAR)^-1 g in the free coordinates."""
     H, x, free = local_matrix(3, 3), local_vector(3), local_indices(3)
     t = (u[1] * e[2] - u[2] * e[1], u[2] * e[0] - u[0] * e[2], u[0] * e[1] - u[1] * e[0])
     for i in range(3):
@@ -92,7 +92,7 @@ def _step(u: Vec, e: Vec, end: float, out: float, turn: float, g: Vec, q: Vec, s
             H[i, i] += SINGULAR
         else:
             H[i, i], x[i] = 1.0, 0.0
-    for k in range(3):  # H is positive definite: elimination without exchanges
+    for k in range(3):  # H is positive definite: elimination without pivoting
         for i in range(k + 1, 3):
             f = H[i, k] / H[k, k]
             for j in range(k, 3):
@@ -107,13 +107,13 @@ def _step(u: Vec, e: Vec, end: float, out: float, turn: float, g: Vec, q: Vec, s
 
 @inlined
 def _over_face(c: Vec, u: Vec, radius: float, half: float, sides: Vec, k: int) -> tuple:
-    """(proved, p, q): nearest points of the cylinder and the box where that is next to its face across axis k."""
+    """Return (proved, p, q): nearest points if they lie next to the box face across axis k."""
     i, j = (k + 1) % 3, (k + 2) % 3
     sign, uk, across = math.copysign(1.0, c[k]), u[k], math.hypot(u[i], u[j])
     gap = abs(c[k]) - sides[k] - half * abs(uk) - radius * across
     if gap <= 0.0 or across <= ALIGNED:
         return False, c, c
-    # Farthest towards the face: along the axis, then against the part of its normal that is across the axis.
+    # Farthest towards the face: along the axis, then against the part of the face normal orthogonal to the axis.
     turned = -sign * uk
     rim = (turned * u[0], turned * u[1], turned * u[2])
     up = sign * across * across
@@ -131,22 +131,24 @@ def _over_face(c: Vec, u: Vec, radius: float, half: float, sides: Vec, k: int) -
 
 @kernel
 def cylinder_box(size: np.ndarray, R1: np.ndarray, p1: Vec, sides: Vec, R2: np.ndarray, p2: Vec) -> tuple:
-    """Distance of a cylinder and a box.
+    """Return the distance of a cylinder and a box.
 
     Args:
-        size: (4,) of the cylinder in `ShapeArrays.sizes`: radius, radius, 0, half length [m].
-        sides: of the box.
-        R1: rotation of the first shape.
-        p1: origin of the first shape [m].
-        R2: rotation of the second shape.
-        p2: origin of the second shape [m].
+        size: row of the cylinder in `ShapeArrays.sizes` (4,): radius, radius, 0, half length [m].
+        R1: rotation of the cylinder (3, 3).
+        p1: origin of the cylinder [m].
+        sides: half sides of the box [m].
+        R2: rotation of the box (3, 3).
+        p2: origin of the box [m].
 
     Returns:
-        (ok, d, n, x1, x2): normal from the cylinder to the box, nearest points. ok: False where they touch or are
-        nearer than NEAR, or it did not settle.
+        (ok, d, n, x1, x2): normal from the cylinder to the box, nearest points; ok is False for contact, distances
+        below
+        NEAR, or without convergence.
     """
     radius, half = size[0], size[3]
     c, u = unrotate(R2, sub(p1, p2)), unrotate(R2, (R1[0, 2], R1[1, 2], R1[2, 2]))
+    # Closed form if the nearest points lie over a face; otherwise iterate in the frame of the box.
     for k in range(3):
         proved, p, q = _over_face(c, u, radius, half, sides, k)
         if proved:
@@ -171,9 +173,10 @@ def cylinder_box(size: np.ndarray, R1: np.ndarray, p1: Vec, sides: Vec, R2: np.n
         g_new = sub(newer, p_new)
         f_new = dot(g_new, g_new)
         newton = not f_new > (1.0 + ROUNDING) * f
-        if not newton:  # beyond an end of the cylinder, say, where f rises
+        if not newton:  # for example beyond an end of the cylinder, where f rises
             way = sub(newer, q)
             low, high, at_low, at_high = 0.0, 1.0, dot(g, way), dot(g_new, way)
+            # Regula falsi on the slope along the step (convex f has one root).
             for _ in range(SEARCHES):
                 s = low - at_low * (high - low) / (at_high - at_low) if at_high > at_low else 0.5 * (low + high)
                 newer = along(q, s, way)
@@ -183,10 +186,11 @@ def cylinder_box(size: np.ndarray, R1: np.ndarray, p1: Vec, sides: Vec, R2: np.n
                 if abs(slope) <= ENOUGH * abs(dot(g, way)):
                     break
                 if slope < 0.0:
-                    low, at_low, at_high = s, slope, 0.5 * at_high  # Illinois: or one end would stay for ever
+                    low, at_low, at_high = s, slope, 0.5 * at_high  # Illinois: otherwise one end may stay forever
                 else:
                     high, at_high, at_low = s, slope, 0.5 * at_low
             f_new = dot(g_new, g_new)
+        # No gain: take the step of alternating projections.
         if not newton and not f_new < f:
             newer = there
             p_new, e_new, end_new, out_new, turn_new = _nearest(newer, c, u, radius, half)

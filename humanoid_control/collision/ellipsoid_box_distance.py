@@ -1,12 +1,11 @@
-"""Signed distance of an ellipsoid and a box, exact where they are apart and as far as one just dips into the other.
+"""Signed distance of an ellipsoid and a box, exact for separation and shallow penetration.
 
-All is seen from the ellipsoid, at the origin of its own frame; the box has its centre at t, and its axes are the
-columns of C (`TwoBoxes`, with the half axes of the ellipsoid instead of half sides).
+Coordinates are those of the ellipsoid at the origin. The box has its centre at t, its axes are the columns of C
+(`TwoBoxes`, with half axes of the ellipsoid instead of half sides).
 
-Nearest to a face is the point of the ellipsoid whose tangent plane is parallel to it. Otherwise the nearest point
-t + C y of the box lies on an edge or is a corner, and is found by Newton's method with bounds on the signed distance of
-a point from the ellipsoid, a convex function. Either finds a depth as well, which is the depth where the gap along the
-normal says so: it is never less than the depth of a point that lies inside both.
+For a face, the nearest ellipsoid point has a tangent plane parallel to the face. Otherwise the nearest box point
+t + C y lies on an edge or corner; bounded Newton's method minimises the convex signed distance from the ellipsoid. A
+depth is accepted if the gap along its normal proves it: this gap is never less than the depth of a common point.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.vec3 import Vec, add, along, dot, mul, norm, rotate
 
 STEPS = 40
-SETTLED = 1e-9  # of the size: after a step as short Newton's method, which doubles the digits, is exact
-FLAT = 1e-13  # slope along an edge that is none
+SETTLED = 1e-9  # relative to the size: after so short a step Newton's method is exact, since it doubles the digits
+FLAT = 1e-13  # slope along an edge that counts as zero
 
 
 @inlined
 def _from_face(bodies: TwoBoxes, lead: float, j: int, c: Vec) -> tuple:
-    """(proved, d, n, x): the ellipsoid next to the face j of the box, whose centre is `lead` away along its normal c.
+    """Return (proved, d, n, x) for the face j of the box, with its centre at `lead` along the face normal c.
 
-    The gap is the signed distance where the point of the ellipsoid that is nearest to the face's plane is next to the
-    face, or inside of the box and nearest to it.
+    The gap is the signed distance if the extreme ellipsoid point projects onto the face, or is inside and nearest to
+    it.
     """
     e, b = bodies.a, bodies.b
     n = mul(math.copysign(1.0, lead), c)
@@ -49,9 +48,9 @@ def _from_face(bodies: TwoBoxes, lead: float, j: int, c: Vec) -> tuple:
 
 @inlined
 def _curvature(u: Vec, v: Vec, w: Vec, m: Vec, c: Vec, tau: float) -> float:
-    """u^T H v, with H the second derivative of the signed distance of a point q = x + tau m from an ellipsoid.
+    """Return u^T H v, H being the second derivative of the signed distance of a point q from an ellipsoid.
 
-    From q = x + tau m, m = x / e^2 and m . dx = 0, with c = 1 / (e^2 + tau), w = c m and beta = |m|^2 - tau m . w:
+    With q = x + tau m, m = x / e^2, m . dx = 0, c = 1 / (e^2 + tau), w = c m and beta = |m|^2 - tau m . w:
 
         |m| H = diag(c) - (w m^T + m w^T) / beta + tau w w^T / beta + (m . w) m m^T / (|m|^2 beta).
     """
@@ -69,13 +68,13 @@ def _bounded(y: float, half: float) -> float:
 
 @inlined
 def _is_free(y: float, half: float, slope: float) -> bool:
-    """True where a coordinate may go where the distance falls."""
+    """Return True if a coordinate can move in the direction of descent."""
     return abs(slope) > FLAT and not (y >= half and slope < 0.0) and not (y <= -half and slope > 0.0)
 
 
 @kernel
 def _from_edges(bodies: TwoBoxes) -> tuple:
-    """(ok, d, n, q): the point q of the box of least signed distance from the ellipsoid, on an edge or a corner."""
+    """Return (ok, d, n, q): box point q of least signed distance from the ellipsoid, on an edge or a corner."""
     e, b, t, c0, c1, c2 = bodies
     y = (_bounded(-dot(c0, t), b[0]), _bounded(-dot(c1, t), b[1]), _bounded(-dot(c2, t), b[2]))
     size = norm(e) + norm(b)
@@ -88,13 +87,14 @@ def _from_edges(bodies: TwoBoxes) -> tuple:
         n = (n0, n1, n2)
         if last:
             return True, d, n, q
-        if d > least + 1e-15 * size:  # too far, over a place that is more curved
+        if d > least + 1e-15 * size:  # overshoot across a region of higher curvature: halve the step
             y = (0.5 * (y[0] + before[0]), 0.5 * (y[1] + before[1]), 0.5 * (y[2] + before[2]))
             continue
         before, least = y, d
         g = (dot(c0, n), dot(c1, n), dot(c2, n))
         f0, f1, f2 = _is_free(y[0], b[0], g[0]), _is_free(y[1], b[1], g[1]), _is_free(y[2], b[2], g[2])
         count = f0 + f1 + f2
+        # No free coordinate: a corner is the minimum. Three: it is not on an edge, which this method does not cover.
         if count == 0:
             return True, d, n, q
         if count == 3:
@@ -104,6 +104,7 @@ def _from_edges(bodies: TwoBoxes) -> tuple:
         tau = d / norm(m)
         c = (1.0 / (a[0] + tau), 1.0 / (a[1] + tau), 1.0 / (a[2] + tau))
         w = (c[0] * m[0], c[1] * m[1], c[2] * m[2])
+        # Newton step in one or two free coordinates.
         s0, s1, s2 = 0.0, 0.0, 0.0
         if count == 1:
             u, slope = (c0, g[0]) if f0 else ((c1, g[1]) if f1 else (c2, g[2]))
@@ -130,11 +131,11 @@ def _from_edges(bodies: TwoBoxes) -> tuple:
 
 @kernel
 def ellipsoid_box(e: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: Vec) -> tuple:
-    """Signed distance of an ellipsoid (half axes e) and a box (half sides b), by poses and centres in the world.
+    """Return the signed distance of an ellipsoid (half axes e) and a box (half sides b), at poses in the world.
 
     Returns:
-        (ok, d, n, x1, x2): normal from the ellipsoid to the box, witness points on both surfaces, x2 = x1 + d n; False
-        where they lie so deep in each other that the shortest way out is not proved, or where Newton's method failed.
+        (ok, d, n, x1, x2): normal from the ellipsoid to the box, witness points x2 = x1 + d n; ok is False for deep
+        penetration without proof, or if Newton's method failed.
     """
     bodies = two_boxes(e, R1, p1, b, R2, p2)
     t, c0, c1, c2 = bodies.t, bodies.c0, bodies.c1, bodies.c2
@@ -148,6 +149,7 @@ def ellipsoid_box(e: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: V
         ok, d, n, q = _from_edges(bodies)
         x = along(q, -d, n)
         if ok:
+            # Proof of a depth: the gap along n must not be less than d.
             reach = math.sqrt((e[0] * n[0]) ** 2 + (e[1] * n[1]) ** 2 + (e[2] * n[2]) ** 2)
             reach += b[0] * abs(dot(c0, n)) + b[1] * abs(dot(c1, n)) + b[2] * abs(dot(c2, n))
             ok = dot(t, n) - reach >= d - 1e-12 * (norm(e) + norm(b) + norm(t))

@@ -1,6 +1,6 @@
-"""Pairs of shapes watched from tick to tick: a lower bound of every distance, so that few have to be measured.
+"""Pairs of shapes tracked from tick to tick by a lower bound of each distance, so that few pairs are measured.
 
-A pair whose bound is far enough is left out; `reach_of` says how far that is where the bodies move.
+Pairs with a bound above `reach_of` are skipped.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from humanoid_control.numerics.array_types import F1, F2, I1, I2
 from humanoid_control.numerics.vec3 import Vec, add, cross, dot, row
 
 UNSEEN, PASSED_OVER, FOUND = range(3)
-SLACK = 0.5  # [m/s] faster than it closes now: what accelerates a little need not be looked at again
+SLACK = 0.5  # [m/s] allowance above the present closing speed, so that slight acceleration needs no new measurement
 
 
 class PairBounds(NamedTuple):
-    """Pairs whose distances are bounded from below while the joints move.
+    """Lower bounds of pair distances while the joints move.
 
     Attributes:
-        pairs: (P, 2) indices of shapes.
-        common: (P,) last joint that carries both, 0 where none does.
-        motion_bound: (n, P) bound on |d distance / d joint| in every posture [m/rad], 1 for a sliding joint.
-        joints: (n,) joints at the last update [rad, m].
-        lower: (P,) no pair is closer than this [m]; exact for those that were measured.
-        travel: (P,) memory.
-        state: (P,) UNSEEN, PASSED_OVER or FOUND by the last update.
-        normal: (P, 3) normals of the measured pairs in the world.
-        point: (P, 3) witness points on the first shapes of the measured pairs in the world [m].
+        pairs: indices of shapes (P, 2).
+        common: last joint that carries both shapes (P,), 0 for none.
+        motion_bound: bound on |d distance / d joint| in all postures (n, P) [m/rad], 1 for a sliding joint.
+        joints: joints at the last update (n,) [rad, m].
+        lower: lower bounds (P,) [m]; exact for measured pairs.
+        travel: work memory (P,).
+        state: UNSEEN, PASSED_OVER or FOUND in the last update (P,).
+        normal: normals of the measured pairs, world frame (P, 3).
+        point: witness points on their first shapes, world frame (P, 3) [m].
     """
 
     pairs: I2
@@ -46,13 +46,13 @@ class PairBounds(NamedTuple):
 
     @classmethod
     def of(cls, pairs: np.ndarray, joint: np.ndarray, parent: np.ndarray, motion_bound: np.ndarray) -> PairBounds:
-        """Bounds of which nothing is known yet.
+        """Create bounds without information.
 
         Args:
-            pairs: (P, 2) indices of shapes.
-            joint: (S,) that carries each.
-            parent: (N,) of the joints.
-            motion_bound: (n, P).
+            pairs: indices of shapes (P, 2).
+            joint: joint of each shape (S,).
+            parent: parent of each joint (N,).
+            motion_bound: see the class (n, P).
         """
         count = len(pairs)
         common = np.array([common_joint(parent, int(joint[i]), int(joint[j])) for i, j in pairs], dtype=np.int64)
@@ -62,8 +62,8 @@ class PairBounds(NamedTuple):
 
 
 def common_joint(parent: np.ndarray, i: int, j: int) -> int:
-    """The last joint that carries what joints i and j carry; 0, the world, where none does."""
-    while i != j:  # a parent has a lower number
+    """Return the last common ancestor of joints i and j; 0 (the world) if there is none."""
+    while i != j:  # parents have lower indices
         if i > j:
             i = int(parent[i])
         else:
@@ -72,13 +72,13 @@ def common_joint(parent: np.ndarray, i: int, j: int) -> int:
 
 
 class PairReach(NamedTuple):
-    """How far off pairs matter that close as fast as their bodies move now.
+    """Activation distance of pairs in terms of their closing speed.
 
     Attributes:
-        twist: (J, 6) of `joint_twists`; (0, 6): all pairs matter from their activation distances on.
-        least: a pair matters at this distance at least [m].
-        margin: what is kept [m].
-        per_speed: distance above the margin for each m/s of closing [s].
+        twist: twists of `joint_twists` (J, 6); (0, 6): only the activation distances count.
+        least: smallest activation distance [m].
+        margin: required distance [m].
+        per_speed: additional distance for each m/s of closing speed [s].
     """
 
     twist: F2
@@ -89,17 +89,19 @@ class PairReach(NamedTuple):
 
 @inlined
 def far_enough(reach: PairReach, closing: float, activation: float) -> float:
-    """Distance [m] from which a pair matters that closes so fast [m/s]: its activation distance, or less."""
+    """Return the distance [m] below which a pair with this closing speed [m/s] matters."""
     return min(activation, max(reach.least, reach.margin + reach.per_speed * max(closing, 0.0)))
 
 
 @inlined
 def reach_of(reach: PairReach, shapes: ShapeArrays, p: np.ndarray, i: int, j: int, activation: float) -> float:
-    """Distance [m] from which a pair of shapes matters: its activation distance, or less.
+    """Return the distance [m] below which a pair of shapes matters, at most its activation distance.
 
-    Along the line between its two nearest points a pair closes as fast as one body moves against the other at either of
-    them. Inside a bounding sphere that is at most the speed at its centre and that of turning about it.
+    A pair closes at most at the relative speed of its bodies at a nearest point. Inside a bounding sphere this speed
+    is at
+    most the speed of its centre plus the rotational part.
     """
+    # Use the smaller sphere: its rotational part is smaller.
     a, b, k = shapes.joint[i], shapes.joint[j], i if shapes.radii[i] < shapes.radii[j] else j
     t, x, y, z = reach.twist, p[k, 0], p[k, 1], p[k, 2]
     wx, wy, wz = t[a, 3] - t[b, 3], t[a, 4] - t[b, 4], t[a, 5] - t[b, 5]
@@ -113,12 +115,10 @@ def reach_of(reach: PairReach, shapes: ShapeArrays, p: np.ndarray, i: int, j: in
 
 @kernel
 def fill_travel(motion_bound: np.ndarray, moved: np.ndarray, out: np.ndarray) -> None:
-    """Bounds (P,) on the changes of all distances [m] while the joints move by as much (n,), either way.
-
-    Joint by joint: the processor takes several pairs at once.
-    """
+    """Return bounds on the changes of all distances (P,) [m] for joint motions (n,) of either sign."""
     for k in range(out.shape[0]):
         out[k] = 0.0
+    # Joints outside, pairs inside: the inner loop is vectorised.
     for c in range(moved.shape[0]):
         m = abs(moved[c])
         if m != 0.0:
@@ -128,7 +128,7 @@ def fill_travel(motion_bound: np.ndarray, moved: np.ndarray, out: np.ndarray) ->
 
 @kernel
 def lower_bounds(bounds: PairBounds, joints: np.ndarray) -> None:
-    """Lower the bounds by what the motion to `joints` (n,) may have taken of every distance."""
+    """Lower the bounds by the largest possible change for a motion to `joints` (n,)."""
     moved, lower, travel = np.empty(joints.shape[0]), bounds.lower, bounds.travel
     for c in range(joints.shape[0]):
         moved[c] = joints[c] - bounds.joints[c]
@@ -140,7 +140,7 @@ def lower_bounds(bounds: PairBounds, joints: np.ndarray) -> None:
 
 @kernel
 def lower_bounds_and_needs(bounds: PairBounds, joints: np.ndarray, need: np.ndarray, needed: np.ndarray) -> None:
-    """As `lower_bounds`, and the sums `needed` (P,) of all motion bounds times `need` (n,): one pass for both."""
+    """Do `lower_bounds`, and sum motion bounds times `need` (n,) into `needed` (P,) in the same pass."""
     b, lower, travel = bounds.motion_bound, bounds.lower, bounds.travel
     for k in range(lower.shape[0]):
         travel[k] = needed[k] = 0.0
@@ -165,25 +165,25 @@ def update_pairs(
     reach: PairReach,
     out: PairsFound,
 ) -> int:
-    """Exact signed distances of the pairs closer than each one's activation distance, and near enough to matter.
+    """Measure the pairs closer than their activation distance and near enough to matter.
 
     Args:
-        shapes: all of them.
-        R: (S, 3, 3) rotations of the shapes from `shape_poses`.
-        p: (S, 3) origins of the shapes from `shape_poses` [m].
-        bounds: `lower` of the pairs found, and of those whose bound had to be renewed, is replaced by the distance, or
-            by that of the bounding spheres.
-        activation: (P,) [m].
-        reach: from where a pair matters.
-        out: room for P rows, filled; pairs rise.
+        shapes: all shapes.
+        R: rotations of the shapes in the world (S, 3, 3).
+        p: origins of the shapes in the world (S, 3) [m].
+        bounds: bounds; `lower` of examined pairs is replaced by the exact distance or a better bound.
+        activation: activation distances (P,) [m].
+        reach: activation by closing speed.
+        out: P rows, filled in increasing order of the pairs.
 
     Returns:
-        the number of rows that are filled.
+        Number of filled rows.
     """
     pairs, lower, radii, count = bounds.pairs, bounds.lower, shapes.radii, 0
     moving = reach.twist.shape[0] > 0
     for k in range(pairs.shape[0]):
         bounds.state[k], far = UNSEEN, activation[k]
+        # Cheapest test first: stored bound, closing speed, bounding spheres, boxes, exact distance.
         if lower[k] >= far:
             continue
         i, j = pairs[k, 0], pairs[k, 1]
@@ -216,7 +216,7 @@ def update_pairs(
 
 @inlined
 def _keep(bounds: PairBounds, k: int, n: Vec, x1: Vec) -> None:
-    """Keep of pair k, which has been measured and may be passed over, what says how fast it closes."""
+    """Store normal and witness point of the measured pair k for its closing speed."""
     bounds.state[k] = PASSED_OVER
     bounds.normal[k, 0], bounds.normal[k, 1], bounds.normal[k, 2] = n[0], n[1], n[2]
     bounds.point[k, 0], bounds.point[k, 1], bounds.point[k, 2] = x1[0], x1[1], x1[2]
@@ -226,24 +226,22 @@ def _keep(bounds: PairBounds, k: int, n: Vec, x1: Vec) -> None:
 def find_faster_pairs(
     shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, bounds: PairBounds, reach: PairReach, count: int, out: PairsFound
 ) -> int:
-    """Of the pairs that `update_pairs` has passed over in this posture, those that matter at another velocity.
+    """Find pairs that `update_pairs` skipped in this posture but that matter at another velocity.
 
     Args:
-        shapes: see `update_pairs`.
-        R: see `update_pairs`.
-        p: see `update_pairs`.
-        bounds: see `update_pairs`.
-        reach: with the twists of that velocity.
-        count: rows that are filled; the new ones come behind them.
+        reach: with the twists of the new velocity.
+        count: number of filled rows; new rows follow.
+        out: rows, as in `update_pairs`.
 
     Returns:
-        the number of rows that are filled.
+        Number of filled rows.
     """
     lower, state = bounds.lower, bounds.state
     for k in range(lower.shape[0]):
         if state[k] == FOUND:
             continue
         i, j = bounds.pairs[k, 0], bounds.pairs[k, 1]
+        # Never measured in this posture: same sequence of tests as in `update_pairs`.
         if state[k] == UNSEEN:
             far = reach_of(reach, shapes, p, i, j, np.inf)
             if lower[k] >= far:
@@ -269,9 +267,9 @@ def find_faster_pairs(
 
 @inlined
 def closing_speed(twist: np.ndarray, a: int, b: int, n: Vec, x: Vec) -> float:
-    """Speed [m/s] of joint a's body against joint b's at a point x, along n.
+    """Return the speed [m/s] of joint a's body relative to joint b's at a point x, along n.
 
-    At both nearest points it is the same: they lie along n from each other.
+    It is the same at both nearest points, since they differ by a multiple of n.
     """
     w = (twist[a, 3] - twist[b, 3], twist[a, 4] - twist[b, 4], twist[a, 5] - twist[b, 5])
     v = (twist[a, 0] - twist[b, 0], twist[a, 1] - twist[b, 1], twist[a, 2] - twist[b, 2])

@@ -1,8 +1,7 @@
-"""Signed distances of pairs of shapes: all that are near in one call, with normals, witness points and gradients.
+"""Signed distances of pairs of shapes, with normals, witness points and gradients.
 
-`pair_distance` measures one pair exactly, `pair_distances` all pairs of placed shapes that are closer than a
-threshold; `pair_bounds.py` has the same from tick to tick. `NearPairs` is what all of them find, and `distance_rate`
-the gradient of a distance.
+`pair_distance` measures one pair exactly, `pair_distances` all placed pairs below a threshold; `pair_bounds` does it
+incrementally.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, rotate, 
 
 
 class PairsFound(NamedTuple):
-    """Rows of near pairs, as kernels fill and read them; of a buffer only the first rows count.
+    """Rows of near pairs; in a buffer only the first rows are valid.
 
     Attributes:
-        pair: (k,) which pair.
-        distance: (k,) signed [m], negative inside.
-        normal: (k, 3) unit vector along which shape 2 moves away from shape 1, world frame.
-        point_1: (k, 3) witness points on the first shapes, world frame [m].
-        point_2: (k, 3) witness points on the second shapes, world frame [m].
+        pair: indices of the pairs (k,).
+        distance: signed distances (k,) [m], negative inside.
+        normal: unit vectors from shape 1 to shape 2, world frame (k, 3).
+        point_1: witness points on the first shapes, world frame (k, 3) [m].
+        point_2: witness points on the second shapes, world frame (k, 3) [m].
     """
 
     pair: I1
@@ -47,12 +46,12 @@ class PairsFound(NamedTuple):
 
     @classmethod
     def buffer(cls, rows: int) -> PairsFound:
-        """Memory for so many rows."""
+        """Allocate memory for a number of rows."""
         points = (np.empty((rows, 3)) for _ in range(3))
         return cls(np.empty(rows, dtype=np.int64), np.empty(rows), *points)
 
     def first(self, count: int) -> PairsFound:
-        """A copy of the first rows."""
+        """Return a copy of the first rows."""
         pair, distance, normal, point_1, point_2 = self
         return PairsFound(
             pair[:count].copy(),
@@ -67,9 +66,9 @@ class PairJoints(NamedTuple):
     """Joints of P pairs of shapes.
 
     Attributes:
-        first: (P,) joint that carries the first shape of each pair.
-        second: (P,) joint that carries the second shape of each pair.
-        ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint.
+        first: joint of the first shape (P,).
+        second: joint of the second shape (P,).
+        ancestor_mask: 1 where a column of the Jacobian moves a joint (njoints, nv).
     """
 
     first: I1
@@ -79,11 +78,11 @@ class PairJoints(NamedTuple):
 
 @dataclass(frozen=True)
 class NearPairs:
-    """The pairs of shapes closer than a threshold.
+    """Pairs of shapes closer than a threshold.
 
     Attributes:
-        found: one row a near pair.
-        joints: of all pairs, packed.
+        found: one row for each near pair.
+        joints: joints of all pairs, packed.
     """
 
     found: PairsFound
@@ -92,7 +91,7 @@ class NearPairs:
     @classmethod
     @functools.cache
     def none(cls) -> NearPairs:
-        """No pair; always the same object."""
+        """Return the shared object without pairs."""
         no_joint = np.zeros(0, dtype=np.int64)
         return cls(PairsFound.buffer(0), Packed(PairJoints(no_joint, no_joint, np.zeros((0, 0)))))
 
@@ -101,35 +100,35 @@ class NearPairs:
 
     @property
     def pair(self) -> np.ndarray:
-        """(k,) indices of the pairs, rising."""
+        """Indices of the pairs (k,), increasing."""
         return self.found.pair
 
     @property
     def distance(self) -> np.ndarray:
-        """(k,) signed distance [m], negative inside."""
+        """Signed distances (k,) [m], negative inside."""
         return self.found.distance
 
     @property
     def normal(self) -> np.ndarray:
-        """(k, 3) unit vector along which shape 2 moves away from shape 1, world frame."""
+        """Unit vectors from shape 1 to shape 2, world frame (k, 3)."""
         return self.found.normal
 
     @property
     def point_1(self) -> np.ndarray:
-        """(k, 3) witness point on the first shape, world frame [m]."""
+        """Witness points on the first shapes, world frame (k, 3) [m]."""
         return self.found.point_1
 
     @property
     def point_2(self) -> np.ndarray:
-        """(k, 3) witness point on the second shape, world frame [m]."""
+        """Witness points on the second shapes, world frame (k, 3) [m]."""
         return self.found.point_2
 
     def gradient(self, J: np.ndarray) -> np.ndarray:
-        """d distance / d v, (k, nv): n . (velocity of witness point 2 - velocity of witness point 1).
+        """Return d distance / d v (k, nv): n . (velocity of witness point 2 - velocity of witness point 1).
 
         Args:
-            J: (6, nv) every joint's columns at the world origin, linear before angular: `data.J` after
-                `pin.computeJointJacobians` at the configuration of the pairs.
+            J: joint Jacobian at the world origin (6, nv), linear before angular: `data.J` after
+                `pin.computeJointJacobians`.
         """
         out = np.empty((len(self), J.shape[1]))
         pair, _, normal, point_1, point_2 = self.found
@@ -139,18 +138,18 @@ class NearPairs:
 
 @inlined
 def distance_rate(n: Vec, moment_1: Vec, moment_2: Vec, moves_1: float, moves_2: float, J: np.ndarray, c: int) -> float:
-    """d distance / d v_c = n . (velocity of witness point 2 - velocity of witness point 1), for one column.
+    """Return d distance / d v_c = n . (velocity of witness point 2 - velocity of witness point 1) for one column c.
 
     A point x has the velocity J_linear + J_angular x x, so n . velocity = n . J_linear + (x x n) . J_angular.
 
     Args:
         n: normal of the pair.
-        moment_1: x x n of its first witness point x, world frame.
-        moment_2: x x n of its second witness point x, world frame.
+        moment_1: x x n of the first witness point x, world frame.
+        moment_2: x x n of the second witness point x, world frame.
         moves_1: 1 if column c moves the first shape.
         moves_2: 1 if column c moves the second shape.
-        J: (6, nv) twists at the world origin.
-        c: which column.
+        J: twists at the world origin (6, nv).
+        c: column.
     """
     angular = (J[3, c], J[4, c], J[5, c])
     rate = (moves_2 - moves_1) * dot(n, (J[0, c], J[1, c], J[2, c]))
@@ -168,16 +167,16 @@ def distance_gradients(
     point_2: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Gradients (k, nv) of all rows found, as `NearPairs.gradient`; `table` of packed `PairJoints`."""
+    """Compute the gradients (k, nv) of all found rows, as `NearPairs.gradient`."""
     joints = unpack(table, PairJoints)
-    moves, J = joints.ancestor_mask, np.ascontiguousarray(J)  # rows side by side: several columns at a time
+    moves, J = joints.ancestor_mask, np.ascontiguousarray(J)  # contiguous rows: several columns at a time
     for k in range(out.shape[0]):
         n = row(normal, k)
         moment_1, moment_2 = cross(row(point_1, k), n), cross(row(point_2, k), n)
         i, j = joints.first[pair[k]], joints.second[pair[k]]
         for c in range(out.shape[1]):
             rate = distance_rate(n, moment_1, moment_2, moves[i, c], moves[j, c], J, c)
-            out[k, c] = rate if moves[i, c] != moves[j, c] else 0.0  # both move as one, or neither
+            out[k, c] = rate if moves[i, c] != moves[j, c] else 0.0  # both shapes move as one, or neither moves
 
 
 # -------- One pair
@@ -187,14 +186,14 @@ INSIDE = 1e-12  # [m] round-off of a separation
 
 @kernel
 def swept_solid(swept: Solid, solid: Solid) -> tuple:
-    """(d, n, x1, x2) of a sphere or capsule and another solid; n points from the first to the second."""
+    """Return (d, n, x1, x2) of a sphere or capsule and another solid; n points from the first to the second."""
     radius, axis = swept.size[0], mul(swept.size[3], (swept.R[0, 2], swept.R[1, 2], swept.R[2, 2]))
     a, u = unrotate(solid.R, sub(swept.p, solid.p)), unrotate(solid.R, axis)
     size = solid.size
     d, n, s = segment_solid(solid.kind, size[0], size[1], size[2], size[3], a, u)
     n = mul(-1.0, rotate(solid.R, n))
     core = along(swept.p, s, axis)
-    # No point of the axis lies deeper than d, so that d is exact unless it takes more to bring all of the axis out.
+    # No point of the axis is deeper than d; d is exact unless the whole axis needs a longer way out.
     if d < 0.0 and separation(swept, solid, n) < d - radius - INSIDE:
         return overlap(swept, solid, n, core)
     return d - radius, n, along(core, radius, n), along(core, d, n)
@@ -202,7 +201,7 @@ def swept_solid(swept: Solid, solid: Solid) -> tuple:
 
 @kernel
 def _capsule_box(sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
-    """(ok, d, n, x1, x2) of shape i, a capsule, and the box around shape j, by their sizes; ok as in `segment_box`."""
+    """Return (ok, d, n, x1, x2) of shape i, a capsule, and the box around shape j; ok as in `segment_box`."""
     sides, axis, radius = half_sides(sizes, j), (R[i, 0, 2], R[i, 1, 2], R[i, 2, 2]), sizes[i, 0]
     ok, d, n, surface, core = segment_box(sides, R[j], row(p, j), row(p, i), axis, sizes[i, 3])
     return ok, d - radius, mul(-1.0, n), along(core, -radius, n), surface
@@ -210,20 +209,21 @@ def _capsule_box(sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int
 
 @inlined
 def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
-    """Signed distance of shapes i and j, exact.
-
-    Negative inside: minus the shortest translation that takes the shapes apart.
+    """Return the exact signed distance of shapes i and j; inside, minus the length of the shortest separating
+    translation.
 
     Args:
-        shapes: all of them.
-        R: (S, 3, 3) rotations of the shapes in the world, from `shape_poses`.
-        p: (S, 3) origins of the shapes in the world, from `shape_poses` [m].
+        shapes: all shapes.
+        R: rotations of the shapes in the world (S, 3, 3).
+        p: origins of the shapes in the world (S, 3) [m].
+        i: first shape.
+        j: second shape.
 
     Returns:
-        (d, n, x1, x2): d [m]; n the unit normal from shape i to shape j, d's gradient by a motion of shape j (minus
-        that of shape i); x1, x2 the witness points on their surfaces, with x2 = x1 + d n.
+        (d, n, x1, x2): distance [m]; unit normal from i to j, the gradient of d by motions of shape j; witness points
+        with x2 = x1 + d n.
     """
-    # Two swept spheres, most of the pairs, are measured in half the time that it takes to hand over all these arrays.
+    # Two swept spheres, the most frequent case, are measured inline: passing all arrays would take longer.
     kinds, sizes = shapes.kinds, shapes.sizes
     if kinds[i] > CAPSULE or kinds[j] > CAPSULE:
         return _solid_distance(kinds[i], kinds[j], sizes, R, p, i, j)
@@ -234,8 +234,9 @@ def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: 
 
 @kernel
 def _solid_distance(kind_i: int, kind_j: int, sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
-    """`pair_distance` of shapes i and j of these kinds, one of which at least is no swept sphere."""
+    """Return `pair_distance` of shapes i and j of which at least one is not a swept sphere."""
     swept1, swept2 = kind_i <= CAPSULE, kind_j <= CAPSULE
+    # Closed forms first; a failed one (ok is False) continues with the general method.
     if swept1 and kind_j == BOX and sizes[i, 3] > 0.0:
         ok, d, n, x1, x2 = _capsule_box(sizes, R, p, i, j)
         if ok:
@@ -278,15 +279,15 @@ def _solid_distance(kind_i: int, kind_j: int, sizes: np.ndarray, R: np.ndarray, 
 
 @inlined
 def half_sides(sizes: np.ndarray, i: int) -> Vec:
-    """Half sides of the box around shape i along its axes."""
+    """Return the half sides of the box around shape i along its axes."""
     return sizes[i, 0], sizes[i, 1], sizes[i, 2] + sizes[i, 3]
 
 
 @inlined
 def boxed_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int) -> float:
-    """Least distance of shapes i and j [m]: that of the boxes around solids, which is measured several times as fast.
+    """Return a lower bound of the distance of shapes i and j [m] by boxes around them; faster than the distance.
 
-    -inf where nothing is faster than `pair_distance`.
+    -inf if nothing is faster than `pair_distance`.
     """
     kind_i, kind_j = shapes.kinds[i], shapes.kinds[j]
     if (kind_i <= CAPSULE or kind_i == BOX) and (kind_j <= CAPSULE or kind_j == BOX):
@@ -296,7 +297,7 @@ def boxed_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j:
 
 @kernel
 def _box_distance(swept1: bool, swept2: bool, sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int) -> float:
-    """`boxed_distance` of shapes i and j, where one of them is neither a swept sphere nor a box."""
+    """Return `boxed_distance` of shapes i and j if one of them is neither a swept sphere nor a box."""
     if swept1 and sizes[i, 3] > 0.0:
         ok, d, _, _, _ = _capsule_box(sizes, R, p, i, j)
     elif swept2 and sizes[j, 3] > 0.0:
@@ -313,10 +314,11 @@ def _box_distance(swept1: bool, swept2: bool, sizes: np.ndarray, R: np.ndarray, 
 
 @inlined
 def boxes_apart(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int, threshold: float) -> bool:
-    """True where the boxes around shapes i and j are farther apart than a threshold, by the axes of the first.
+    """Return True if the boxes around shapes i and j are farther apart than a threshold, by the axes of the first.
 
-    Each shape lies in a box along its own axes; that of the second lies in a larger one along the axes of the first,
-    and the distance of the two is a lower bound of that of the shapes.
+    The box of the second shape is enclosed in a larger box along the axes of the first one. The distance of these
+    boxes
+    is a lower bound.
     """
     sizes = shapes.sizes
     dx, dy, dz = p[j, 0] - p[i, 0], p[j, 1] - p[i, 1], p[j, 2] - p[i, 2]
@@ -338,7 +340,7 @@ def boxes_apart(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: in
 def shape_pose(
     joint_R: np.ndarray, joint_p: np.ndarray, shapes: ShapeArrays, s: int, out_R: np.ndarray, out_p: np.ndarray
 ) -> None:
-    """Pose of shape s in the world; arguments as of `shape_poses`."""
+    """Compute the pose of shape s in the world; arguments as in `shape_poses`."""
     j, R_local, p_local = shapes.joint[s], shapes.R, shapes.p
     for r in range(3):
         a, b, c = joint_R[j, r, 0], joint_R[j, r, 1], joint_R[j, r, 2]
@@ -351,13 +353,14 @@ def shape_pose(
 def shape_poses(
     joint_R: np.ndarray, joint_p: np.ndarray, shapes: ShapeArrays, out_R: np.ndarray, out_p: np.ndarray
 ) -> None:
-    """Poses of all shapes in the world.
+    """Compute the poses of all shapes in the world.
 
     Args:
-        joint_R: (J, 3, 3) rotations of the carrying joints in the world.
-        joint_p: (J, 3) origins of the carrying joints in the world [m].
-        out_R: (S, 3, 3) rotations of the shapes, filled.
-        out_p: (S, 3) origins of the shapes, filled [m].
+        joint_R: rotations of the joints in the world (J, 3, 3).
+        joint_p: origins of the joints in the world (J, 3) [m].
+        shapes: all shapes.
+        out_R: rotations of the shapes (S, 3, 3), filled.
+        out_p: origins of the shapes (S, 3) [m], filled.
     """
     for s in range(shapes.joint.shape[0]):
         shape_pose(joint_R, joint_p, shapes, s, out_R, out_p)
@@ -365,7 +368,7 @@ def shape_poses(
 
 @inlined
 def put_row(out: PairsFound, count: int, k: int, d: float, n: Vec, x1: Vec, x2: Vec) -> None:
-    """Write what `pair_distance` found about pair k to a row."""
+    """Write a result of `pair_distance` for pair k to a row."""
     out.pair[count], out.distance[count] = k, d
     for c in range(3):
         out.normal[count, c], out.point_1[count, c], out.point_2[count, c] = n[c], x1[c], x2[c]
@@ -375,21 +378,20 @@ def put_row(out: PairsFound, count: int, k: int, d: float, n: Vec, x1: Vec, x2: 
 def pair_distances(
     shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, pairs: np.ndarray, threshold: float, out: PairsFound
 ) -> int:
-    """Exact signed distances of all pairs closer than a threshold.
+    """Measure all pairs closer than a threshold.
 
-    A pair whose bounding spheres are farther apart than the threshold is left out without being measured; so is one
-    with a solid, which takes a microsecond to measure, whose boxes are.
+    Pairs with distant bounding spheres, and solids with distant boxes, are skipped without measurement.
 
     Args:
-        shapes: all of them.
-        R: (S, 3, 3) rotations of the shapes from `shape_poses`.
-        p: (S, 3) origins of the shapes from `shape_poses` [m].
-        pairs: (P, 2) indices of shapes.
+        shapes: all shapes.
+        R: rotations of the shapes in the world (S, 3, 3).
+        p: origins of the shapes in the world (S, 3) [m].
+        pairs: indices of shapes (P, 2).
         threshold: [m].
-        out: room for P rows, filled; pairs rise.
+        out: P rows, filled in increasing order of the pairs.
 
     Returns:
-        the number of rows that are filled.
+        Number of filled rows.
     """
     shapes, R, p, pairs = uncounted(shapes), uncounted(R), uncounted(p), uncounted(pairs)
     radii, kinds, count = shapes.radii, shapes.kinds, 0
@@ -412,18 +414,18 @@ def pair_distances(
 
 
 class CollisionPairs:
-    """Pairs of shapes of one mechanism, with all memory that measuring them takes.
+    """Pairs of shapes of one mechanism, with the memory for their measurement.
 
-    Call `place` with the poses of the joints, then the other methods; their results are copies.
+    Call `place` with the joint poses first; results of the other methods are copies.
     """
 
     def __init__(self, shapes: ShapeArrays, pairs: np.ndarray, ancestor_mask: np.ndarray) -> None:
-        """Create the collision pairs.
+        """Allocate the memory.
 
         Args:
-            shapes: from `shape_arrays`.
-            pairs: (P, 2) indices of shapes, such as `Robot.pairs`.
-            ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint, such as `Robot.ancestor_mask`.
+            shapes: shapes, as from `shape_arrays`.
+            pairs: indices of shapes (P, 2), such as `Robot.pairs`.
+            ancestor_mask: 1 where a column of the Jacobian moves a joint (njoints, nv).
         """
         self.shapes, self.pairs = shapes, np.ascontiguousarray(pairs, dtype=np.int64).reshape(-1, 2)
         count = len(shapes.kinds)
@@ -432,32 +434,32 @@ class CollisionPairs:
         self._out = PairsFound.buffer(len(self.pairs))
 
     def place(self, joint_R: np.ndarray, joint_p: np.ndarray) -> None:
-        """Move the shapes to where the joints are.
+        """Move the shapes to the joint poses.
 
         Args:
-            joint_R: (J, 3, 3) rotations of the joints in the world, C-contiguous floats.
-            joint_p: (J, 3) origins of the joints in the world, C-contiguous floats [m].
+            joint_R: rotations of the joints in the world (J, 3, 3), C-contiguous floats.
+            joint_p: origins of the joints in the world (J, 3) [m], C-contiguous floats.
         """
         shape_poses(joint_R, joint_p, self.shapes, self.R, self.p)
 
     def near(self, threshold: float) -> NearPairs:
-        """The pairs closer than a threshold [m], exact."""
+        """Return the pairs closer than a threshold [m]."""
         count = pair_distances(self.shapes, self.R, self.p, self.pairs, threshold, self._out)
         return NearPairs(self._out.first(count), self.joints)
 
     def all_distances(self) -> np.ndarray:
-        """Signed distance (P,) of every pair [m], exact."""
+        """Return the signed distance of every pair (P,) [m]."""
         pair_distances(self.shapes, self.R, self.p, self.pairs, np.inf, self._out)
         return self._out.distance.copy()
 
 
 def pair_joints(joint: np.ndarray, pairs: np.ndarray, ancestor_mask: np.ndarray) -> PairJoints:
-    """Joints of pairs.
+    """Return the joints of pairs.
 
     Args:
-        joint: (S,) joint that carries each shape, or segment.
-        pairs: (P, 2) indices of them.
-        ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint.
+        joint: joint of each shape or segment (S,).
+        pairs: their indices (P, 2).
+        ancestor_mask: 1 where a column of the Jacobian moves a joint (njoints, nv).
     """
     first, second = (np.ascontiguousarray(joint[pairs[:, k]], dtype=np.int64) for k in (0, 1))
     return PairJoints(first, second, np.ascontiguousarray(ancestor_mask, dtype=float))

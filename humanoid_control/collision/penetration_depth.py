@@ -1,9 +1,9 @@
-"""Penetration depth: the shortest translation that takes two overlapping convex solids of any kind apart.
+"""Penetration depth: the shortest translation that separates two overlapping convex solids of any kind.
 
-Along a unit vector n the solids are apart by f(n) = n . (b - a), where a is the point of the first that lies farthest
-along n and b that of the second which lies farthest along -n. The signed distance is the largest f over all
-directions; outside there is one local maximum, inside there may be many. With one w = b - a, f(m) <= m . w(n) for all m
-and n (a supporting plane of the Minkowski difference), and this bound makes the search for the largest one complete.
+Along a unit vector n the gap is f(n) = n . (b - a), with the farthest point a of the first solid along n, and b of the
+second along -n. The signed distance is the largest f over all directions: one local maximum outside, possibly many
+inside. With w = b - a, f(m) <= m . w(n) for all m and n (a supporting plane of the Minkowski difference). This bound
+makes the global search complete.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from humanoid_control.collision.shapes import BOX, CAPSULE
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import Vec, add, along, cross, dot, mul, norm, sub
 
-NEAR = 1e-5  # [m] nearer than this, the direction between nearest points is too short to trust
+NEAR = 1e-5  # [m] below this distance the direction between nearest points is inaccurate
 ASCENTS = 20
 SETTLED = 1e-12  # [m]
-MARGIN = 0.05  # of the shapes' size: how far apart overlapping shapes are pulled to measure them
+MARGIN = 0.05  # distance to which overlapping shapes are pulled apart, relative to their size
 
 
 # -------- Separation along a direction
@@ -26,19 +26,21 @@ MARGIN = 0.05  # of the shapes' size: how far apart overlapping shapes are pulle
 
 @kernel
 def _difference(solid1: Solid, solid2: Solid, n: Vec) -> Vec:
-    """w = b - a, from the farthest point of the first shape along n to that of the second along -n."""
+    """Return w = b - a of the direction n."""
     return sub(support(solid2, mul(-1.0, n)), support(solid1, n))
 
 
 @kernel
 def separation(solid1: Solid, solid2: Solid, n: Vec) -> float:
-    """Width of the gap between the shapes along the unit vector n, negative by how far they overlap along it."""
+    """Return the gap along the unit vector n; negative for overlap."""
     return dot(n, _difference(solid1, solid2, n))
 
 
 @kernel
 def _best_axis(solid1: Solid, solid2: Solid, n: Vec) -> Vec:
-    """Of n, the line of centres, the axes of both shapes and their cross products, the one of least overlap."""
+    """Return the direction of least overlap among n, the line of centres, the axes of both shapes and their cross
+    products.
+    """
     best = separation(solid1, solid2, n)
     centres, R1, R2 = sub(solid2.p, solid1.p), solid1.R, solid2.R
     for k in range(16):
@@ -62,14 +64,18 @@ def _best_axis(solid1: Solid, solid2: Solid, n: Vec) -> Vec:
 
 @kernel
 def _climb(solid1: Solid, solid2: Solid, n: Vec, x1: Vec, tolerance: float) -> tuple:
-    """The local maximum of the separation above a direction n.
+    """Climb to the local maximum of the separation from a direction n.
 
-    Overlapping shapes are pulled apart along n and their nearest normal is taken as the next n. The gap along it is
-    never smaller (it would be only if |n . n'| > 1). Newton's method makes the result exact.
+    Overlapping shapes are pulled apart along n; their nearest normal n' is the next direction. Its gap is never
+    smaller
+    (only |n . n'| > 1 would allow it). Newton's method makes the result exact.
 
     Args:
-        x1: returned should the shapes have no place apart.
-        tolerance: of GJK; EXACT where both are polyhedra.
+        solid1: first shape.
+        solid2: second shape.
+        n: start direction.
+        x1: fallback result for the point.
+        tolerance: tolerance of GJK; EXACT for two polyhedra.
 
     Returns:
         (d, n, x1): x1 lies on the first shape, x1 + d n on the second.
@@ -80,13 +86,14 @@ def _climb(solid1: Solid, solid2: Solid, n: Vec, x1: Vec, tolerance: float) -> t
     for k in range(ASCENTS):
         moved = Solid(solid2.kind, size2, solid2.R, along(solid2.p, margin - d, n))
         apart, m, y1, _ = gjk(solid1, moved, tolerance)
-        if apart <= 0.0:  # rounding in GJK: it believes that they overlap
+        if apart <= 0.0:  # round-off in GJK reports an overlap
             margin *= 1.5
             continue
         gap = separation(solid1, solid2, m)
         x1, climbed = y1, gap - d
         if climbed > 0.0:
             n, d = m, gap
+        # For curved shapes try Newton's method; without success continue with GJK at full accuracy.
         if not flat and (k % 4 == 1 or climbed <= SETTLED):
             ok, e, m, y1 = newton(solid1, solid2, n, d)
             if ok and e >= d - SETTLED:
@@ -99,19 +106,19 @@ def _climb(solid1: Solid, solid2: Solid, n: Vec, x1: Vec, tolerance: float) -> t
 
 # -------- Search over all directions
 
-ROOM = 2048  # cones of directions looked at together
+ROOM = 2048  # largest number of cones of directions in a level
 LEVELS = 24
-SLACK = 1e-4  # of the depth's scale: what a direction that was not looked at may be better by
+SLACK = 1e-4  # relative to the size: allowed deficit of the result
 
 
 @kernel
 def _bound(cone: np.ndarray) -> float:
-    """An upper bound on the separation along all directions between three.
+    """Return an upper bound on the separation along all directions between three corners.
 
-    With n = sum l_i n_i / |sum l_i n_i| and l_i >= 0, f(n) <= n . w_j <= max_i n_i . w_j where that is negative.
+    With n = sum l_i n_i / |sum l_i n_i|, l_i >= 0: f(n) <= n . w_j <= max_i n_i . w_j if that is negative.
 
     Args:
-        cone: (3, 6) unit vector n_i and difference w_i of each corner.
+        cone: unit vector n_i and difference w_i of each corner (3, 6).
     """
     bound = np.inf
     for j in range(3):
@@ -124,7 +131,7 @@ def _bound(cone: np.ndarray) -> float:
 
 @kernel
 def _corner(solid1: Solid, solid2: Solid, n: Vec, out: np.ndarray) -> float:
-    """Fill one corner (6,) of a cone; the separation along n."""
+    """Fill one corner of a cone (6,) and return the separation along n."""
     w = _difference(solid1, solid2, n)
     for c in range(3):
         out[c], out[3 + c] = n[c], w[c]
@@ -133,21 +140,27 @@ def _corner(solid1: Solid, solid2: Solid, n: Vec, out: np.ndarray) -> float:
 
 @kernel
 def _best_direction(solid1: Solid, solid2: Solid, n: Vec, d: float, slack: float) -> tuple:
-    """A direction whose separation no other exceeds by more than `slack` [m].
+    """Find a direction whose separation is within `slack` [m] of the maximum.
 
-    The sphere is cut into eight triangles and those, four for one, into ever smaller ones (branch and bound): a
-    triangle that cannot hold a better direction than the best one known is dropped. Only where the whole sphere is
-    about as good (two balls with one centre) does the room run out; the best direction seen is returned then.
+    Branch and bound: the sphere is divided into eight triangles, and each of them repeatedly into four. A triangle
+    that
+    cannot contain a better direction is dropped. If the memory is exhausted (two concentric balls), the best direction
+    so
+    far is returned.
 
     Args:
-        n: a direction.
-        d: separation along it.
+        solid1: first shape.
+        solid2: second shape.
+        n: known direction.
+        d: separation along n.
+        slack: allowed deficit [m].
 
     Returns:
-        (d, n) of the best direction seen.
+        (d, n) of the best direction.
     """
     cones = np.empty((2, ROOM, 3, 6))
     R, count = solid1.R, 8
+    # Octants of the first shape's axes.
     for t in range(8):
         for c in range(3):
             sign = 1.0 if (t >> c) & 1 else -1.0
@@ -170,6 +183,7 @@ def _best_direction(solid1: Solid, solid2: Solid, n: Vec, d: float, slack: float
                 f = _corner(solid1, solid2, v, middle[c])
                 if f > d:
                     d, n = f, v
+            # Three corner triangles and the middle one.
             for c in range(3):
                 below[kept + c, 0], below[kept + c, 1], below[kept + c, 2] = here[t, c], middle[c], middle[(c + 2) % 3]
             below[kept + 3] = middle
@@ -185,17 +199,20 @@ def _best_direction(solid1: Solid, solid2: Solid, n: Vec, d: float, slack: float
 
 @kernel
 def overlap(solid1: Solid, solid2: Solid, n: Vec, x1: Vec) -> tuple:
-    """Signed distance of two shapes that overlap, or touch: minus the shortest translation that takes them apart.
+    """Return the signed distance of two shapes that overlap or touch: minus the shortest separating translation.
 
-    For polyhedra, and a capsule next to one, it is along an axis of `_best_axis` (the faces of the Minkowski difference
-    have no other normals). For all others the local maximum that is known is compared with all directions.
+    For polyhedra, and a capsule with a polyhedron, it is along an axis of `_best_axis`: the Minkowski difference has
+    no
+    other face normals. Otherwise the local maximum is compared with all directions.
 
     Args:
+        solid1: first shape.
+        solid2: second shape.
         n: first guess of the direction.
         x1: a point of the first shape.
 
     Returns:
-        (d, n, x1, x2): normal from the first to the second, witness points on both surfaces, x2 = x1 + d n.
+        (d, n, x1, x2): normal from the first to the second, witness points x2 = x1 + d n.
     """
     flat1, flat2 = solid1.kind == BOX, solid2.kind == BOX
     tolerance = EXACT if flat1 and flat2 else ROUGH
@@ -214,14 +231,14 @@ def overlap(solid1: Solid, solid2: Solid, n: Vec, x1: Vec) -> tuple:
 
 @kernel
 def solid_solid(solid1: Solid, solid2: Solid) -> tuple:
-    """Signed distance of two solids of which neither is a swept sphere.
+    """Return the signed distance of two solids, neither of them a swept sphere.
 
     Returns:
-        (d, n, x1, x2): normal from the first to the second, nearest points of both surfaces; of shapes that overlap
-        as in `overlap`.
+        (d, n, x1, x2): normal from the first to the second, nearest points; for overlap as in `overlap`.
     """
     flat = solid1.kind == BOX and solid2.kind == BOX
     d, n, x1, _ = gjk(solid1, solid2, EXACT if flat else ROUGH)
+    # Separated: GJK is exact for polyhedra; curved shapes need Newton's method from its result.
     if d > NEAR:
         if flat:
             return d, n, x1, add(x1, mul(d, n))

@@ -1,8 +1,7 @@
-"""Solid shapes that robots are made of: spheres, capsules, boxes, cylinders, ellipsoids, elliptic capsules [m].
+"""Solid shapes of robot links: spheres, capsules, boxes, cylinders, ellipsoids, elliptic capsules [m].
 
-A shape is a few plain numbers in the frame of the link that carries it, read from and written to rows of YAML; its
-`bounding_sphere()` is the centre (3,) in that frame and the radius [m] of a ball that holds it. `ShapeArrays` are all
-shapes of a mechanism as arrays for the distance kernels.
+Shapes are numbers in the frame of their link, read from and written to rows of YAML. `bounding_sphere()` returns
+centre (3,) and radius [m] in that frame. `ShapeArrays` holds all shapes of a mechanism for the kernels.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from humanoid_control.numerics.array_types import F1, F2, F3, I1
 
 
 def fibonacci_sphere(count: int) -> np.ndarray:
-    """Unit vectors (count, 3) of a spherical Fibonacci lattice: each of the same share of the sphere, on a spiral."""
+    """Return unit vectors (count, 3) of a spherical Fibonacci lattice, evenly spread on a spiral."""
     k = np.arange(count) + 0.5
     z, turn = 1 - 2 * k / count, np.pi * (1 + 5**0.5) * k
     return np.stack([np.sqrt(1 - z * z) * np.cos(turn), np.sqrt(1 - z * z) * np.sin(turn), z], axis=1)
@@ -31,7 +30,7 @@ Vec3 = tuple[float, float, float]
 
 
 def bounding_radius(kind: int, size: np.ndarray) -> float:
-    """Distance from a shape's centre to its farthest point [m]."""
+    """Return the distance from a shape's centre to its farthest point [m]."""
     if kind == BOX:
         return float(np.linalg.norm(size[:3]))
     wide, cap, h = float(max(size[0], size[1])), float(size[2]), float(size[3])
@@ -43,7 +42,7 @@ def bounding_radius(kind: int, size: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Sphere:
-    """A ball."""
+    """Ball."""
 
     kind: ClassVar[str] = "sphere"
     center: Vec3
@@ -55,7 +54,7 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Capsule:
-    """All points within `radius` of the segment from p0 to p1 (a line swept by a sphere)."""
+    """All points within `radius` of the segment from p0 to p1."""
 
     kind: ClassVar[str] = "capsule"
     p0: Vec3
@@ -69,7 +68,7 @@ class Capsule:
 
 @dataclass(frozen=True)
 class Box:
-    """A box with full side lengths `size`, turned by roll, pitch, yaw about its centre."""
+    """Box with full side lengths `size`, rotated by roll, pitch, yaw about its centre."""
 
     kind: ClassVar[str] = "box"
     center: Vec3
@@ -82,7 +81,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Cylinder:
-    """A cylinder around the segment from p0 to p1, flat at both ends."""
+    """Cylinder around the segment from p0 to p1, flat at both ends."""
 
     kind: ClassVar[str] = "cylinder"
     p0: Vec3
@@ -97,7 +96,7 @@ class Cylinder:
 
 @dataclass(frozen=True)
 class Ellipsoid:
-    """An ellipsoid with semi-axes along x, y, z of the link."""
+    """Ellipsoid with semi-axes along x, y, z of the link."""
 
     kind: ClassVar[str] = "ellipsoid"
     center: Vec3
@@ -109,10 +108,14 @@ class Ellipsoid:
 
 @dataclass(frozen=True)
 class EllipticCapsule:
-    """An elliptical cylinder along link z, closed by two half ellipsoids (Dube 2012, section 4.3.2).
+    """Elliptical cylinder along link z, closed by two half ellipsoids (Dube 2012, section 4.3.2).
 
-    `a` is the semi-axis along link y (width), `b` along link x (depth), `c` the height of the caps and `l` the
-    length of the cylinder; `top_center` is the centre of the top cap, the bottom one lies `l` below it.
+    Attributes:
+        top_center: centre of the top cap; the bottom cap lies `l` below it.
+        a: semi-axis along link y (width).
+        b: semi-axis along link x (depth).
+        c: height of the caps.
+        l: length of the cylinder.
     """
 
     kind: ClassVar[str] = "elliptic_capsule"
@@ -129,20 +132,21 @@ class EllipticCapsule:
 
 Shape = Sphere | Capsule | Box | Cylinder | Ellipsoid | EllipticCapsule
 SIZES = ("radius", "a", "b", "c", "size", "semi_axes")  # fields that must be positive
-SMALLEST = 1e-6  # [m] of them: solids that are thinner are no bodies, and distances to them lose all digits
+SMALLEST = 1e-6  # [m] distances to thinner solids lose all digits
 KINDS: dict[str, type] = {k.kind: k for k in (Sphere, Capsule, Box, Cylinder, Ellipsoid, EllipticCapsule)}
 
 
 @dataclass(frozen=True)
 class LinkShape:
-    """A named shape carried by a link.
+    """Named shape on a link.
 
     Attributes:
         name: name of the shape.
-        link: link that carries it; the numbers of the shape are in its frame.
+        link: link that carries it; coordinates are in its frame.
         shape: geometry.
-        against: links from which alone it is kept apart, from the shapes there that are against this link, or from
-            all others where there are none; empty: it is kept apart from every shape that is against nothing.
+        against: the only links from which the shape is kept apart: from their shapes that are against this link, or
+            from
+            all others if there are none. Empty: kept apart from every shape with an empty list.
     """
 
     name: str
@@ -155,12 +159,12 @@ def shape_from_row(row: dict[str, Any], where: str) -> LinkShape:
     """Read one row of a collision table: `{name, link, shape, ...numbers of that shape}`.
 
     Args:
-        row: the mapping; keys that are not numbers of the shape (provenance, colour) are passed over.
+        row: the mapping; other keys (provenance, colour) are ignored.
         where: the file, for the error message.
 
     Raises:
-        UnknownNameError: an unknown shape.
-        RobotError: a missing key, what is not finite or not as many numbers as needed, or a size that is not positive.
+        UnknownNameError: if the shape is unknown.
+        RobotError: if a key is missing, a value is not finite, or a size is not positive.
     """
     if not isinstance(row, dict):
         raise RobotError(f"{where}: a shape must be a mapping with name, link, shape and its numbers, got {shown(row)}")
@@ -189,7 +193,7 @@ def shape_from_row(row: dict[str, Any], where: str) -> LinkShape:
 
 
 def shape_to_row(item: LinkShape) -> dict[str, Any]:
-    """The reverse of `shape_from_row`: a plain mapping with lists, ready for YAML."""
+    """Convert a shape to a plain mapping for YAML, the inverse of `shape_from_row`."""
     numbers = {f.name: getattr(item.shape, f.name) for f in fields(item.shape)}
     plain = {k: list(v) if isinstance(v, tuple) else v for k, v in numbers.items()}
     only = {"against": list(item.against)} if item.against else {}
@@ -200,20 +204,21 @@ def shape_to_row(item: LinkShape) -> dict[str, Any]:
 
 
 class ShapeArrays(NamedTuple):
-    """S shapes, each centred in a frame of its own that is fixed to a joint.
+    """S shapes, each centred in its own frame, which is fixed to a joint.
 
-    All but the box are a segment along z, from -h to h, swept by an ellipsoid (Minkowski sum): a ball for sphere and
-    capsule, a flat disc for the cylinder, an ellipsoid with half axes (b, a, c) for the elliptic capsule.
+    All except the box are a segment along z, from -h to h, swept by an ellipsoid (Minkowski sum): a ball for sphere
+    and
+    capsule, a flat disc for the cylinder, half axes (b, a, c) for the elliptic capsule.
 
     Attributes:
-        kinds: (S,) SPHERE ... ELLIPTIC_CAPSULE.
-        sizes: (S, 4) half axes along x, y, z of the swept ellipsoid (or of the box) and half length h [m]:
+        kinds: SPHERE ... ELLIPTIC_CAPSULE (S,).
+        sizes: half axes along x, y, z of the swept ellipsoid (or of the box) and half length h (S, 4) [m]:
             sphere (r, r, r, 0), capsule (r, r, r, h), box (x, y, z, 0), cylinder (r, r, 0, h),
             ellipsoid (x, y, z, 0), elliptic capsule (x, y, z, h).
-        joint: (S,) the joint that carries the shape.
-        R: (S, 3, 3) rotation of the shape's frame in its joint's frame.
-        p: (S, 3) its origin in the joint's frame, also the centre of the bounding sphere [m].
-        radii: (S,) radius of the smallest sphere about p that holds the shape [m].
+        joint: joint that carries the shape (S,).
+        R: rotation of the shape frame in the joint frame (S, 3, 3).
+        p: origin of the shape frame in the joint frame, centre of the bounding sphere (S, 3) [m].
+        radii: radius of the bounding sphere (S,) [m].
     """
 
     kinds: I1
@@ -232,7 +237,7 @@ class ShapeArrays(NamedTuple):
         R: Sequence[np.ndarray],
         p: Sequence[np.ndarray],
     ) -> ShapeArrays:
-        """Arrays from one entry a shape; `kinds` are the names in KIND_NAMES, the rest as in the attributes."""
+        """Build arrays from one entry for each shape; `kinds` are names of KIND_NAMES, the rest as in Attributes."""
         kind = np.array([KIND_NAMES.index(k) for k in kinds], dtype=np.int64)
         size = np.array(sizes, dtype=float).reshape(-1, 4)
         return cls(
@@ -245,7 +250,7 @@ class ShapeArrays(NamedTuple):
         )
 
     def contains(self, k: int, points: np.ndarray) -> np.ndarray:
-        """True (...) where points (..., 3) in the frame of shape k lie inside it [m]."""
+        """Return True (...) for points (..., 3) [m] inside shape k, in its frame."""
         size, at = self.sizes[k], np.abs(points)
         if self.kinds[k] == BOX:
             return np.asarray((at <= size[:3]).all(axis=-1))

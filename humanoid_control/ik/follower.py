@@ -1,4 +1,4 @@
-"""Following of named targets: samples in, joint commands out; what the inverse kinematics node does, without ROS."""
+"""Following of named targets without ROS: target samples in, joint commands out."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from humanoid_control.ik.tasks.task import Task
 from humanoid_control.ik.whole_body_ik import IkResult, WholeBodyIk
 from humanoid_control.robots.robot import Robot
 
-OUTSIDE = 0.5  # [rad] beyond its range that a joint may be found at the start
-UNKNOWN_REMEMBERED = 1.0  # [s]
+OUTSIDE = 0.5  # [rad] measured angles farther outside the joint range are taken as wrong
+UNKNOWN_REMEMBERED = 1.0  # [s] time for which an unknown target stays in `problems`
 MAX_UNKNOWN = 20
-REHEARSED = 5  # ticks
-LEAST_SHARE = 0.01  # of its limits that a joint has from the first tick of a soft start on
-NAME_SHOWN = 60  # characters of an unknown name; looking for one like it takes a time that grows with its square
-NOT_UNIT = 0.1  # a quaternion's length may differ from 1 by less than this
-SILENT = -1  # a problem that no sample has, next to those of SampleVerdict
+REHEARSED = 5  # [ticks] of the rehearsal in the constructor
+LEAST_SHARE = 0.01  # least share of the limits during a soft start, so that the robot moves from the first tick
+NAME_SHOWN = 60  # characters; the search for a similar name grows with the square of the length
+NOT_UNIT = 0.1  # largest deviation of a quaternion's length from 1
+SILENT = -1  # the problem code of a missing sample, next to those of SampleVerdict
 PROBLEMS = {
     SampleVerdict.JUMP: "jumped: held",
     SampleVerdict.NOT_A_NUMBER: "is not a number: held",
@@ -38,19 +38,20 @@ PROBLEMS = {
 
 @dataclass(frozen=True)
 class FollowerSettings:
-    """Weights and gains of the tasks, and the settings of the solver and of the filter of the targets.
+    """Weights and gains of the tasks, with the settings of the solver and of the target filter.
 
     Attributes:
         point_weight: weight of a target's position, relative to the posture.
-        point_gain: rate at which a target's error decays [1/s].
-        orientation_weight: of a link's orientation against its position [m/rad].
-        posture_weight: weight of the pull to the neutral posture.
-        posture_gain: gain of this pull [1/s].
-        hold_idle_joints: joints that move no target stay in the neutral posture, or return to it (`IdleJointLimit`).
-        soft_start: time after each start in which the joints' limits of speed and acceleration grow from nothing [s]:
-            all at once at full acceleration to targets that are far ask more of weak drives than these give together.
-        ik: of the solver.
-        filter: of the targets.
+        point_gain: decay rate of a target's error [1/s].
+        orientation_weight: weight of a link's orientation relative to its position [m/rad].
+        posture_weight: weight of the neutral posture.
+        posture_gain: gain of the neutral posture [1/s].
+        hold_idle_joints: keep joints that move no target in the neutral posture, or return them to it
+            (`IdleJointLimit`).
+        soft_start: time after each start in which the speed and acceleration limits of the joints grow from near
+            zero [s]. Full acceleration towards distant targets can exceed the power of weak drives.
+        ik: settings of the solver.
+        filter: settings of the target filter.
     """
 
     point_weight: float = 1.0
@@ -65,17 +66,19 @@ class FollowerSettings:
 
 
 class TargetFollower:
-    """Follows named targets with a robot, from wherever it starts, and keeps every limit whatever the targets do.
+    """Controller that follows named targets from any start and keeps every limit, whatever the targets do.
 
-    A target named after one of the robot's points (sternum, l_wrist, ...) is a position; one named after a link is a
-    pose. What cannot be followed (unknown name, not a number, a jump, nothing for too long) is held, and listed in
-    `problems`. Joints that move no target stay where the neutral posture has them, or return there slowly. Positions
-    stay rows of arrays from the samples to the tasks.
+    A target named after a point of the robot (sternum, l_wrist, ...) is a position. A target named after a link is a
+    pose.
+    A target with a problem (unknown name, non-finite value, jump, timeout) is held and listed in `problems`. Joints
+    that
+    move no target stay in the neutral posture, or return to it slowly.
 
     Attributes:
-        q (nq,): the configuration commanded last. v (nv,): its velocity.
-        targets: name -> row of the followed target.
-        more_unknown: unknown targets of the last samples beyond those in `problems`.
+        q: configuration commanded last (nq,).
+        v: velocity of the last command (nv,).
+        targets: target name -> row of the target.
+        more_unknown: number of unknown targets in the last samples that `problems` does not list.
         last: result of the last tick.
     """
 
@@ -87,13 +90,14 @@ class TargetFollower:
         apart = next((m for m in limits if isinstance(m, SelfCollisionLimit)), None)
         self._idle = IdleJointLimit(robot, self.posture.posture, s.posture_gain, apart)
         self._idle.enabled = s.hold_idle_joints
-        limits.insert(-2, self._idle)  # range and acceleration come before it
+        # The joint ranges and acceleration limits have precedence over idle joints.
+        limits.insert(-2, self._idle)
         self.solver = WholeBodyIk(robot, s.ik, limits)
         self._rehearse()
         self.start(robot.postures["neutral"])
 
     def _rehearse(self) -> None:
-        """Follow a target that moves, so that the first one waits neither for the compiler nor for what it has kept."""
+        """Follow a moving target, so that the first real target does not wait for compilation."""
         self.start(self.robot.postures["neutral"])
         for k in range(REHEARSED):
             for name in (*list(self.robot.points)[-1:], *list(self._link_frames)[-1:]):
@@ -101,10 +105,14 @@ class TargetFollower:
             self.step(0.004 * k, 0.004)
 
     def start(self, joints: np.ndarray) -> None:
-        """Begin from where the robot is (n,) [rad], at rest, with no targets; NaN means neutral.
+        """Start at rest from measured joint angles, without targets.
 
-        Joints that are outside their range move into it, as slowly as the solver's settings say; one that is beyond it
-        by more than `OUTSIDE` was measured wrongly, and begins at its end.
+        Joints outside their range move into it at `joint_recovery_speed`. A joint more than `OUTSIDE` beyond its range
+        counts
+        as wrongly measured and starts at the end of the range.
+
+        Args:
+            joints: measured angles (n,) [rad]; NaN means neutral.
         """
         known = np.where(np.isfinite(joints), joints, self.robot.postures["neutral"])
         inside = np.clip(known, self.robot.lower, self.robot.upper)
@@ -114,8 +122,8 @@ class TargetFollower:
         self.last: IkResult | None = None
         self._filter = TargetFilter(self.settings.filter)
         self._frames: list[int] = []
-        self._links: list[tuple[int, FrameTask]] = []  # rows that are poses, each with its task
-        self._points: tuple[np.ndarray, PointsTask] | None = None  # rows that are positions, and the task of all
+        self._links: list[tuple[int, FrameTask]] = []  # rows of poses, each with its task
+        self._points: tuple[np.ndarray, PointsTask] | None = None  # rows of positions, with their common task
         self._problem = np.zeros(0, dtype=int)
         self._unknown: dict[str, tuple[str, float]] = {}
         self.more_unknown, self._may_guess = 0, True
@@ -134,7 +142,7 @@ class TargetFollower:
             link.orientation_weight = settings.orientation_weight
 
     def shift_time(self, step: float) -> None:
-        """Go along with the clock of samples and ticks, which was set ahead by a step [s]."""
+        """Shift all stored times by `step` [s], after the clock was set."""
         self._filter.shift(step)
         self._unknown = {name: (text, time + step) for name, (text, time) in self._unknown.items()}
 
@@ -148,24 +156,23 @@ class TargetFollower:
     def update(
         self, name: str, position: Sequence[float], quaternion: Sequence[float] | None, time: float
     ) -> SampleVerdict:
-        """Take a sample of one target; arguments as of `update_many`.
+        """Process a sample of one target; see `update_many`.
 
-        Without a quaternion a link keeps the orientation that it was last asked for, at first its own.
+        Without a quaternion a link keeps its last commanded orientation, at first its present one.
         """
         pose = np.concatenate([position, (0.0, 0.0, 0.0, 0.0) if quaternion is None else quaternion])
         return SampleVerdict(self._take([name], pose[None], time, quaternion is not None)[0])
 
     def update_many(self, names: Sequence[str], poses: np.ndarray, time: float) -> np.ndarray:
-        """Take a sample of each of some targets, all made at the same time.
+        """Process samples of several targets with one time stamp.
 
         Args:
-            names: (k,) points or links of the robot.
-            poses: (k, 7) x, y, z in the world [m] and the quaternion x, y, z, w, which counts where the name is a
-                link's.
-            time: when they were made [s], on the clock that `step` uses.
+            names: points or links of the robot (k,).
+            poses: x, y, z [m] and quaternion x, y, z, w (k, 7), world frame; points ignore the quaternion.
+            time: time stamp [s], on the clock of `step`.
 
         Returns:
-            (k,) SampleVerdict of each.
+            SampleVerdict of each sample (k,).
         """
         return self._take(names, poses, time, True)
 
@@ -186,7 +193,7 @@ class TargetFollower:
         return all_verdicts
 
     def _row(self, name: str, time: float) -> int:
-        """The row of a target, which is new when it is first seen; -1 where the robot has no such point or link."""
+        """Return the row of a target, adding a new target; -1 if the robot has no such point or link."""
         row = self.targets.get(name)
         if row is not None:
             return row
@@ -214,7 +221,9 @@ class TargetFollower:
         return row
 
     def _remember_unknown(self, name: str, time: float) -> None:
-        """Keep a name to be reported; a name like it is looked for once for all samples, as it takes a while."""
+        """Store an unknown name for `problems`; only one similar name is searched for each call, since the search is
+        slow.
+        """
         text, _ = self._unknown.get(name, ("", 0.0))
         if not text and len(self._unknown) >= MAX_UNKNOWN:
             self.more_unknown += 1
@@ -227,16 +236,17 @@ class TargetFollower:
         self._unknown[name] = (text, time)
 
     def step(self, now: float, dt: float) -> IkResult:
-        """One tick of length dt [s] that ends at `now` [s].
+        """Advance by one tick of length dt [s] that ends at `now` [s].
 
         Raises:
-            ConfigError: dt is not positive and finite; nothing has moved.
+            ConfigError: if dt is not positive and finite; nothing moves.
         """
         check_time_step(dt, "following targets")
         tasks: list[Task] = [self.posture]
         x = self._filter.x
         ends, _ = self._filter.step(now, dt)
-        # The error at the tick's beginning and the mean velocity over it: ticks of uneven length move evenly.
+        # Use the reference at the start of the tick and the mean velocity over it: the motion stays even in uneven
+        # ticks.
         v = (ends - x) / dt
         for row, task in self._links:
             task.X_target = pin.SE3(task.X_target.rotation, x[row])
@@ -253,7 +263,7 @@ class TargetFollower:
         return result
 
     def _get_faster(self, dt: float) -> None:
-        """Let the joints be as fast as they may this long after the start."""
+        """Raise the speed and acceleration limits during the soft start, in proportion to time."""
         s = self.settings
         if self._moving < s.soft_start:
             self._moving += dt
@@ -270,12 +280,12 @@ class TargetFollower:
             )
 
     def brake(self, dt: float) -> None:
-        """One tick of length dt [s] in which each joint brakes at the limit of its acceleration, whatever is asked for.
+        """Brake every joint at its acceleration limit for one tick, regardless of the targets.
 
-        At rest it stays where it is. The next `step` continues from there.
+        A robot at rest stays at rest. The next `step` continues from there.
 
         Raises:
-            ConfigError: dt is not positive and finite; nothing has moved.
+            ConfigError: if dt is not positive and finite; nothing moves.
         """
         check_time_step(dt, "braking")
         r, s = self.robot, self.settings.ik
@@ -294,13 +304,13 @@ class TargetFollower:
             self._unknown = {n: u for n, u in self._unknown.items() if now - u[1] < UNKNOWN_REMEMBERED}
 
     def errors(self) -> dict[str, float]:
-        """Distance of each followed point to its reference [m], at the command of the last tick."""
+        """Distance of each followed point to its reference [m] at the last command."""
         reached = self.robot.frame_positions(self.q, self._frames)
         return dict(zip(self.targets, np.linalg.norm(self._filter.x - reached, axis=1).tolist(), strict=True))
 
 
 def _turn(task: FrameTask, quaternion: np.ndarray) -> bool:
-    """Set a task's orientation; False where the quaternion (4,) is not of length 1, and nothing is set."""
+    """Set the orientation of a task; return False and change nothing if the quaternion (4,) is not of unit length."""
     norm = math.hypot(*quaternion)
     if not abs(norm - 1) < NOT_UNIT:
         return False

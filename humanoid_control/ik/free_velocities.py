@@ -1,4 +1,4 @@
-"""Free velocities of a solver and their cost: held joints left out, mimicking ones tied."""
+"""Free velocities of a solver: held joints are left out, mimicking joints are coupled to their leaders."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from humanoid_control.robots.robot import Robot
 
 
 class DofMap(NamedTuple):
-    """S of v = S u for kernels: v_c = factor_c u_column(c).
+    """Selection matrix S of v = S u for kernels: v_c = factor_c u_column(c).
 
     Attributes:
-        column: (nv,) the free velocity that moves each, -1 for none.
-        factor: (nv,) how many times as fast.
+        column: free velocity that moves each velocity (nv,), -1 for none.
+        factor: ratio of the velocity to its free velocity (nv,).
     """
 
     column: I1
@@ -26,35 +26,35 @@ class DofMap(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Bounds (k,) of the free velocities, lower <= upper."""
+    """Bounds of the free velocities (k,), lower <= upper."""
 
     lower: F1
     upper: F1
 
 
 class DofSelection:
-    """The free velocities u (k,) of a robot, v = S u, with the diagonal weights W of the norm that is kept small.
+    """Free velocities u (k,) of a robot, v = S u, with the diagonal weights W of their norm.
 
     Attributes:
-        mobility: (k,) inverse weights W^-1.
-        column_of: (nv,) free velocity that moves each joint, -1 for none.
-        factor: (nv,) its factor.
-        map: both, for kernels.
+        mobility: inverse weights W^-1 (k,).
+        column_of: free velocity that moves each velocity (nv,), -1 for none.
+        factor: ratio of the velocity to its free velocity (nv,).
+        map: `column_of` and `factor` for kernels.
         k: number of free velocities.
-        free: (k,) their indices in v.
+        free: their indices in v (k,).
     """
 
     def __init__(self, robot: Robot, held: Iterable[str] = (), weights: Mapping[str, float] | None = None) -> None:
-        """Choose.
+        """Select the free velocities.
 
         Args:
-            robot: the robot.
             held: joints that do not move.
-            weights: joint name -> weight > 0, 1 where not named: a heavy joint moves less. `base` weighs all six
+            weights: joint name -> weight > 0, default 1; heavier joints move less. `base` sets the weight of all six
                 velocities of a floating base.
 
         Raises:
-            UnknownNameError: a joint the robot does not have. ConfigError: a weight that is not positive.
+            UnknownNameError: if the robot has no such joint.
+            ConfigError: if a weight is not positive and finite.
         """
         W = np.ones(robot.nv)
         for name, weight in (weights or {}).items():
@@ -79,13 +79,15 @@ class DofSelection:
         self._nv = robot.nv
 
     def reduce(self, J: np.ndarray) -> np.ndarray:
-        """Rows or a gradient by v, (..., nv), to the same by u, (..., k)."""
+        """Convert rows or a gradient with respect to v (..., nv) to u (..., k)."""
         if self._S is not None:
             return J @ self._S
         return J if self.k == self._nv else J[..., self.free]
 
     def reduce_limits(self, limits: np.ndarray) -> np.ndarray:
-        """Limits (nv,) on the size of v, or of its change, to those (k,) of u which keep all of v within them."""
+        """Convert limits (nv,) on the size of v, or of its change, to the limits (k,) of u that keep all of v within
+        them.
+        """
         if self._S is None:
             return np.ascontiguousarray(self.reduce(limits))
         with np.errstate(divide="ignore"):
@@ -93,13 +95,13 @@ class DofSelection:
         return np.where(self._S != 0.0, own, np.inf).min(axis=0, initial=np.inf)
 
     def downhill(self, gain: float, gradient: np.ndarray) -> np.ndarray:
-        """- gain W^-1 gradient^T (k,) for a gradient by v (nv,)."""
+        """Return -gain W^-1 gradient^T (k,) for a gradient with respect to v (nv,)."""
         out = np.zeros(self.k)
         fill_downhill(gain, gradient, self.column_of, self.factor, self.mobility, out)
         return out
 
     def expand(self, u: np.ndarray) -> np.ndarray:
-        """v (nv,) of u (k,)."""
+        """Return v = S u (nv,)."""
         if self._S is not None:
             return self._S @ u
         v = np.zeros(self._nv)
@@ -116,7 +118,7 @@ def fill_downhill(
     mobility: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """As `DofSelection.downhill`, into out (k,) of zeros."""
+    """Add `DofSelection.downhill` to out (k,)."""
     for i in range(gradient.shape[0]):
         c = column_of[i]
         if c >= 0:

@@ -1,6 +1,6 @@
-"""From joint velocities to configurations: explicit Euler, and a predictor-corrector of fourth order.
+"""Integration of joint velocities to configurations: explicit Euler, and a predictor-corrector of fourth order.
 
-Numbers of equations and sections are those of Schwienbacher 2014.
+Equation and section numbers refer to Schwienbacher 2014.
 """
 
 from __future__ import annotations
@@ -22,14 +22,10 @@ Rate = Callable[[float, np.ndarray], np.ndarray]
 
 
 def explicit_euler(robot: Robot, q: np.ndarray, v: np.ndarray, dt: float, keep_range: bool = False) -> np.ndarray:
-    """q after dt at the constant velocity v (4.16); the base's orientation stays a unit quaternion.
+    """Return q after dt at the constant velocity v (4.16); the base orientation stays a unit quaternion.
 
     Args:
-        robot: the robot.
-        q: (nq,).
-        v: (nv,).
-        dt: [s].
-        keep_range: joints do not leave their range; one that was outside does not go farther out.
+        keep_range: keep joints inside their range; a joint outside does not move farther out.
     """
     q_next = pin.integrate(robot.model, q, v * dt)
     if keep_range:
@@ -40,27 +36,28 @@ def explicit_euler(robot: Robot, q: np.ndarray, v: np.ndarray, dt: float, keep_r
 
 @kernel
 def keep_inside(joints: np.ndarray, lower: np.ndarray, upper: np.ndarray, after: np.ndarray) -> None:
-    """Clamp angles `after` (n,) a step to their range, or to where they were before it when that was outside."""
+    """Clamp angles `after` a step (n,) to their range, or to the angle before the step if that was outside."""
     for i in range(joints.shape[0]):
         after[i] = min(max(after[i], min(lower[i], joints[i])), max(upper[i], joints[i]))
 
 
 @kernel
 def integrate_base(q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> None:
-    """Pose of a floating base after dt at a constant twist in its own axes, as `pin.integrate`: X Exp(v dt).
+    """Integrate the pose of a floating base at a constant body-frame twist, as `pin.integrate`: X Exp(v dt).
 
     Args:
         q: configuration; its first seven numbers are x, y, z [m] and the quaternion x, y, z, w.
-        out: integrated configuration, likewise.
-        v: of which the first six are the velocity [m/s] and the angular velocity [rad/s].
+        v: velocity; its first six numbers are linear [m/s] and angular [rad/s], in the base frame.
+        out: integrated configuration, filled like q.
     """
+    # Exponential of SE(3): translation V u dt with V = I + (1 - cos t)/t^2 [w] + (t - sin t)/t^3 [w]^2, t = |w| dt.
     ux, uy, uz, wx, wy, wz = dt * v[0], dt * v[1], dt * v[2], dt * v[3], dt * v[4], dt * v[5]
     t2 = wx * wx + wy * wy + wz * wz
     if t2 > 1e-8:
         t = np.sqrt(t2)
         sine, half, real = np.sin(t) / t, np.sin(0.5 * t) / t, np.cos(0.5 * t)
         cross, along = (1.0 - np.cos(t)) / t2, (1.0 - sine) / t2
-    else:  # the next term of each series is below rounding
+    else:  # series around t = 0; the next terms are below rounding
         sine, half, real = 1.0 - t2 / 6.0, 0.5 - t2 / 48.0, 1.0 - t2 / 8.0 + t2 * t2 / 384.0
         cross, along = 0.5 - t2 / 24.0, 1.0 / 6.0 - t2 / 120.0
     along *= wx * ux + wy * uy + wz * uz
@@ -68,6 +65,7 @@ def integrate_base(q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> 
     my = sine * uy + along * wy + cross * (wz * ux - wx * uz)
     mz = sine * uz + along * wz + cross * (wx * uy - wy * ux)
     x, y, z, w = q[3], q[4], q[5], q[6]
+    # Rotate the translation by the orientation of the base, then multiply the quaternions: q_next = q * dq.
     out[0] = q[0] + (1.0 - 2.0 * (y * y + z * z)) * mx + 2.0 * (x * y - z * w) * my + 2.0 * (x * z + y * w) * mz
     out[1] = q[1] + 2.0 * (x * y + z * w) * mx + (1.0 - 2.0 * (x * x + z * z)) * my + 2.0 * (y * z - x * w) * mz
     out[2] = q[2] + 2.0 * (x * z - y * w) * mx + 2.0 * (y * z + x * w) * my + (1.0 - 2.0 * (x * x + y * y)) * mz
@@ -76,8 +74,10 @@ def integrate_base(q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> 
     out[4] = w * b + y * real + z * a - x * c
     out[5] = w * c + z * real + x * b - y * a
     out[6] = w * real - x * a - y * b - z * c
+    # Renormalise with 1/sqrt(s) = (3 - s)/2, exact to first order: one step adds only rounding to the length.
     size = out[3] * out[3] + out[4] * out[4] + out[5] * out[5] + out[6] * out[6]
-    share = 0.5 * (3.0 - size)  # its inverse root, to first order: what a step adds is rounding
+    share = 0.5 * (3.0 - size)
+    # q and -q are the same rotation; keep the sign that is continuous with the last step.
     if out[3] * x + out[4] * y + out[5] * z + out[6] * w < 0.0:
         share = -share
     for i in range(3, 7):
@@ -85,13 +85,13 @@ def integrate_base(q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> 
 
 
 class Integration(NamedTuple):
-    """What a step of n joints keeps besides its velocity.
+    """Joint ranges and mimicking joints of an integration step of n joints.
 
     Attributes:
-        lower: (n,) lower ends of the ranges [rad].
-        upper: (n,) upper ends of the ranges [rad].
-        keep_range: whether joints stay inside.
-        followers: that mimic others.
+        lower: lower range ends (n,) [rad].
+        upper: upper range ends (n,) [rad].
+        keep_range: keep joints inside their range.
+        followers: joints that mimic others.
     """
 
     lower: F1
@@ -101,13 +101,13 @@ class Integration(NamedTuple):
 
     @classmethod
     def of(cls, robot: Robot, keep_range: bool = True) -> Integration:
-        """That of a robot."""
+        """Build the record of a robot."""
         return cls(robot.lower, robot.upper, keep_range, Followers.of(robot.mimic))
 
 
 @kernel
 def advance(path: Integration, q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> None:
-    """Write q (nq,) after dt at the velocity v (nv,), as `explicit_euler`, and v itself behind it."""
+    """Write q (nq,) after dt at the velocity v (nv,), as `explicit_euler`, and then v into out (nq + nv,)."""
     n, nq, nv = path.lower.shape[0], q.shape[0], v.shape[0]
     iq, iv = nq - n, nv - n
     if iv == 6:
@@ -121,11 +121,12 @@ def advance(path: Integration, q: np.ndarray, v: np.ndarray, dt: float, out: np.
 
 
 class AdamsMoulton:
-    """Adams-Bashforth predictor and Adams-Moulton corrector, both of fourth order, of dq/dt = rate(t, q) (4.3.1).
+    """Adams-Bashforth predictor and Adams-Moulton corrector of fourth order for dq/dt = rate(t, q) (4.3.1).
 
-    A multi-step method adds velocities of several instants, which for a turning base are vectors at different
-    orientations. They are therefore first carried into the coordinates around the present configuration, where the
-    motion is that of a plain vector. The first three steps are by Runge and Kutta's method of fourth order.
+    A multi-step method adds velocities of several instants. For a rotating base, these are expressed in different
+    frames.
+    They are therefore transformed to the coordinates around the present configuration, where they form a vector space.
+    The first three steps use the Runge-Kutta method of fourth order.
     """
 
     def __init__(self, robot: Robot, rate: Rate) -> None:
@@ -133,14 +134,14 @@ class AdamsMoulton:
         self.reset()
 
     def reset(self) -> None:
-        """Forget earlier steps; needed when the step length changes or the motion jumps."""
+        """Discard earlier steps; required when the step length changes or the motion jumps."""
         self._past: list[tuple[np.ndarray, np.ndarray]] = []
 
     def step(self, t: float, q: np.ndarray, dt: float) -> np.ndarray:
-        """The configuration (nq,) at t + dt from q (nq,) at t [s].
+        """Return the configuration (nq,) at t + dt from q (nq,) at t [s].
 
         Raises:
-            ConfigError: dt is not positive and finite.
+            ConfigError: if dt is not positive and finite.
         """
         check_time_step(dt, "integration")
         v = self.rate(t, q)
@@ -148,6 +149,7 @@ class AdamsMoulton:
         if len(self._past) < 4:
             return self._runge_kutta(t, q, v, dt)
         f = [self._around(q, q_k, v_k) for q_k, v_k in self._past]
+        # Predictor (explicit, four past slopes), then one corrector step (implicit formula) with the slope there.
         predicted = self._at(q, dt / 24 * (55 * f[3] - 59 * f[2] + 37 * f[1] - 9 * f[0]))
         ahead = self._around(q, predicted, self.rate(t + dt, predicted))
         return self._at(q, dt / 24 * (9 * ahead + 19 * f[3] - 5 * f[2] + f[1]))
@@ -156,7 +158,7 @@ class AdamsMoulton:
         return pin.integrate(self.robot.model, q, x)
 
     def _around(self, q: np.ndarray, there: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Velocity v at the configuration `there`, in the coordinates x of there = q + x."""
+        """Transform the velocity v at the configuration `there` to the coordinates x of there = q + x."""
         if self.robot.nq == self.robot.nv:
             return v
         return pin.dDifference(self.robot.model, q, there, pin.ArgumentPosition.ARG1) @ v

@@ -1,4 +1,4 @@
-"""Solvers of the whole-body inverse kinematics, what they share: settings, the interface, and the report of a step."""
+"""Common parts of the whole-body solvers: settings, interface, and step report."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ RECOVER, STOP = "recover", "stop"
 
 @dataclass(frozen=True)
 class IkSettings:
-    """Weights of the cost and numbers of the default limits; a solver's may be replaced between ticks.
+    """Weights of the cost and parameters of the default limits; replaceable between ticks.
 
     Attributes:
-        damping: cost of every joint velocity, keeps the problem well posed at singularities [s/rad].
-        smoothing: cost of a change of joint velocity against the previous tick [s/rad].
-        velocity_scale: share of the joint speed limits that may be used, above 0 and up to 1.
-        acceleration: limit on the acceleration of every joint [rad/s^2]; nothing comes before it.
-        acceleration_scale: share of the robot's own limits, `Robot.acceleration_limits`, that a joint may use besides;
-            infinite: `acceleration` alone counts.
+        damping: cost of every joint velocity [s/rad]; keeps the problem well posed at singularities.
+        smoothing: cost of a change of joint velocity since the previous tick [s/rad].
+        velocity_scale: usable share of the joint speed limits, above 0 and up to 1.
+        acceleration: acceleration limit of every joint [rad/s^2], with precedence over all other limits.
+        acceleration_scale: usable share of `Robot.acceleration_limits`; infinite: only `acceleration` counts.
         margin: distance that shapes of the robot keep from each other [m].
-        activation: distance below which a pair becomes a row of the problem [m]; farther off where the robot is fast.
-        barrier_gain: a pair may lose this share of its distance above the margin each second [1/s].
-        pair_recovery_speed: how fast a pair that is too close, or inside, must separate at most [m/s].
-        joint_recovery_speed: of a joint that returns into its range, of homing out of a collision, and of joints that
-            move no target and return to their posture [rad/s].
-        range_ease: distance from the end of its range within which a joint slows down gently, so that its drive, which
-            lags, does not run into its stop [rad]; 0: it brakes at a constant rate until it is there.
+        activation: distance below which a pair becomes a row of the problem [m]; larger for fast motions.
+        barrier_gain: share of the distance above the margin that a pair may lose each second [1/s].
+        pair_recovery_speed: highest required speed of separation for pairs that are too close or in penetration [m/s].
+        joint_recovery_speed: speed of joints that return into their range, of homing out of a collision, and of idle
+            joints that return to their posture [rad/s].
+        range_ease: distance from the range end within which a joint slows down gently [rad], since drives lag behind
+            their
+            commands; 0: braking at a constant rate up to the end.
         base_velocity: bound on the velocity of a floating base [m/s, rad/s].
         slack_weight: cost of the squared slack of a pair's row, relative to 1 for a task [s^2/m^2].
-        max_gain: tasks' gains are held to this share of 1 / dt.
-        swept: check the path through this tick and on to the stop, and slow down where it is not clear.
-        on_penetration: reaction to shapes inside each other: `recover`, or `stop`: brake and stay (a safety stop).
-        recovery_timeout: after so long without getting less deep, shapes inside each other come apart by homing to the
+        max_gain: upper limit of task gains, as a share of 1 / dt.
+        swept: check the path through this tick and up to the stop, and slow down if it is blocked.
+        on_penetration: reaction to shapes in penetration: `recover`, or `stop` (brake and stay).
+        recovery_timeout: time without decreasing depth after which shapes in penetration are separated by homing to
+            the
             neutral posture [s].
-        recovery_joint_speed: limit of all joints while shapes are inside each other or a joint is outside its range
+        recovery_joint_speed: limit of all joint speeds while shapes are in penetration or a joint is outside its range
             [rad/s].
     """
 
@@ -70,7 +71,7 @@ class IkSettings:
         if not 0 < self.velocity_scale <= 1:
             raise ConfigError(f"inverse kinematics: velocity_scale must lie in 0..1, got {self.velocity_scale:g}")
         for name, value in vars(self).items():
-            if isinstance(value, float) and not value >= 0:  # also not a number
+            if isinstance(value, float) and not value >= 0:  # NaN fails this comparison too
                 raise ConfigError(f"inverse kinematics: {name} must not be negative, got {value:g}")
         if self.on_penetration not in (RECOVER, STOP):
             raise UnknownNameError("reaction to penetration", self.on_penetration, (RECOVER, STOP))
@@ -81,13 +82,13 @@ class StepReport:
     """Report of one tick.
 
     Attributes:
-        ok: the answer is what the method promises; if not, `note` says what was done instead.
-        task_residual: length of J v - v_desired over all rows, weighted: what the tasks did not get this tick.
+        ok: the result has the properties that the method guarantees; if not, `note` gives the fallback.
+        task_residual: norm of the weighted J v - v_desired over all rows.
         manipulability: sqrt(det(J W^-1 J^T)) of the weighted rows; NaN where the method does not compute it.
         damping: lambda in use.
         null_scale: factor on the null-space motion.
-        speed_scale: factor on the whole motion, applied afterwards.
-        iterations: 1 for differential methods.
+        speed_scale: factor on the whole motion, applied last.
+        iterations: number of iterations; 1 for differential methods.
         note: one line for the log, or empty.
     """
 
@@ -105,18 +106,17 @@ class IkSolver(Protocol):
     """A solver that turns tasks into the next configuration."""
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
-        """The next configuration (nq,), the velocity (nv,) that leads there, and a report.
+        """Compute the next configuration (nq,), the velocity (nv,) that leads there, and a report.
 
         Args:
-            q: (nq,) configuration now.
-            tasks: with their `level` where the solver knows priorities.
-            dt: [s] > 0.
+            tasks: goals; solvers with priorities use their `level`.
+            dt: time step [s] > 0.
 
         Raises:
-            ConfigError: dt is not positive and finite; nothing has moved.
+            ConfigError: if dt is not positive and finite; nothing moves.
         """
         ...
 
     def reset(self) -> None:
-        """Forget what earlier ticks left."""
+        """Discard the state of earlier ticks."""
         ...

@@ -1,4 +1,4 @@
-"""Smoothing of targets: samples of positions, now and then wrong, become smooth references with velocities."""
+"""Smoothing of targets: position samples, some of them wrong, become smooth references with velocities."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2
 from humanoid_control.numerics.packed import Packed, Table, unpack
 
-FARTHEST = 1e4  # [m] no robot's target lies farther from the origin
-SAME_INSTANT = 1e-4  # [s] two samples this close say nothing about velocity
-NEARLY = 1 - 1e-12  # of a limit squared: from there on a length is measured exactly
-ACCEPTED, NOT_A_NUMBER, JUMP, UNKNOWN = range(4)  # of SampleVerdict, for kernels, which know no enum
+FARTHEST = 1e4  # [m] largest coordinate of a plausible target
+SAME_INSTANT = 1e-4  # [s] samples closer than this give no usable velocity
+NEARLY = 1 - 1e-12  # share of a squared limit above which the length is computed exactly, free of overflow
+ACCEPTED, NOT_A_NUMBER, JUMP, UNKNOWN = range(4)  # SampleVerdict for kernels, which do not support enums
 
 
 @dataclass(frozen=True)
 class TargetFilterSettings:
-    """Settings of the smoothing of targets and of the rejection of samples.
+    """Settings of the smoothing and of the rejection of samples.
 
     Attributes:
-        bandwidth: of the smoothing [Hz].
-        max_speed: of the reference [m/s].
-        max_jump: two successive samples farther apart than this are rejected at first [m].
-        jump_hold: a jump is accepted when the samples stay at the new place for this long [s].
-        timeout: without a sample for this long the reference comes to rest [s].
-        horizon: how far ahead of the last sample the reference moves on with its velocity [s].
+        bandwidth: cut-off frequency of the smoothing [Hz].
+        max_speed: speed limit of the reference [m/s].
+        max_jump: distance between two successive samples above which the new one is rejected at first [m].
+        jump_hold: time for which samples must stay at the new place before a jump is accepted [s].
+        timeout: time without a sample after which the reference comes to rest [s].
+        horizon: time beyond the last sample for which the reference is extrapolated with its velocity [s].
     """
 
     bandwidth: float = 10.0
@@ -46,20 +46,20 @@ class SampleVerdict(enum.IntEnum):
     """Verdict on a sample."""
 
     ACCEPTED = ACCEPTED
-    NOT_A_NUMBER = NOT_A_NUMBER  # or no possible position
+    NOT_A_NUMBER = NOT_A_NUMBER  # or an implausible position
     JUMP = JUMP
-    UNKNOWN = UNKNOWN  # a target that the robot does not have
+    UNKNOWN = UNKNOWN  # the robot has no such target
 
 
 class Samples(NamedTuple):
     """Newest samples of n targets.
 
     Attributes:
-        position: (n, 3) positions [m].
-        velocity: (n, 3) velocities [m/s].
-        time: (n,) [s], NaN: none yet.
-        jump: (n, 3) a place that was rejected, NaN: none.
-        jump_since: (n,) since when samples are there [s].
+        position: positions (n, 3) [m].
+        velocity: velocities (n, 3) [m/s].
+        time: times of the samples (n,) [s]; NaN: no sample yet.
+        jump: rejected positions (n, 3) [m]; NaN: none.
+        jump_since: time of the first sample near `jump` (n,) [s].
     """
 
     position: F2
@@ -70,7 +70,7 @@ class Samples(NamedTuple):
 
 
 class Plausibility(NamedTuple):
-    """Thresholds that a sample is judged by; of TargetFilterSettings."""
+    """Rejection thresholds of TargetFilterSettings."""
 
     max_jump: float
     jump_hold: float
@@ -79,7 +79,15 @@ class Plausibility(NamedTuple):
 
 
 class Smoothing(NamedTuple):
-    """One tick of the references: its end and length [s], omega [rad/s] and exp(-omega dt), and of the settings."""
+    """Coefficients of one tick of the references.
+
+    Attributes:
+        now: end of the tick [s].
+        omega: natural frequency [rad/s].
+        decay: exp(-omega dt).
+        timeout: as in TargetFilterSettings [s].
+        horizon: as in TargetFilterSettings [s].
+    """
 
     now: float
     dt: float
@@ -92,12 +100,13 @@ class Smoothing(NamedTuple):
 class TargetFilter:
     """Critically damped second-order references that follow position samples, with velocity feed-forward.
 
-    x'' = omega^2 (p - x) + 2 omega (p' - x'), solved exactly over each tick, so that any tick length is stable; a
-    target at constant velocity is followed without lag, and one at rest is reached without overshoot.
+    x'' = omega^2 (p - x) + 2 omega (p' - x'), solved exactly over each tick, hence stable for any tick length. Targets
+    at
+    constant velocity are followed without lag; targets at rest are reached without overshoot.
 
     Attributes:
-        x: (n, 3) reference positions of n targets [m].
-        v: (n, 3) reference velocities of n targets [m/s].
+        x: reference positions (n, 3) [m].
+        v: reference velocities (n, 3) [m/s].
     """
 
     def __init__(self, settings: TargetFilterSettings | None = None) -> None:
@@ -108,7 +117,7 @@ class TargetFilter:
         self._samples = Packed(Samples(none, none.copy(), np.zeros(0), none.copy(), np.zeros(0)))
 
     def add(self, position: np.ndarray) -> int:
-        """Add a target at rest at a position (3,): its row."""
+        """Add a target at rest at a position (3,) [m] and return its row."""
         p, zero, none = np.array(position, dtype=float).reshape(1, 3), np.zeros((1, 3)), np.full((1, 3), np.nan)
         self.x, self.v = np.concatenate([self.x, p]), np.concatenate([self.v, zero])
         more = (p, zero, none[0, :1], none, zero[0, :1])
@@ -117,14 +126,15 @@ class TargetFilter:
         return len(self.x) - 1
 
     def update(self, rows: np.ndarray, positions: np.ndarray, time: float) -> np.ndarray:
-        """Take samples that were made at `time` [s]; those not newer than the last are taken as repeats.
+        """Process samples with the time stamp `time` [s]; samples not newer than the last count as repeats.
 
         Args:
-            rows: (k,) targets.
-            positions: (k, 3) [m].
+            rows: rows of the targets (k,).
+            positions: positions (k, 3) [m].
+            time: time stamp [s].
 
         Returns:
-            (k,) SampleVerdict of each.
+            SampleVerdict of each sample (k,).
         """
         s, verdicts, fast = self.settings, np.empty(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=bool)
         law = Plausibility(s.max_jump, s.jump_hold, s.timeout, s.max_speed)
@@ -133,21 +143,21 @@ class TargetFilter:
         return verdicts
 
     def shift(self, step: float) -> None:
-        """Go along with the clock of all times, which was set ahead by a step [s]."""
+        """Shift all stored times by `step` [s], after the clock was set."""
         samples = self._samples.record
         samples.time[:] += step
         samples.jump_since[:] += step
 
     def ages(self, now: float) -> np.ndarray:
-        """Time (n,) since the last sample that was accepted [s]; infinite where there was none."""
+        """Time since the last accepted sample (n,) [s]; infinite where there was none."""
         time = self._samples.record.time
         return np.where(np.isnan(time), np.inf, now - time)
 
     def step(self, now: float, dt: float) -> tuple[np.ndarray, np.ndarray]:
-        """Advance by dt to `now`: reference positions (n, 3) [m] and velocities (n, 3) [m/s].
+        """Advance by dt to `now` and return reference positions (n, 3) [m] and velocities (n, 3) [m/s].
 
         Raises:
-            ConfigError: dt is not positive and finite; nothing has moved.
+            ConfigError: if dt is not positive and finite; nothing moves.
         """
         check_time_step(dt, "target filter")
         s, omega = self.settings, 2 * math.pi * self.settings.bandwidth
@@ -156,13 +166,14 @@ class TargetFilter:
         if advance_references(self._samples.table, self.x, v, moved, tick, s.max_speed):
             rows = limit_lengths(v, range(len(v)), s.max_speed)
             moved[rows] = v[rows] * dt
-            limit_lengths(moved, range(len(v)), s.max_speed * dt)  # in a long tick it may be fast in between
+            # In a long tick the mean speed may exceed the limit although the end speed does not.
+            limit_lengths(moved, range(len(v)), s.max_speed * dt)
         self.x, self.v = self.x + moved, v
         return self.x, self.v
 
 
 def limit_lengths(vectors: np.ndarray, rows: Iterable[int], longest: float) -> list[int]:
-    """Shorten some rows of vectors (n, 3) in place to a length: those that were longer."""
+    """Shorten rows of vectors (n, 3) in place to at most `longest`; return the shortened rows."""
     shortened = []
     for k in rows:
         length = math.hypot(*vectors[k])
@@ -182,36 +193,39 @@ def accept_samples(
     verdicts: np.ndarray,
     fast: np.ndarray,
 ) -> bool:
-    """Judge samples, and keep those that are accepted; see `TargetFilter.update`.
+    """Judge samples and store the accepted ones; see `TargetFilter.update`.
 
     Args:
-        table: of the packed Samples.
-        rows: (k,) rows of the targets.
-        positions: (k, 3) positions [m].
-        time: [s].
-        verdicts: (k,) filled.
-        fast: (k,) set where a new velocity may exceed the limit.
+        rows: rows of the targets (k,).
+        positions: positions (k, 3) [m].
+        time: time stamp [s].
+        law: thresholds.
+        verdicts: SampleVerdict of each sample (k,), filled.
+        fast: set where a new velocity may exceed the limit (k,).
 
     Returns:
-        whether one may.
+        True if any velocity may exceed the limit.
     """
     samples, any_fast = unpack(table, Samples), False
     for k in range(rows.shape[0]):
         row, p = rows[k], positions[k]
-        if not (abs(p[0]) < FARTHEST and abs(p[1]) < FARTHEST and abs(p[2]) < FARTHEST):  # also where one is NaN
+        if not (abs(p[0]) < FARTHEST and abs(p[1]) < FARTHEST and abs(p[2]) < FARTHEST):  # also rejects NaN
             verdicts[k] = NOT_A_NUMBER
             continue
         at, dt = samples.position[row], time - samples.time[row]
         first = np.isnan(dt)
         jumped = not first and _distance(p, at) > law.max_jump
+        # A jump is rejected until samples have stayed near the new place for `jump_hold`: a single outlier never gets
+        # through.
         if jumped:
-            if not _distance(p, samples.jump[row]) <= law.max_jump:  # also where there was none
+            if not _distance(p, samples.jump[row]) <= law.max_jump:  # also true where no jump was stored (NaN)
                 samples.jump_since[row] = time
             samples.jump[row] = p
             if time - samples.jump_since[row] < law.jump_hold:
                 verdicts[k] = JUMP
                 continue
         samples.jump[row] = np.nan
+        # After a jump or a timeout the difference of positions is not a velocity of the target.
         if first or jumped or dt > law.timeout:
             samples.velocity[row] = 0.0
         elif dt > SAME_INSTANT:
@@ -231,22 +245,26 @@ def accept_samples(
 def advance_references(
     table: Table[Samples], x: np.ndarray, v: np.ndarray, moved: np.ndarray, tick: Smoothing, max_speed: float
 ) -> bool:
-    """Velocities v (n, 3) at the end of a tick, and how far the references x (n, 3) move in it, (n, 3).
+    """Advance the references by one tick: their velocities at its end, and their displacements.
 
     Args:
-        table: of the packed Samples.
+        x: reference positions (n, 3) [m].
+        v: reference velocities (n, 3) [m/s], updated in place.
+        moved: displacements (n, 3) [m], filled.
+        tick: coefficients of the tick.
+        max_speed: speed limit [m/s].
 
     Returns:
-        whether one of them may be faster than allowed.
+        True if any reference may exceed the speed limit.
     """
     samples, any_fast, dt, most = unpack(table, Samples), False, tick.dt, NEARLY * max_speed * max_speed
     for k in range(x.shape[0]):
         age = tick.now - samples.time[k]
-        alive = age < tick.timeout  # false also where there was no sample
+        alive = age < tick.timeout  # false also without a sample (NaN)
         ahead = min(max(age, 0.0), tick.horizon) if alive else 0.0
         speed = path = 0.0
         for i in range(3):
-            # In the frame that moves with the goal the error decays as (e + (e' + omega e) t) exp(-omega t).
+            # Relative to the moving goal the error decays as (e + (e' + omega e) t) exp(-omega t).
             u = samples.velocity[k, i] if alive else 0.0
             goal = samples.position[k, i] + u * ahead
             e = x[k, i] - (goal - u * dt)

@@ -1,6 +1,6 @@
-"""Rows of all tasks under each other, weighted, by the free velocities: of any tasks.
+"""Stacked rows of any tasks, weighted, with respect to the free velocities.
 
-Those that a `TaskTable` knows come from it, every other task computes its own.
+Tasks that `TaskTable` supports are computed by it; every other task computes its own rows.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from humanoid_control.robots.robot import Robot
 
 @dataclass(frozen=True)
 class Rows:
-    """Weighted rows of the tasks, by the free velocities.
+    """Weighted rows of tasks with respect to the free velocities.
 
     Attributes:
-        J: (m, k).
-        v: (m,) desired rates.
-        level: (m,) priority of each.
-        parts: for each task the rows that are its.
+        v: desired rates (m,).
+        level: priority of each row (m,).
+        parts: rows of each task.
     """
 
     J: np.ndarray
@@ -37,15 +36,13 @@ class Rows:
 def stacked(
     robot: Robot, data: pin.Data, q: np.ndarray, tasks: Sequence[Task], dofs: DofSelection, max_gain: float = np.inf
 ) -> Rows:
-    """The rows of some tasks, each asked for its own, at what `prepare` has computed; tasks of weight 0 have none.
+    """Stack the rows of tasks, each computed by the task itself; tasks of weight 0 have none.
 
     Args:
-        robot: the robot.
-        data: its kinematic data at q.
-        q: configuration.
-        tasks: which.
+        data: kinematic data at q, as `prepare` computes it.
+        tasks: tasks in the order of their rows.
         dofs: the free velocities.
-        max_gain: gains above it are taken as it [1/s].
+        max_gain: upper limit of the gains [1/s].
     """
     Js, vs, levels, parts, start = [], [], [], [], 0
     for task in tasks:
@@ -64,22 +61,22 @@ def stacked(
         start += len(v)
     if not start:
         return Rows(np.zeros((0, dofs.k)), np.zeros(0), np.zeros(0, dtype=int), parts)
-    J = np.ascontiguousarray(dofs.reduce(np.concatenate(Js)))  # what kernels are compiled for
+    J = np.ascontiguousarray(dofs.reduce(np.concatenate(Js)))  # the memory layout for which the kernels are compiled
     return Rows(J, np.concatenate(vs), np.array(levels, dtype=int), parts)
 
 
 class TaskStack:
-    """The same rows tick after tick: tables are kept while the set of tasks stays."""
+    """Cache of `stacked` across ticks: tables are kept while the set of tasks stays the same."""
 
     def __init__(self, robot: Robot, dofs: DofSelection) -> None:
         self.robot, self.dofs = robot, dofs
         self._key: tuple[tuple[int, bool, int], ...] | None = None
 
     def rows(self, data: pin.Data, q: np.ndarray, tasks: Sequence[Task], max_gain: float = np.inf) -> Rows:
-        """As `stacked`; the arrays may be used again by the next call."""
+        """Return the rows as `stacked`; the next call may reuse the arrays."""
         key = tuple((id(t), t.weight > 0.0, t.level) for t in tasks)
         if key != self._key:
-            self._key, self._tasks = key, list(tasks)  # keeping them keeps their ids
+            self._key, self._tasks = key, list(tasks)  # keeps the tasks alive, so that their ids stay unique
             quick = [is_tabled(t) and t.weight > 0.0 for t in tasks]
             self._table = TaskTable(self.robot, self.dofs, [t for t, w in zip(tasks, quick, strict=True) if w])
             self._slow = [t for t, w in zip(tasks, quick, strict=True) if not w]

@@ -1,7 +1,7 @@
-"""Table of tasks: rows of many small tasks under each other, weighted, by the free velocities, in one compiled call.
+"""Table of tasks: weighted rows of many small tasks with respect to the free velocities, in one compiled call.
 
-Points, centres of mass, orientations, poses, joints and momentum are blocks of rows. What a task is made of is read
-when the table is made; targets, velocities, gains and weights stand in memory of the task, which the rows read.
+Points, centres of mass, orientations, poses, joints and momentum are blocks of rows. The structure of a task is read
+when the table is built. Targets, velocities, gains and weights are read from the task's memory at each call.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ NONE = -1
 
 
 class PointParts(NamedTuple):
-    """P points, each a weighted mean of points fixed in joints: a point on a link, or a centre of mass.
+    """P points, each a weighted mean of T points fixed in joints: a point on a link, or a centre of mass.
 
     Attributes:
-        start: (P + 1,) where the parts of each point begin in the others.
-        joint: (T,) joint of each term.
-        share: (T,) share of each term.
-        lever: (T, 3) point in the joint's frame [m].
+        start: first term of each point, and T at the end (P + 1,).
+        joint: joint of each term (T,).
+        share: weight of each term (T,).
+        lever: point in the joint frame (T, 3) [m].
     """
 
     start: I1
@@ -58,9 +58,9 @@ class PlacedPoints(NamedTuple):
     """P points of N joints in the world.
 
     Attributes:
-        x: (P, 3) where they are [m].
-        share: (P, N) share of each point that every joint carries.
-        moment: (P, N, 3) this share times its position in the joint's frame.
+        x: positions (P, 3) [m], world frame.
+        share: weight of each point carried by each joint and its descendants (P, N).
+        moment: weighted sum of the positions of these terms (P, N, 3) [m], world frame.
     """
 
     x: F2
@@ -69,7 +69,7 @@ class PlacedPoints(NamedTuple):
 
     @classmethod
     def of(cls, points: int, joints: int) -> PlacedPoints:
-        """Memory for so many."""
+        """Allocate memory for a number of points and joints."""
         return cls(np.empty((points, 3)), np.empty((points, joints)), np.empty((points, joints, 3)))
 
 
@@ -77,17 +77,17 @@ class Blocks(NamedTuple):
     """B blocks of rows, each of one kind.
 
     Attributes:
-        kind: (B,) POINT, TURN, JOINT or MOMENTUM.
-        first: (B,) first row of the block.
-        a: (B,) point of a POINT, joint of a JOINT, row of the centroidal map of a MOMENTUM.
-        b: (B,) origin of a POINT, NONE for the origin of the world.
-        frame: (B,) joint of the frame of a TURN.
-        frame_R: (B, 3, 3) orientation of this frame in the joint's frame.
-        base: (B,) joint of the frame that gives the axes of a block, NONE for the world.
-        base_R: (B, 3, 3) orientation of this frame in the joint's frame.
-        task: (B,) task of the goal.
-        at: (B,) index of the goal in the numbers of the task; of a TURN, 1 if its rotation is stored by columns,
-            otherwise 0.
+        kind: POINT, TURN, JOINT or MOMENTUM (B,).
+        first: first row of the block (B,).
+        a: point of a POINT, joint of a JOINT, row of the centroidal map of a MOMENTUM (B,).
+        b: origin of a POINT, NONE for the world origin (B,).
+        frame: joint of the frame of a TURN (B,).
+        frame_R: orientation of this frame in the joint frame (B, 3, 3).
+        base: joint of the frame that gives the axes of a block, NONE for the world (B,).
+        base_R: orientation of this frame in the joint frame (B, 3, 3).
+        task: task of the goal (B,).
+        at: index of the goal in the numbers of the task (B,); for a TURN, 1 if the rotation is stored by columns, else
+            0.
     """
 
     kind: I1
@@ -103,7 +103,7 @@ class Blocks(NamedTuple):
 
 
 class GoalTable(NamedTuple):
-    """Table of the packed TaskGoal of a task: one step further, as each task has its own."""
+    """Table of the packed TaskGoal of a task: one indirection more, since each task has its own."""
 
     words: Table[TaskGoal]
 
@@ -112,10 +112,10 @@ class Columns(NamedTuple):
     """Columns of the Jacobian.
 
     Attributes:
-        support: (N, nv) which columns move which joint.
-        joint: (nv,) the joint of each column.
-        free: (nv,) free velocity of each column, or NONE.
-        factor: (nv,) its factor.
+        support: 1 where a column moves a joint (N, nv).
+        joint: joint of each column (nv,).
+        free: free velocity of each column (nv,), or NONE.
+        factor: ratio of the velocity to its free velocity (nv,).
     """
 
     support: F2
@@ -126,10 +126,15 @@ class Columns(NamedTuple):
 
 @by_reference
 class TableArrays(NamedTuple):
-    """Arrays of `fill_rows`; of T tasks, of which one or more may be about momentum. J (m, k) and v (m,) are filled.
+    """Arrays of `fill_rows` for T tasks.
 
-    `goals` are the words of the packed GoalTable of each task; `twists` (6, nv) are those of `fill_twists`;
-    `matrices` (5, 3, 3) are memory.
+    Attributes:
+        with_momentum: True if any task concerns momentum.
+        twists: memory of `fill_twists` (6, nv).
+        goals: words of the packed GoalTable of each task.
+        matrices: work memory (5, 3, 3).
+        J: Jacobian (m, k), filled.
+        v: desired rates (m,), filled.
     """
 
     tree: ModelTree
@@ -149,13 +154,13 @@ class TableArrays(NamedTuple):
 
 @kernel
 def place_points(world: WorldPoses, parent: np.ndarray, parts: PointParts, out: PlacedPoints) -> None:
-    """Positions of weighted points, and the share of each that every joint carries.
+    """Compute positions of weighted points, and the share of each point that every joint carries.
 
     Args:
         world: poses of the joints.
-        parent: (N,).
-        parts: of the points.
-        out: filled.
+        parent: parent of each joint (N,).
+        parts: terms of the points.
+        out: placed points, filled.
     """
     R, p, count = world.R, world.p, parent.shape[0]
     for k in range(parts.start.shape[0] - 1):
@@ -173,6 +178,7 @@ def place_points(world: WorldPoses, parent: np.ndarray, parts: PointParts, out: 
                 at = p[j, c] + R[j, c, 0] * x + R[j, c, 1] * y + R[j, c, 2] * z
                 out.moment[k, j, c] += share * at
                 out.x[k, c] += share * at
+        # Sum up the tree from the leaves: parents have smaller indices than their children.
         for j in range(count - 1, 0, -1):
             if out.share[k, j] == 0.0:
                 continue
@@ -183,13 +189,11 @@ def place_points(world: WorldPoses, parent: np.ndarray, parts: PointParts, out: 
 
 @kernel
 def fill_rows(table: Table[TableArrays], q: np.ndarray, max_gain: float, placed: bool) -> None:
-    """Jacobian and desired velocity of every block of a table; those of tasks of weight 0 are zero.
+    """Fill the Jacobian and the desired velocity of every block of a table; tasks of weight 0 get zeros.
 
     Args:
-        table: of the packed TableArrays.
-        q: (nq,).
-        max_gain: gains above it are taken as it [1/s].
-        placed: the joints are where q has them already.
+        max_gain: upper limit of the gains [1/s].
+        placed: True if the joint poses are already those of q.
     """
     t = unpack(table, TableArrays)
     if not placed:
@@ -206,6 +210,7 @@ def fill_rows(table: Table[TableArrays], q: np.ndarray, max_gain: float, placed:
         row, a, at, kind = t.blocks.first[k], t.blocks.a[k], t.blocks.at[k], t.blocks.kind[k]
         w, gain = goal.numbers[0], min(goal.numbers[1], max_gain)
         if w == 0.0:
+            # Only the rates need zeros here: J was cleared as a whole.
             t.v[row : row + (3 if kind <= TURN else 1)] = 0.0
         elif kind == JOINT:
             if free[iv + a] != NONE:
@@ -222,18 +227,20 @@ def fill_rows(table: Table[TableArrays], q: np.ndarray, max_gain: float, placed:
 
 @kernel
 def _fill_vector(t: TableArrays, goal: TaskGoal, k: int, gain: float) -> None:
-    """Rows of block k, a POINT or a TURN of some weight, with its gain [1/s]."""
+    """Fill the rows of block k, a POINT or a TURN of nonzero weight, with its gain [1/s]."""
     R, columns, block, J6 = t.world.R, t.columns, t.blocks, t.twists
     x, carried, moment = t.placed
     A0, A1, own, seen_R, vectors = t.matrices[0], t.matrices[1], t.matrices[2], t.matrices[3], t.matrices[4]
     error, column, d = vectors[0], vectors[1], vectors[2]
     row, w, a, b, base, at = block.first[k], goal.numbers[0], block.a[k], block.b[k], block.base[k], block.at[k]
     turned, turn = base != NONE, block.kind[k] == TURN
+    # A0: orientation in the world of the frame that gives the axes; A1: of the frame that turns.
     if turned:
         _product(R[base], block.base_R[k], A0)
     if turn:
         w *= goal.numbers[2]
         _product(R[block.frame[k]], block.frame_R[k], A1)
+        # `at` = 1: the goal stores the rotation by columns, otherwise by rows.
         for i in range(3):
             for j in range(3):
                 seen_R[i, j] = goal.R[3 * j + i] if at else goal.R[3 * i + j]
@@ -242,10 +249,12 @@ def _fill_vector(t: TableArrays, goal: TaskGoal, k: int, gain: float) -> None:
             rotation_vector(own, seen_R, error)
         else:
             rotation_vector(A1, seen_R, error)
+        # Desired angular velocity: feed-forward plus gain times the rotation vector to the target.
         for i in range(3):
             t.v[row + i] = w * (goal.turn[i] + gain * error[i])
     else:
         for i in range(3):
+            # Point relative to its origin, seen in the frame of the axes if there is one.
             d[i] = x[a, i] - (x[b, i] if b != NONE else 0.0)
         for i in range(3):
             seen = A0[0, i] * d[0] + A0[1, i] * d[1] + A0[2, i] * d[2] if turned else d[i]
@@ -254,6 +263,7 @@ def _fill_vector(t: TableArrays, goal: TaskGoal, k: int, gain: float) -> None:
         to = columns.free[c]
         if to == NONE:
             continue
+        # Twist column (linear o_v, angular o) of the joint: a point x that it carries moves at o_v + o x x.
         o0, o1, o2 = J6[3, c], J6[4, c], J6[5, c]
         if turn:
             s = columns.support[block.frame[k], c] - (columns.support[base, c] if turned else 0.0)
@@ -263,10 +273,12 @@ def _fill_vector(t: TableArrays, goal: TaskGoal, k: int, gain: float) -> None:
         else:
             j = columns.joint[c]
             s, m0, m1, m2 = carried[a, j], moment[a, j, 0], moment[a, j, 1], moment[a, j, 2]
+            # Columns that move point and origin alike cancel.
             if b != NONE:
                 s -= carried[b, j]
                 m0, m1, m2 = m0 - moment[b, j, 0], m1 - moment[b, j, 1], m2 - moment[b, j, 2]
-            if turned and columns.support[base, c] != 0.0:  # the axes turn under the point: - omega x d
+            # The axes rotate with the base: subtract omega x d.
+            if turned and columns.support[base, c] != 0.0:
                 m0, m1, m2 = m0 - d[0], m1 - d[1], m2 - d[2]
             if s == 0.0 and m0 == 0.0 and m1 == 0.0 and m2 == 0.0:
                 continue
@@ -274,6 +286,7 @@ def _fill_vector(t: TableArrays, goal: TaskGoal, k: int, gain: float) -> None:
             column[1] = s * J6[1, c] + o2 * m0 - o0 * m2
             column[2] = s * J6[2, c] + o0 * m1 - o1 * m0
         f = w * columns.factor[c]
+        # Rotate into the frame of the axes (A0^T) and map the joint velocity to its free velocity.
         for i in range(3):
             u = A0[0, i] * column[0] + A0[1, i] * column[1] + A0[2, i] * column[2] if turned else column[i]
             t.J[row + i, to] += f * u
@@ -281,7 +294,7 @@ def _fill_vector(t: TableArrays, goal: TaskGoal, k: int, gain: float) -> None:
 
 @kernel
 def _product(A: np.ndarray, B: np.ndarray, out: np.ndarray) -> None:
-    """out := A B, (3, 3)."""
+    """Write A B (3, 3) into out."""
     for i in range(3):
         for j in range(3):
             out[i, j] = A[i, 0] * B[0, j] + A[i, 1] * B[1, j] + A[i, 2] * B[2, j]
@@ -289,7 +302,7 @@ def _product(A: np.ndarray, B: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def _product_transposed(A: np.ndarray, B: np.ndarray, out: np.ndarray) -> None:
-    """out := A^T B, (3, 3)."""
+    """Write A^T B (3, 3) into out."""
     for i in range(3):
         for j in range(3):
             out[i, j] = A[0, i] * B[0, j] + A[1, i] * B[1, j] + A[2, i] * B[2, j]
@@ -303,7 +316,7 @@ TABLED_POINTS = (FramePoint, CenterOfMass, LimbCenterOfMass)
 
 
 def is_tabled(task: Task) -> bool:
-    """True for a task that a `TaskTable` knows; a subclass may compute anything, so it is none."""
+    """Return True if `TaskTable` supports a task; subclasses are excluded, since they may compute anything."""
     if type(task) in MOMENTA:
         return True
     if type(task) not in TABLED:
@@ -314,36 +327,31 @@ def is_tabled(task: Task) -> bool:
 
 
 class TaskTable:
-    """The rows of some tasks, all of which `is_tabled` accepts.
+    """Rows of tasks that `is_tabled` accepts.
 
-    A point is kept as a weighted mean of points fixed in joints, which covers centres of mass too.
+    A point is stored as a weighted mean of points fixed in joints, which includes centres of mass.
 
     Attributes:
-        robot: the robot.
-        dofs: free velocities.
-        tasks: the tasks.
-        rows: how many there are.
-        parts: of each task, which rows are its.
-        level: (rows,) priority of each.
-        packed: what `fill_rows` takes.
+        rows: number of rows.
+        parts: rows of each task.
+        level: priority of each row (rows,).
+        packed: argument of `fill_rows`.
     """
 
     def __init__(
         self, robot: Robot, dofs: DofSelection, tasks: Sequence[Task], world: WorldPoses | None = None
     ) -> None:
-        """Read what the tasks are made of.
+        """Read the structure of the tasks.
 
         Args:
-            robot: the robot.
-            dofs: free velocities.
-            tasks: which.
-            world: memory for the poses of the robot's joints; default: of its own.
+            tasks: tasks in the order of their rows.
+            world: memory for the joint poses; default: own memory.
 
         Raises:
-            ConfigError: the target of a task was never set.
+            ConfigError: if the target of a task was never set.
         """
         self.robot, self.dofs, self.tasks = robot, dofs, list(tasks)
-        self._points: dict[int, tuple[Point, int]] = {}  # keeping a point keeps its id its own
+        self._points: dict[int, tuple[Point, int]] = {}  # keeps the points alive, so that their ids stay unique
         self._start, self._parts = [0], []  # type: list[int], list[tuple[int, float, np.ndarray]]
         self._blocks: list[tuple[int, int, int, int, int, np.ndarray, int, np.ndarray, int, int]] = []
         self.parts: list[slice] = []
@@ -396,7 +404,7 @@ class TaskTable:
         self.rows += rows
 
     def _frame_in_joint(self, frame: int | None) -> tuple[int, np.ndarray]:
-        """The joint that carries a frame, and the frame's orientation there."""
+        """Return the joint that carries a frame, and the orientation of the frame in it."""
         if frame is None:
             return NONE, np.eye(3)
         f = self.robot.model.frames[frame]
@@ -454,10 +462,10 @@ class TaskTable:
     # -- every tick ---------------------------------------------------------------------------------------------
 
     def fill(self, q: np.ndarray, max_gain: float = np.inf) -> tuple[np.ndarray, np.ndarray]:
-        """Jacobian (rows, k) and desired velocity (rows,) at q (nq,); the arrays are used again by the next call.
+        """Return the Jacobian (rows, k) and the desired velocity (rows,) at q (nq,); the next call reuses the arrays.
 
         Args:
-            max_gain: gains above it are taken as it [1/s].
+            max_gain: upper limit of the gains [1/s].
         """
         arrays = self.packed.record
         if self.rows:
@@ -466,19 +474,19 @@ class TaskTable:
 
 
 class PackedGoals:
-    """Goals of some tasks for kernels, which read what the tasks have at the time.
+    """Goals of tasks for kernels, which read the present values of the tasks.
 
     Attributes:
-        table: (T, 2) words of the GoalTable of each task; without compilation an array of the records.
+        table: words of the GoalTable of each task (T, 2); without compilation an array of the records.
     """
 
     def __init__(self, tasks: Sequence[Task]) -> None:
-        """Pack them.
+        """Pack the goals.
 
         Raises:
-            ConfigError: the target of a task was never set.
+            ConfigError: if the target of a task was never set.
         """
-        self._goals = [Packed(task.goal()) for task in tasks]  # keeps their memory
+        self._goals = [Packed(task.goal()) for task in tasks]  # keeps their memory alive
         tables = [GoalTable(goal.table) for goal in self._goals]
         self.table: Any
         if config.DISABLE_JIT:

@@ -1,7 +1,7 @@
-"""Tick in one compiled call: from the configuration to the next, for tasks and limits that are known to it.
+"""Tick in one compiled call, from one configuration to the next, for the known classes of tasks and limits.
 
-`WholeBodyIk` uses it where nothing else is asked for; a task or limit of another class, or shapes that are inside each
-other, are served step by step with the same kernels.
+`WholeBodyIk` uses it when it suffices. Other classes, and shapes in penetration, are handled step by step with the
+same kernels.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ KINDS: dict[type[Limit], int] = {
 METHODS = ("update", "tighten", "rows", "free_rows")
 OWN = {kind: [getattr(kind, name) for name in METHODS] for kind in KINDS}
 PENETRATING = 1
-NUMBERS = 5  # iterations, share of the velocity, rows, slack, violation of a range: at the end of an outcome
-NO_TABLE: Any = np.zeros(1, dtype=np.int64)  # of what a solver has not
+NUMBERS = 5  # iterations, share of the velocity, rows, slack, range violation: the end of an outcome
+NO_TABLE: Any = np.zeros(1, dtype=np.int64)  # stands for a table that the solver does not have
 PAIR_TABLES = ("monitor", "path", "pair_rows")
 
 
 @by_reference
 class TickTables(NamedTuple):
-    """Tables of one tick: packed records of its parts, and what belongs to none of them.
+    """Tables of one tick: packed records of its parts, and the remaining values.
 
     Attributes:
         program: table of SolverArrays.
@@ -90,18 +90,18 @@ class TickTables(NamedTuple):
         monitor: table of MonitorArrays.
         path: table of PathArrays.
         pair_rows: table of PairRows.
-        with_pairs: whether there are any, or these are not used.
-        swept: whether the path to the stop is checked.
-        order: kinds of the limits.
-        goals: of the PostureTasks, as of `PackedGoals`.
-        found: of the monitor.
-        acceleration: (nv,) acceleration limits.
-        free_acceleration: (k,) acceleration limits of the free velocities.
-        diagonal: (nv,) quadratic cost of the velocity itself.
-        linear: (nv,) linear cost of the velocity itself.
-        limits: of the joints.
-        integration: what `advance` takes.
-        numbers: of the settings.
+        with_pairs: True if collisions are limited; otherwise the tables of pairs are not used.
+        swept: check the path to the stop.
+        order: kinds of the limits, in their order.
+        goals: goals of the PostureTasks, as in `PackedGoals`.
+        found: pairs found by the monitor.
+        acceleration: acceleration limits (nv,).
+        free_acceleration: acceleration limits of the free velocities (k,).
+        diagonal: quadratic cost of the velocity itself (nv,).
+        linear: linear cost of the velocity itself (nv,).
+        limits: limits of the joints.
+        integration: argument of `advance`.
+        numbers: numbers of the settings.
     """
 
     program: Table[SolverArrays]
@@ -151,17 +151,14 @@ class TickNumbers(NamedTuple):
 
 @kernel
 def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> int:
-    """One tick.
+    """Compute one tick.
 
     Args:
-        table: of the packed TickTables.
-        q: (nq,).
-        v: (nv,) velocity of the last tick.
-        dt: [s].
-        out: filled with the next q (nq,), v (nv,) and NUMBERS.
+        v: velocity of the last tick (nv,).
+        out: filled with the next q (nq,), v (nv,) and the NUMBERS last numbers.
 
     Returns:
-        0, or PENETRATING where shapes are inside each other: then nothing is filled.
+        0, or PENETRATING if shapes are in penetration; then nothing is filled.
     """
     t = unpack(table, TickTables)
     near = watch(t, q, v) if t.with_pairs else 0
@@ -172,6 +169,7 @@ def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out:
     rows, used, again = 0, 0, True
     n, program = t.numbers, unpack(t.program, SolverArrays)
     share, desired, iv = 1.0, np.empty(v.shape[0]), v.shape[0] - t.limits.lower.shape[0]
+    # Repeat while the solution is so fast that further pairs come within their activation distance.
     while again:
         if t.with_pairs:
             law = CollisionLaw(n.margin, n.barrier_gain, n.pair_recovery_speed, t.free_acceleration, GRADIENT)
@@ -186,9 +184,11 @@ def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out:
             more = watch_faster_pairs(t.monitor, iv, desired, law, n.activation, dt, near)
             again, near = more > near, more
     if used < 0:
+        # No solution: brake at the acceleration limits.
         share, desired[:] = 0.0, program.brake
     else:
         if t.with_pairs and t.swept:
+            # Scale between braking and the solution so that the path to the stop keeps part of the margin.
             braking = Braking(dt, t.acceleration[iv:], PATH_SHARE * n.margin)
             share = max_safe_scale(t.path, q, program.brake[iv:], desired[iv:], braking)
             if share < 1.0:
@@ -204,7 +204,7 @@ def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out:
 
 @kernel
 def watch(t: TickTables, q: np.ndarray, v: np.ndarray) -> int:
-    """Number of pairs found that may be rows at q; -1 where one is inside."""
+    """Return the number of pairs that may become rows at q; -1 if a pair is in penetration."""
     n = t.numbers
     law = CollisionLaw(n.margin, n.barrier_gain, n.pair_recovery_speed, t.acceleration, GRADIENT)
     count = watch_pairs(t.monitor, q, v, law, n.activation)
@@ -216,7 +216,7 @@ def watch(t: TickTables, q: np.ndarray, v: np.ndarray) -> int:
 
 @kernel
 def found_pairs(found: PairsFound, count: int) -> PairsFound:
-    """The first of the rows, as they are."""
+    """Return a view of the first `count` pairs."""
     first = PairsFound(
         found.pair[:count], found.distance[:count], found.normal[:count], found.point_1[:count], found.point_2[:count]
     )
@@ -225,11 +225,12 @@ def found_pairs(found: PairsFound, count: int) -> PairsFound:
 
 @kernel
 def fill_task_cost(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float) -> None:
-    """Cost of all tasks, after `watch`."""
+    """Fill the cost of all tasks; call after `watch`."""
     n, rows = t.numbers, unpack(t.tasks, TableArrays)
     begin_cost(v, n.damping, n.smoothing, t.diagonal, t.linear)
     for k in range(t.goals.shape[0]):
         goal = unpack(unpack(t.goals[k], GoalTable).words, TaskGoal)
+        # A gain above 1 / dt would overshoot within one tick.
         gain = min(goal.numbers[1], n.max_gain / dt)
         add_posture(goal.velocity, goal.target, q, goal.numbers[0], gain, t.diagonal, t.linear)
     fill_rows(t.tasks, q, n.max_gain / dt, t.with_pairs)
@@ -238,7 +239,7 @@ def fill_task_cost(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float) -> No
 
 @kernel
 def fill_bounds(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float, near: int) -> float:
-    """Bounds of all limits in their order, and the braking: how far the worst joint is outside its range [rad]."""
+    """Fill the bounds of all limits in order, and the braking velocity; return the worst range violation [rad]."""
     n, program, violation = t.numbers, unpack(t.program, SolverArrays), 0.0
     lower, upper, iv = program.lower, program.upper, v.shape[0] - t.limits.lower.shape[0]
     for c in range(v.shape[0]):
@@ -265,18 +266,18 @@ def fill_bounds(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float, near: in
 
 
 class CompiledTick:
-    """The tick of some tasks and limits that are known to it, all packed once."""
+    """Compiled tick of known tasks and limits, packed once."""
 
     def __init__(
         self, robot: Robot, dofs: DofSelection, program: Packed[SolverArrays], limits: Sequence[Limit]
     ) -> None:
-        """Prepare for the limits of a solver; `follow` and `configure` come next.
+        """Prepare for the limits of a solver; call `follow` and `configure` next.
 
         Args:
             robot: robot of the solver.
             dofs: free velocities of the solver.
             program: memory of its quadratic program.
-            limits: in their order, all of which `knows_limits` accepts.
+            limits: limits in their order, all accepted by `knows_limits`.
         """
         self.robot, self._dofs, self._program = robot, dofs, program
         self._apart = next((m for m in limits if type(m) is SelfCollisionLimit), None)
@@ -299,9 +300,9 @@ class CompiledTick:
 
     @staticmethod
     def knows_limits(limits: Sequence[Limit]) -> bool:
-        """True where every limit is of a kind that is compiled, at most one of each, and shapes are exact.
+        """Return True if every limit has a compiled kind, at most one of each, and the shapes are exact.
 
-        A class whose methods somebody has replaced is another one.
+        A class with replaced methods does not count as compiled.
         """
         kinds = [type(m) for m in limits]
         exact = all(isinstance(m.monitor, ShapePairs) for m in limits if isinstance(m, SelfCollisionLimit))
@@ -310,14 +311,14 @@ class CompiledTick:
 
     @staticmethod
     def knows_tasks(tasks: Sequence[Task]) -> bool:
-        """True where every task is in a table, or a PostureTask."""
+        """Return True if every task is a PostureTask or fits in a table."""
         return all(type(task) is PostureTask or is_tabled(task) for task in tasks)
 
     def follow(self, tasks: Sequence[Task]) -> None:
-        """Take these tasks from now on.
+        """Set the tasks of the next ticks.
 
         Raises:
-            ConfigError: the target of a task was never set.
+            ConfigError: if the target of a task was never set.
         """
         tabled = [t for t in tasks if type(t) is not PostureTask]
         self._tasks = TaskTable(self.robot, self._dofs, tabled, self._world)
@@ -325,9 +326,12 @@ class CompiledTick:
         self._settings = None
 
     def configure(self, settings: IkSettings, acceleration: np.ndarray, braking: np.ndarray) -> None:
-        """Take these settings, with acceleration (nv,) and braking (n,) as of `IkState`; after `follow`.
+        """Set the settings; call after `follow`. Packed records are kept while settings and idle joints stay the same.
 
-        What was packed for the same ones, and for the same idle joints, stays.
+        Args:
+            settings: settings of the solver.
+            acceleration: acceleration limits (nv,), as in `IkState`.
+            braking: guaranteed deceleration of the joints (n,), as in `IkState`.
         """
         r, apart, idle, s = self.robot, self._apart, self.idle, settings
         key = (None, 0.0) if idle is None else (idle.enabled, idle.gain)
@@ -363,9 +367,9 @@ class CompiledTick:
         )
 
     def run(self, q: np.ndarray, v: np.ndarray, dt: float) -> np.ndarray | None:
-        """Outcome (nq + nv + NUMBERS,) of `tick` from q (nq,) and the last velocity v (nv,) in dt [s].
+        """Return the outcome (nq + nv + NUMBERS,) of `tick` from q (nq,) and the last velocity v (nv,) after dt [s].
 
-        None where shapes are inside each other.
+        None if shapes are in penetration.
         """
         out = np.empty(self._size)
         return None if tick(self._packed.table, q, v, dt, out) == PENETRATING else out

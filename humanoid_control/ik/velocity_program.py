@@ -21,19 +21,18 @@ class SolverArrays(NamedTuple):
     """Memory of a solver of nv velocities, k of them free, and up to R rows.
 
     Attributes:
-        H: (k, k) Hessian of the cost by the free velocities, lower triangle.
-        g: (k,) gradient of the cost by the free velocities.
-        lower: (nv,) lower bounds of all velocities.
-        upper: (nv,) upper bounds of all velocities.
-        brake: (nv,) the velocity that brakes hardest.
-        acceleration: (nv,) limits.
-        dofs: map of the DofSelection.
+        H: Hessian of the cost of the free velocities (k, k), lower triangle.
+        g: gradient of this cost (k,).
+        lower: lower bounds of all velocities (nv,).
+        upper: upper bounds of all velocities (nv,).
+        brake: velocity of hardest braking (nv,).
+        acceleration: acceleration limits (nv,).
         free: indices of the DofSelection.
-        bounds: (k,) of the free velocities.
-        rows: (R + 1) of all limits.
-        x: (k,) solution.
-        multipliers: (k + R,).
-        guess: what held the last solution, most of which holds the next too.
+        bounds: bounds of the free velocities (k,).
+        rows: rows of all limits (R + 1).
+        x: solution (k,).
+        multipliers: Lagrange multipliers (k + R,).
+        guess: active set of the last solution, for the warm start.
     """
 
     H: F2
@@ -53,7 +52,7 @@ class SolverArrays(NamedTuple):
 
 @kernel
 def begin_cost(v: np.ndarray, damping: float, smoothing: float, diagonal: np.ndarray, linear: np.ndarray) -> None:
-    """Cost of a velocity by its size and by its change from v (nv,), into diagonal and linear (nv,)."""
+    """Start the cost with the size of the velocity and its change from v (nv,), into diagonal and linear (nv,)."""
     for c in range(v.shape[0]):
         diagonal[c] = damping**2 + smoothing**2
         linear[c] = -(smoothing**2) * v[c]
@@ -82,14 +81,14 @@ def add_posture(
 def fill_cost(
     table: Table[SolverArrays], J: np.ndarray, desired: np.ndarray, diagonal: np.ndarray, linear: np.ndarray
 ) -> None:
-    """Lower triangle of H = J^T J + S^T diag(diagonal) S, and g = S^T linear - J^T desired.
+    """Fill the lower triangle of H = J^T J + S^T diag(diagonal) S, and g = S^T linear - J^T desired.
 
     Args:
-        table: of the packed SolverArrays, of which H and g are filled.
-        J: (m, k) weighted rows of the tasks by the free velocities.
-        desired: (m,).
-        diagonal: (nv,) quadratic cost by all velocities v = S u.
-        linear: (nv,) linear cost by all velocities v = S u.
+        table: table of the packed SolverArrays; H and g are filled.
+        J: weighted task rows with respect to the free velocities (m, k).
+        desired: desired rates (m,).
+        diagonal: quadratic cost of all velocities v = S u (nv,).
+        linear: linear cost of all velocities v = S u (nv,).
     """
     a = unpack(table, SolverArrays)
     H, g, dofs = a.H, a.g, a.dofs
@@ -99,7 +98,8 @@ def fill_cost(
         for j in range(i + 1):
             H[i, j] = 0.0
     threes = m - m % 3
-    for r in range(0, threes, 3):  # most tasks have three rows, with the same joints: H is passed over once for them
+    # Most tasks have three rows with the same nonzero columns: one pass over H adds all three.
+    for r in range(0, threes, 3):
         for i in range(k):
             s0, s1, s2 = J[r, i], J[r + 1, i], J[r + 2, i]
             if s0 == 0.0 and s1 == 0.0 and s2 == 0.0:
@@ -124,7 +124,7 @@ def fill_cost(
 
 @kernel
 def add_rows(table: Table[SolverArrays], J: np.ndarray, desired: np.ndarray, weight: float) -> None:
-    """Add the rows of one more task, J (m, nv) by all velocities, to the lower triangle of H and to g."""
+    """Add the rows J (m, nv) of one more task, with respect to all velocities, to the lower triangle of H and to g."""
     memory = unpack(table, SolverArrays)
     H, g, dofs = memory.H, memory.g, memory.dofs
     k = g.shape[0]
@@ -145,12 +145,14 @@ def add_rows(table: Table[SolverArrays], J: np.ndarray, desired: np.ndarray, wei
 
 @kernel
 def reduce_bounds(table: Table[SolverArrays], v: np.ndarray, iv: int, dt: float) -> None:
-    """Bounds of the free velocities from those (nv,) of all velocities that each of them moves, and the braking.
+    """Reduce the bounds of all velocities (nv,) to bounds of the free velocities, and compute the braking velocity.
 
-    Where a joint and what mimics it cannot both keep theirs, the joint does.
+    If a joint and a joint that mimics it cannot both keep their bounds, the leading joint keeps its own.
 
     Args:
-        table: of the packed SolverArrays, of which bounds and brake are filled. Others as of `fill_braking`.
+        table: table of the packed SolverArrays; bounds and brake are filled.
+        v: velocity of the last tick (nv,).
+        iv: index of the first joint in v.
     """
     a = unpack(table, SolverArrays)
     lower, upper, dofs, free = a.lower, a.upper, a.dofs, a.free
@@ -161,6 +163,7 @@ def reduce_bounds(table: Table[SolverArrays], v: np.ndarray, iv: int, dt: float)
         k, f = dofs.column[c], dofs.factor[c]
         if k < 0 or free[k] == c:
             continue
+        # A negative factor exchanges the bounds of a mimicking joint.
         first, last = (lower[c] / f, upper[c] / f) if f > 0.0 else (upper[c] / f, lower[c] / f)
         low[k], high[k] = min(max(first, low[k]), high[k]), min(max(last, low[k]), high[k])
     fill_braking(v, iv, a.acceleration, dt, dofs, a.bounds, a.brake)
@@ -168,10 +171,14 @@ def reduce_bounds(table: Table[SolverArrays], v: np.ndarray, iv: int, dt: float)
 
 @kernel
 def solve_program(table: Table[SolverArrays], rows: int, rho: float) -> int:
-    """Solve the program of the packed SolverArrays with as many rows, as `solve_box_qp_from`.
+    """Solve the program of the packed SolverArrays with its first rows, as `solve_box_qp_from`.
+
+    Args:
+        rows: number of rows.
+        rho: weight of the squared slack.
 
     Returns:
-        what that does; NOT_FINITE where x is no number, or what holds a velocity at its bound is none.
+        Result of `solve_box_qp_from`; NOT_FINITE if x or a multiplier is not finite.
     """
     a = unpack(table, SolverArrays)
     problem = BoxQp(a.H, a.g, a.bounds.lower, a.bounds.upper, a.rows.A, a.rows.b)
@@ -184,10 +191,10 @@ def solve_program(table: Table[SolverArrays], rows: int, rho: float) -> int:
 
 @kernel
 def largest_slack(table: Table[SolverArrays], count: int, v: np.ndarray) -> float:
-    """By how much v (nv,) misses the worst of the rows, unscaled; 0 where it meets all.
+    """Return the largest violation of the rows by v (nv,), unscaled; 0 if v meets all rows.
 
     Args:
-        table: of the packed SolverArrays.
+        count: number of rows.
     """
     a = unpack(table, SolverArrays)
     worst = 0.0

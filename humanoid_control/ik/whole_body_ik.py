@@ -1,4 +1,4 @@
-"""Whole-body inverse kinematics: one tick turns tasks into the joint velocity that serves them best within limits."""
+"""Whole-body inverse kinematics: each tick computes the joint velocity that serves the tasks best within limits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from humanoid_control.robots.robot import Robot
 
 
 class IkStatus(enum.Enum):
-    """Outcome of a tick, and the sentence that says it."""
+    """Outcome of a tick, with its message as value."""
 
     OPTIMAL = ""
     SLOWED = "slowed: the path to the stop is not clear"
@@ -56,18 +56,18 @@ class IkStatus(enum.Enum):
 class IkReport(StepReport):
     """Report of one tick of the whole-body solver.
 
-    The velocity is brake + `speed_scale` (desired - brake), brake being the one that brakes hardest: below 1 where the
-    path to the stop asked for it. `note` is the sentence of the status.
-
-    Neither `task_residual` nor `manipulability` is computed: both are NaN. `iterations` are those of the active set.
+    The velocity is brake + `speed_scale` (desired - brake), brake being the velocity of hardest braking. `speed_scale`
+    is
+    below 1 if the path to the stop is blocked. `note` is the message of the status. `iterations` counts active-set
+    iterations. `task_residual` and `manipulability` are not computed: both are NaN.
 
     Attributes:
         status: result of the tick.
-        look: finds the pairs of shapes that are `near`.
-        rows: how many rows the problem had next to its bounds.
-        slack: by how much the worst row was missed [m/s]; 0 where all were met.
-        penetration_depth: of the worst pair [m], 0 where none is inside.
-        limit_violation: how far the worst joint is outside its range [rad], 0 where none is.
+        look: function that finds the pairs `near`.
+        rows: number of rows of the problem besides its bounds.
+        slack: violation of the worst row [m/s]; 0 if all are met.
+        penetration_depth: depth of the worst pair [m]; 0 without penetration.
+        limit_violation: distance of the worst joint outside its range [rad]; 0 if all are inside.
     """
 
     task_residual: float = float("nan")
@@ -80,24 +80,24 @@ class IkReport(StepReport):
 
     @cached_property
     def near(self) -> NearPairs:
-        """Pairs of shapes that are near enough to matter at the velocity of the tick before; found when asked for."""
+        """Pairs of shapes near enough to matter at the velocity of the previous tick; found on access."""
         return self.look()
 
 
 class IkResult:
-    """Result of one tick; it unpacks into (q, v, report), as for all solvers.
+    """Result of one tick; unpacks into (q, v, report), as for all solvers.
 
     The report, with the list of near pairs, is created on the first access.
 
     Attributes:
-        q: (nq,) the configuration after the step.
-        v: (nv,) the velocity that leads there.
+        q: configuration after the step (nq,).
+        v: velocity that leads there (nv,).
     """
 
     __slots__ = ("_make", "_report", "ok", "q", "v")
 
     def __init__(self, q: np.ndarray, v: np.ndarray, ok: bool, make: Callable[[], IkReport]) -> None:
-        """Keep it; `make` gives the report."""
+        """Store the result; `make` creates the report."""
         self.q, self.v, self.ok, self._make = q, v, ok, make
         self._report: IkReport | None = None
 
@@ -112,14 +112,14 @@ class IkResult:
 
     @property
     def report(self) -> IkReport:
-        """Result of the tick."""
+        """Report of the tick."""
         if self._report is None:
             self._report = self._make()
         return self._report
 
     @property
     def near(self) -> NearPairs:
-        """The pairs of shapes that were looked at as possible rows of the problem."""
+        """Pairs of shapes considered as rows of the problem."""
         return self.report.near
 
     @property
@@ -129,18 +129,19 @@ class IkResult:
 
 
 class WholeBodyIk:
-    """Weighted least squares over all tasks, within limits: joint range, speed, acceleration and self-collision.
+    """Weighted least squares over all tasks within limits: joint range, speed, acceleration and self-collision.
 
     minimise  sum_i w_i^2 |J_i v - v_i|^2 + damping^2 |v|^2 + smoothing^2 |v - v_previous|^2 + slack_weight |s|^2
     subject to  lower <= v <= upper, and A v >= b - s                               of all limits.
 
-    Bounds can always be met and the slack makes every row possible, so there always is an answer. Afterwards the path
-    to the next posture and on to the stop is checked, and the velocity brought nearer to braking where it is blocked.
+    The bounds are always feasible and the slack makes every row feasible, so there is always a solution. Afterwards
+    the
+    path to the next posture and up to the stop is checked; if it is blocked, the velocity moves towards braking.
 
     Attributes:
-        limits: in the order of their precedence.
-        self_collision: the limit among them that keeps shapes apart, if there is one.
-        v: (nv,) velocity of the last tick.
+        limits: limits in the order of their precedence.
+        self_collision: the collision limit among them, if there is one.
+        v: velocity of the last tick (nv,).
     """
 
     def __init__(
@@ -150,13 +151,12 @@ class WholeBodyIk:
         limits: Sequence[Limit] | None = None,
         dofs: DofSelection | None = None,
     ) -> None:
-        """Make the solver.
+        """Build the solver and compile its kernels.
 
         Args:
-            robot: the robot.
-            settings: weights, and numbers of the default limits; may be replaced between ticks.
+            settings: weights, and parameters of the default limits; replaceable between ticks.
             limits: constraints on every velocity; default: `default_limits`.
-            dofs: which velocities are free; default: all.
+            dofs: free velocities; default: all.
         """
         self.robot, self.settings, self.dofs = known_robot(robot), settings or IkSettings(), dofs or DofSelection(robot)
         self.limits = default_limits(robot) if limits is None else list(limits)
@@ -165,7 +165,7 @@ class WholeBodyIk:
         self._data, self._stack = TickData(robot), TaskStack(robot, self.dofs)
         k, self._with_rows = self.dofs.k, [m for m in self.limits if m.max_rows(robot)]
         most = sum(m.max_rows(robot) for m in self.limits)
-        # One row more than there can be: what is left out is written there.
+        # One row more than possible: candidates that are dropped are written there.
         rows = SoftRows(np.zeros((most + 1, k)), np.zeros(most + 1), np.ones(most + 1))
         memory = SolverArrays(
             H=np.zeros((k, k)),
@@ -185,7 +185,7 @@ class WholeBodyIk:
         self._limited_by: IkSettings | None = None
         self._limits = np.empty(0), np.empty(0)
         self._memory, self._later_rows = Packed(memory), dict[int, SoftRows]()
-        self._norm = np.empty(robot.nv), np.empty(robot.nv)  # diagonal and linear part of the cost of v itself
+        self._norm = np.empty(robot.nv), np.empty(robot.nv)  # diagonal and linear cost of v itself
         self._tick: CompiledTick | None = None
         self._tick_limits: list[Limit] | None = None
         self._tick_tasks: list[Task] | None = None
@@ -193,11 +193,11 @@ class WholeBodyIk:
         self._compile()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the compiled tick, which holds addresses: a copy makes its own."""
+        """Copy without the compiled tick, which holds addresses; a copy builds its own."""
         return vars(self) | {"_tick": None, "_tick_limits": None, "_tick_tasks": None}
 
     def _compile(self) -> None:
-        """Take steps with every kind of task, so that no tick waits for the compiler."""
+        """Take steps with every kind of task, so that no later tick waits for the compiler."""
         r = self.robot
         joint = JointTask(r, r.joint_names[:1])
         joint.set_target_from(r.q())
@@ -210,22 +210,22 @@ class WholeBodyIk:
         self.reset()
 
     def reset(self) -> None:
-        """Forget earlier ticks: the robot is at rest."""
+        """Discard earlier ticks: the robot is at rest."""
         self.v, guess = np.zeros(self.robot.nv), self._memory.record.guess
         guess.side[:], guess.works[:] = 0, False
         for limit in self.limits:
             limit.reset()
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> IkResult:
-        """The next configuration.
+        """Compute the next configuration.
 
         Args:
-            q: (nq,) where the robot is (the previous command).
+            q: previous command (nq,).
             tasks: goals of the tick.
-            dt: [s] > 0.
+            dt: time step [s] > 0.
 
         Raises:
-            ConfigError: the target of a task was never set, or dt is not positive and finite.
+            ConfigError: if the target of a task was never set, or dt is not positive and finite.
         """
         check_time_step(dt, "inverse kinematics")
         q = np.ascontiguousarray(q, dtype=float)
@@ -235,13 +235,13 @@ class WholeBodyIk:
 
     @property
     def data(self) -> pin.Data:
-        """Kinematics, Jacobians and frame placements where the last tick began."""
+        """Kinematics, Jacobians and frame placements at the start of the last tick."""
         return self._data.get()
 
     # -- in one call --------------------------------------------------------------------------------------------
 
     def _compiled_for(self, tasks: Sequence[Task]) -> CompiledTick | None:
-        """The tick in one call; None where a limit or a task is not of a kind that it knows."""
+        """Return the compiled tick; None if it does not support a limit or a task."""
         if self.limits != self._tick_limits:
             known = CompiledTick.knows_limits(self.limits)
             self._tick = CompiledTick(self.robot, self.dofs, self._memory, self.limits) if known else None
@@ -260,7 +260,7 @@ class WholeBodyIk:
         return self._tick
 
     def _result(self, numbers: np.ndarray, q: np.ndarray, dt: float) -> IkResult:
-        """The result of a tick in one call from q, by its outcome."""
+        """Build the result of a compiled tick from q, by its outcome."""
         apart, nq, begun, before = self.self_collision, self.robot.nq, q.copy(), self.v
         self.v = numbers[nq:-NUMBERS]
         self._data.later(begun)
@@ -294,7 +294,7 @@ class WholeBodyIk:
     # -- step by step -------------------------------------------------------------------------------------------
 
     def _step_by_step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> IkResult:
-        """The tick with what any class of tasks and limits computes, and with the recovery from collisions."""
+        """Compute the tick for any classes of tasks and limits, with the recovery from collisions."""
         s, r = self.settings, self.robot
         state = IkState(r, s, self.dofs, self._data.at(q), q, self.v, dt, *self._accelerations())
         for limit in self.limits:
@@ -334,7 +334,9 @@ class WholeBodyIk:
         return IkResult(self._integrate(q, dt), v, ok, lambda: report)
 
     def _accelerations(self) -> tuple[np.ndarray, np.ndarray]:
-        """Limits (nv,) of all velocities, and what joints count on in braking (n,); made again with the settings."""
+        """Return the limits of all velocities (nv,) and the braking of the joints (n,), recomputed when the settings
+        change.
+        """
         s, r = self.settings, self.robot
         if s is not self._limited_by:
             own = r.accelerations_within(s.acceleration, s.acceleration_scale)
@@ -344,7 +346,7 @@ class WholeBodyIk:
         return self._limits
 
     def _velocity(self, state: IkState, ok: bool) -> tuple[np.ndarray, float, IkStatus]:
-        """The velocity (nv,) of the solution, or as much of it as is safe; its share, and what became of it."""
+        """Return the safe part of the solution (nv,), its share, and the status."""
         apart, brake = self.self_collision, self._memory.record.brake
         if not ok:
             return brake.copy(), 0.0, IkStatus.NO_SOLUTION
@@ -389,7 +391,7 @@ class WholeBodyIk:
             add_rows(memory, np.ascontiguousarray(J), v, task.weight)
 
     def _fill_bounds(self, state: IkState) -> None:
-        """Bounds, and the velocity that brakes hardest."""
+        """Fill the bounds and the velocity of hardest braking."""
         m = self._memory.record
         m.lower[:], m.upper[:] = -np.inf, np.inf
         for limit in self.limits:
@@ -397,11 +399,11 @@ class WholeBodyIk:
         reduce_bounds(self._memory.table, self.v, self.robot.iv, state.dt)
 
     def _fill_rows(self, state: IkState) -> int:
-        """Rows between those bounds: how many there are."""
+        """Fill the rows within those bounds and return their number."""
         m, count = self._memory.record, 0
         for limit in self._with_rows:
             out = m.rows
-            if count:  # the same object for the same count, so that limits may keep what they make of it
+            if count:  # same object for the same count, so that limits may cache data of it
                 out = self._later_rows.setdefault(count, SoftRows(*(a[count:] for a in m.rows)))
             count += limit.free_rows(state, m.bounds, out)
         return count

@@ -1,8 +1,4 @@
-"""Distances of swept-sphere volumes: of many pairs of one kind, and the nearest of every pair of segments.
-
-`volume_distances` measures P pairs of volumes of the same two types. `SegmentPairs` places the segments of a mechanism
-and finds, for every pair of them that is near, the nearest pair of their volumes, in one call.
-"""
+"""Distances of swept-sphere volumes: many pairs of one kind, and the nearest volumes of every pair of segments."""
 
 from __future__ import annotations
 
@@ -44,8 +40,8 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, I1, I2, I3
 from humanoid_control.numerics.packed import Packed, Table, unpack
 
-CODES = 9  # of pairs of types
-COLUMNS = 11  # of a result: d, normal, points on both surfaces, distance of the cores
+CODES = 9  # number of codes of type pairs
+COLUMNS = 11  # of a result: d, normal, points on both surfaces, core distance
 
 # -------- Many pairs of volumes of the same two types
 
@@ -55,12 +51,12 @@ class VolumeDistances:
     """Signed distances of P pairs (Schwienbacher 2014, eq. (6.9) to (6.11)).
 
     Attributes:
-        distance: (P,) d = d* - r0 - r1 [m], negative inside.
-        normal: (P, 3) unit vector from the first to the second; a motion of the second along it increases d.
-        point_0: (P, 3) nearest points of the first surfaces [m].
-        point_1: (P, 3) nearest points of the second surfaces, point_0 + d normal [m].
-        core: (P,) d*, distance of the cores [m].
-        penetrating: (P,) True where the cores themselves touch or pierce; the normal is then a rule's choice.
+        distance: d = d* - r0 - r1 (P,) [m], negative inside.
+        normal: unit vector from the first to the second (P, 3), the gradient of d by motions of the second.
+        point_0: nearest points of the first surfaces (P, 3) [m].
+        point_1: nearest points of the second surfaces, point_0 + d normal (P, 3) [m].
+        core: distance d* of the cores (P,) [m].
+        penetrating: True where the cores touch or intersect (P,); the normal is then chosen by a rule.
     """
 
     distance: np.ndarray
@@ -75,17 +71,17 @@ class VolumeDistances:
 
     @classmethod
     def of(cls, table: np.ndarray) -> VolumeDistances:
-        """The columns of a table (P, COLUMNS), as views."""
+        """Return the columns of a table (P, COLUMNS) as views."""
         return cls(table[:, 0], table[:, 1:4], table[:, 4:7], table[:, 7:10], table[:, 10])
 
 
 @kernel
 def measure_blocks(code: int, blocks: np.ndarray, total: int) -> None:
-    """Measure the first `total` pairs of some blocks, all of one function.
+    """Measure the first `total` pairs of blocks with one function.
 
     Args:
-        code: of FUNCTIONS.
-        blocks: (B, ROWS * LANES) from `to_blocks`; the rows of results are filled.
+        code: code of FUNCTIONS.
+        blocks: blocks (B, ROWS * LANES) from `to_blocks`; their result rows are filled.
         total: number of pairs.
     """
     for b in range(blocks.shape[0]):
@@ -93,7 +89,7 @@ def measure_blocks(code: int, blocks: np.ndarray, total: int) -> None:
 
 
 def to_blocks(vertices_0: np.ndarray, radius_0: np.ndarray, vertices_1: np.ndarray, radius_1: np.ndarray) -> np.ndarray:
-    """P pairs as blocks (B, ROWS * LANES), in the order of `volume_distances`."""
+    """Pack P pairs into blocks (B, ROWS * LANES), in the order of `volume_distances`."""
     total = len(radius_0)
     rows = np.zeros((ROWS, -(-total // LANES) * LANES))
     for row, vertices in ((FIRST, np.asarray(vertices_0)), (SECOND, np.asarray(vertices_1))):
@@ -104,7 +100,7 @@ def to_blocks(vertices_0: np.ndarray, radius_0: np.ndarray, vertices_1: np.ndarr
 
 
 def from_blocks(blocks: np.ndarray, total: int) -> VolumeDistances:
-    """The results in the first `total` lanes of measured blocks."""
+    """Return the results in the first `total` lanes of measured blocks."""
     rows = blocks.reshape(-1, ROWS, LANES)[:, DISTANCE : DISTANCE + COLUMNS]
     return VolumeDistances.of(rows.swapaxes(1, 2).reshape(-1, COLUMNS)[:total])
 
@@ -112,18 +108,19 @@ def from_blocks(blocks: np.ndarray, total: int) -> VolumeDistances:
 def volume_distances(
     function: str, vertices_0: np.ndarray, radius_0: np.ndarray, vertices_1: np.ndarray, radius_1: np.ndarray
 ) -> VolumeDistances:
-    """Signed distances of P pairs by one of the nine functions, all in one frame.
+    """Return the signed distances of P pairs by one of the nine functions, all in one frame.
 
     Args:
-        function: two letters for the types of first and second: p point, l line, t triangle. `lp`, `tp` and `tl` are
-            `pl`, `pt` and `lt` with the arguments exchanged (table 6.1).
-        vertices_0: (P, n, 3) vertices of the first volumes [m]; n = 1 point, 2 line, 3 triangle.
-        vertices_1: (P, n, 3) vertices of the second volumes [m].
-        radius_0: (P,) radii of the first volumes [m].
-        radius_1: (P,) radii of the second volumes [m].
+        function: types of first and second: p point, l line, t triangle. `lp`, `tp` and `tl` are `pl`, `pt` and `lt`
+            with
+            exchanged arguments (table 6.1).
+        vertices_0: vertices of the first volumes (P, n, 3) [m]; n = 1 point, 2 line, 3 triangle.
+        radius_0: radii of the first volumes (P,) [m].
+        vertices_1: vertices of the second volumes (P, n, 3) [m].
+        radius_1: radii of the second volumes (P,) [m].
 
     Raises:
-        UnknownNameError: no such function.
+        UnknownNameError: if there is no such function.
     """
     if function[::-1] in FUNCTIONS and function not in FUNCTIONS:
         r = volume_distances(function[::-1], vertices_1, radius_1, vertices_0, radius_0)
@@ -142,12 +139,13 @@ class Lanes(NamedTuple):
     """Memory of `nearest_volumes`.
 
     Attributes:
-        blocks: (CODES, ROWS * LANES) one block for each function.
-        pairs: (CODES, LANES + 1, 2) pair of segments and of volumes in each lane; the last row counts them.
-        table: (P, COLUMNS) nearest result of each pair of segments.
-        nearest: (P,) its pair of volumes.
-        last_normal: (P, 3) the normal each pair had when its cores were last apart; kept from call to call, so that
-            cores that pierce each other are pushed back the way they came. Zero: none known.
+        blocks: one block for each function (CODES, ROWS * LANES).
+        pairs: pair of segments and pair of volumes in each lane (CODES, LANES + 1, 2); the last row counts them.
+        table: nearest result of each pair of segments (P, COLUMNS).
+        nearest: its pair of volumes (P,).
+        last_normal: last normal of each pair with separated cores (P, 3), zero if unknown. It persists between calls,
+            so
+            that intersecting cores are pushed back the way they came.
     """
 
     blocks: F2
@@ -158,7 +156,7 @@ class Lanes(NamedTuple):
 
     @classmethod
     def of(cls, pairs: int) -> Lanes:
-        """Memory for so many pairs of segments."""
+        """Allocate memory for a number of segment pairs."""
         return cls(
             np.zeros((CODES, ROWS * LANES)),
             np.zeros((CODES, LANES + 1, 2), dtype=np.int64),
@@ -169,12 +167,12 @@ class Lanes(NamedTuple):
 
 
 class VolumesFound(NamedTuple):
-    """Results of `nearest_volumes`; the first rows count.
+    """Results of `nearest_volumes`; only the first rows are valid.
 
     Attributes:
-        pairs: of segments, rising.
-        volumes: (P, 2) the nearest volumes of both.
-        core: (P,) distance of the cores [m].
+        pairs: pairs of segments, increasing.
+        volumes: nearest volumes of both (P, 2).
+        core: distances of the cores (P,) [m].
     """
 
     pairs: PairsFound
@@ -186,20 +184,20 @@ class VolumesFound(NamedTuple):
 def nearest_volumes(
     a: SegmentArrays, placed: PlacedSegments, broad_phase: int, activation: float, w: Lanes, out: VolumesFound
 ) -> int:
-    """One result a pair of segments that is nearer than the activation distance.
+    """Find the nearest volumes of every pair of segments below the activation distance.
 
-    Pairs of volumes are collected by function until a block is full, and measured side by side.
+    Pairs of volumes are collected by function until a block is full, and then measured together.
 
     Args:
         a: segments and pairs.
-        placed: from `place_segments`.
-        broad_phase: NO_BOXES, OBB or AABB. Pairs that the boxes leave out are farther apart than `activation`.
-        activation: [m], may be infinite.
+        placed: result of `place_segments`.
+        broad_phase: NO_BOXES, OBB or AABB; pairs excluded by boxes are farther apart than `activation`.
+        activation: activation distance [m], may be infinite.
         w: memory.
-        out: filled.
+        out: results, filled.
 
     Returns:
-        the number of rows that are filled.
+        Number of filled rows.
     """
     pair_rows, volume_pairs, table, last_normal = a.pair_rows, a.volume_pairs, w.table, w.last_normal
     for code in range(CODES):
@@ -213,6 +211,7 @@ def nearest_volumes(
             continue
         for m in range(pair_rows[k, 2], pair_rows[k, 3]):
             code = volume_pairs[m, 2]
+            # Put the pair of volumes into the next lane of its function.
             lane = w.pairs[code, LANES, 0]
             w.pairs[code, lane, 0], w.pairs[code, lane, 1], w.pairs[code, LANES, 0] = k, m, lane + 1
             if lane + 1 == LANES:
@@ -226,6 +225,7 @@ def nearest_volumes(
             continue
         m = w.nearest[k]
         i, j = volume_pairs[m, 0], volume_pairs[m, 1]
+        # Volume pairs are stored with the simpler type first; restore the order of the segments.
         if volume_pairs[m, 3] == 1:
             i, j = j, i
         out.volumes[count, 0], out.volumes[count, 1], out.core[count] = i, j, table[k, 10]
@@ -234,6 +234,7 @@ def nearest_volumes(
             found.normal[count, c], found.point_1[count, c] = table[k, 1 + c], table[k, 4 + c]
             found.point_2[count, c] = table[k, 7 + c]
         x, y, z = last_normal[k, 0], last_normal[k, 1], last_normal[k, 2]
+        # Cores apart: remember the normal. Cores that meet: use the remembered normal, if there is one.
         if table[k, 10] > MEET:
             last_normal[k, 0], last_normal[k, 1], last_normal[k, 2] = table[k, 1], table[k, 2], table[k, 3]
         elif x * x + y * y + z * z > 0.5:
@@ -244,11 +245,12 @@ def nearest_volumes(
 
 @kernel
 def load_block(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -> None:
-    """Put the volumes of all lanes in use into the block of their function."""
+    """Copy the volumes of all used lanes into the block of their function."""
     block, lanes = w.blocks[code], w.pairs[code]
     count = min(lanes[LANES, 0], LANES)
     for side in range(2):
         row = (FIRST if side == 0 else SECOND) * LANES
+        # Type code + 1 is the number of vertices.
         for v in range((code // 3 if side == 0 else code % 3) + 1):
             for lane in range(count):
                 i = a.volume_pairs[lanes[lane, 1], side]
@@ -262,15 +264,16 @@ def load_block(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -> N
 
 @kernel
 def measure_lanes(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -> None:
-    """Measure the lanes in use, keep the nearest for each pair of segments, and empty them.
+    """Measure the used lanes, keep the nearest result of each pair of segments, and empty the lanes.
 
-    Results that are not numbers are kept as well: a pair that cannot be measured must not seem far.
+    NaN results are kept: a pair that cannot be measured must not seem far away.
     """
     load_block(code, a, vertices, w)
     block, lanes, table = w.blocks[code], w.pairs[code], w.table
     measure_block(code, block, lanes[LANES, 0])
     for lane in range(lanes[LANES, 0]):
         k, d = lanes[lane, 0], block[DISTANCE * LANES + lane]
+        # The second condition keeps a stored NaN.
         if d >= table[k, 0] or table[k, 0] != table[k, 0]:
             continue
         swapped = a.volume_pairs[lanes[lane, 1], 3] == 1
@@ -286,7 +289,7 @@ def measure_lanes(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -
 
 @kernel
 def turn_normal(found: PairsFound, k: int, normal: np.ndarray, radius_0: float) -> None:
-    """Give a result another normal: the cores stay where they touch, the points on the surfaces follow."""
+    """Replace the normal of a result; the contact point of the cores stays, the surface points follow."""
     for c in range(3):
         core = found.point_1[k, c] - radius_0 * found.normal[k, c]
         found.normal[k, c] = normal[c]
@@ -298,7 +301,7 @@ def turn_normal(found: PairsFound, k: int, normal: np.ndarray, radius_0: float) 
 
 
 class SegmentMemory(NamedTuple):
-    """All that the kernels of one mechanism take."""
+    """Memory of the kernels of one mechanism."""
 
     arrays: SegmentArrays
     placed: PlacedSegments
@@ -308,14 +311,14 @@ class SegmentMemory(NamedTuple):
 
 @kernel
 def place_at(table: Table[SegmentMemory], poses: np.ndarray) -> None:
-    """`place_segments` of packed `SegmentMemory`."""
+    """Call `place_segments` for packed `SegmentMemory`."""
     m = unpack(table, SegmentMemory)
     place_segments(poses, m.arrays, m.placed)
 
 
 @kernel
 def nearest_at(table: Table[SegmentMemory], broad_phase: int, activation: float) -> int:
-    """`nearest_volumes` of packed `SegmentMemory`."""
+    """Call `nearest_volumes` for packed `SegmentMemory`."""
     m = unpack(table, SegmentMemory)
     return nearest_volumes(m.arrays, m.placed, broad_phase, activation, m.lanes, m.found)
 
@@ -324,32 +327,33 @@ def nearest_at(table: Table[SegmentMemory], broad_phase: int, activation: float)
 def measure_segments(
     table: Table[SegmentMemory], R: np.ndarray, p: np.ndarray, poses: np.ndarray, activation: float
 ) -> int:
-    """Place the segments at the poses R (J, 3, 3), p (J, 3) of the joints and find those that are near.
+    """Place the segments at the joint poses R (J, 3, 3), p (J, 3) and find the near pairs.
 
     Args:
-        table: of packed `SegmentMemory`.
-        poses: (J, 12) memory.
-        activation: [m], finite.
+        R: rotations of the joints (J, 3, 3).
+        p: origins of the joints (J, 3) [m].
+        poses: work memory (J, 12).
+        activation: activation distance [m], finite.
 
     Returns:
-        the number of rows that are filled, as `nearest_volumes`.
+        Number of filled rows, as in `nearest_volumes`.
     """
     for j in range(poses.shape[0]):
         for i in range(3):
             poses[j, i], poses[j, 3 + i], poses[j, 6 + i], poses[j, 9 + i] = R[j, i, 0], R[j, i, 1], R[j, i, 2], p[j, i]
     m = unpack(table, SegmentMemory)
     place_segments(poses, m.arrays, m.placed)
-    # Of the type that other callers give: a constant would be compiled as another version of all behind.
+    # The type that other callers pass: a literal would compile a second version of the kernels.
     return nearest_volumes(m.arrays, m.placed, np.int64(OBB), activation, m.lanes, m.found)
 
 
 @dataclass(frozen=True)
 class NearSegments(NearPairs):
-    """One result for each pair of segments that is near: of the nearest of their volumes.
+    """Near pairs of segments, each with its nearest pair of volumes.
 
     Attributes:
-        volumes: (k, 2) the nearest volume of either segment.
-        core: (k,) distance d* of the cores [m]; distance = d* - r1 - r2.
+        volumes: nearest volume of either segment (k, 2).
+        core: distance d* of the cores (k,) [m]; distance = d* - r1 - r2.
     """
 
     volumes: np.ndarray
@@ -357,40 +361,40 @@ class NearSegments(NearPairs):
 
     @property
     def penetrating(self) -> np.ndarray:
-        """(k,) True where the cores themselves touch: a safety layer should stop the robot."""
+        """True where the cores touch (k,): a safety layer should stop the robot."""
         return self.core <= MEET
 
     def where(self, rows: np.ndarray) -> NearSegments:
-        """Some of the results, by their rows or by a mask (k,)."""
+        """Select results by rows or by a mask (k,)."""
         found = PairsFound(*(a[rows] for a in self.found))
         return NearSegments(found, self.joints, self.volumes[rows], self.core[rows])
 
 
 class SegmentPairs:
-    """The pairs of segments of one mechanism, with all memory that measuring them takes.
+    """Pairs of segments of one mechanism, with the memory for their measurement.
 
-    Each cycle: `place`, then `nearest`, which returns a copy.
+    In each cycle call `place`, then `nearest`, which returns a copy.
 
     Attributes:
         model: segments and pairs.
-        joints: that carry them, packed.
+        joints: joints of the pairs, packed.
         packed: tables for the kernels.
     """
 
     def __init__(
         self, model: SsvModel, ancestor_mask: np.ndarray, activation: float = math.inf, broad_phase: str = "obb"
     ) -> None:
-        """Create the segment pairs.
+        """Allocate the memory.
 
         Args:
             model: segments and pairs.
-            ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint.
-            activation: d_a [m], pairs farther apart than this are left out; infinite: none is.
-            broad_phase: 'obb', 'aabb' or 'none': the boxes that leave out far pairs without measuring them.
+            ancestor_mask: 1 where a column of the Jacobian moves a joint (njoints, nv).
+            activation: d_a [m]; pairs farther apart are excluded.
+            broad_phase: 'obb', 'aabb' or 'none': boxes that exclude far pairs without measurement.
 
         Raises:
-            UnknownNameError: another broad phase.
-            ConfigError: an activation distance that is not a number.
+            UnknownNameError: if the broad phase is unknown.
+            ConfigError: if the activation distance is NaN.
         """
         if broad_phase not in BROAD_PHASES:
             raise UnknownNameError("broad phase", broad_phase, BROAD_PHASES)
@@ -405,22 +409,22 @@ class SegmentPairs:
         self.packed = Packed(SegmentMemory(model.arrays, self.placed, self._lanes, self._out))
 
     def place(self, poses: np.ndarray) -> None:
-        """Move the segments to where the joints are; `poses` (J, 12) as in PoseArray."""
+        """Move the segments to the joint poses (J, 12) of a PoseArray."""
         place_at(self.packed.table, poses)
 
     def nearest(self, activation: float | None = None) -> NearSegments:
-        """The nearest pair of volumes of every pair of segments nearer than the activation distance.
+        """Return the nearest volumes of every pair of segments below the activation distance.
 
         Args:
-            activation: instead of the one given on construction [m].
+            activation: [m], default: the constructor's.
         """
         d_a = self.activation if activation is None else activation
-        # Nothing is beyond an infinite distance.
+        # An infinite distance excludes no pair.
         boxes = BROAD_PHASES[self.broad_phase] if d_a < math.inf else NO_BOXES
         n = nearest_at(self.packed.table, boxes, d_a)
         out = self._out
         return NearSegments(out.pairs.first(n), self.joints, out.volumes[:n].copy(), out.core[:n].copy())
 
     def forget(self) -> None:
-        """Drop the normals remembered from earlier calls, as after a jump to another posture."""
+        """Discard the normals of earlier calls, as after a jump to another posture."""
         self._lanes.last_normal[:] = 0.0

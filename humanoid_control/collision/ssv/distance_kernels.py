@@ -1,8 +1,7 @@
-"""The six distance functions of swept-sphere volumes (Schwienbacher 2014, chapter 6), each on a block of pairs.
+"""Six distance functions of swept-sphere volumes (Schwienbacher 2014, chapter 6), each on a block of pairs.
 
-A block holds pairs side by side, as a structure of arrays: row r of lane i is at r * LANES + i, so that the compiler
-measures four or eight pairs with one instruction. The nearest points of the cores are found without a branch; cores
-that touch or pierce each other get a normal by a rule.
+A block is a structure of arrays: row r of lane i is at r * LANES + i, for vector instructions. The nearest points of
+the cores are found without branches. Cores that touch or intersect get a normal by a rule.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from humanoid_control.numerics.vec3 import Vec, add, along, cross, dot, mul, nor
 # -------- Layout of a block
 
 LANES = 64
-# Rows of a block: vertices of both cores and radii go in, the rest comes out.
+# Rows of a block: vertices of both cores and radii are inputs, the others results.
 FIRST, SECOND, RADIUS, DISTANCE, NORMAL, POINT_0, POINT_1, CORE = 0, 9, 18, 20, 21, 24, 27, 30
 ROWS = 31
 POINT, LINE, TRIANGLE = range(3)
 TYPE_NAMES = ("point", "line", "triangle")
-# A function's code is 3 * type of the first + type of the second, the first the simpler one (table 6.1).
+# The code of a function is 3 * type of the first + type of the second, the simpler type first (table 6.1).
 PP, PL, PT, LL, LT, TT = 0, 1, 2, 4, 5, 8
 FUNCTIONS = {"pp": PP, "pl": PL, "pt": PT, "ll": LL, "lt": LT, "tt": TT}
-MEET = 1e-12  # [m] nearer than this, the cores touch and their distance has no direction
+MEET = 1e-12  # [m] below this distance the cores touch and the normal is undefined
 
 
 @inlined
 def vector(block: np.ndarray, row: int, i: int) -> Vec:
-    """Three rows of a lane."""
+    """Return three rows of a lane."""
     return (block[row * LANES + i], block[(row + 1) * LANES + i], block[(row + 2) * LANES + i])
 
 
@@ -45,10 +44,10 @@ def put(block: np.ndarray, row: int, i: int, a: Vec) -> None:
 
 @inlined
 def finish(block: np.ndarray, i: int, x: Vec, y: Vec) -> None:
-    """From the nearest points x, y of the cores to distance, normal and surface points (eq. (6.9) to (6.11)).
+    """Compute distance, normal and surface points from the nearest core points x, y (eq. (6.9) to (6.11)).
 
-    d = d* - r0 - r1 with d* the distance of the cores: negative inside. The normal comes from the cores, so it keeps
-    its direction through contact until the cores themselves meet; it is then zero, until `separate_meeting_cores`.
+    d = d* - r0 - r1, negative inside. The normal is that of the cores and stays continuous until the cores meet. It is
+    then zero until `separate_meeting_cores`.
     """
     c = sub(y, x)
     core = dot(c, c) ** 0.5
@@ -63,59 +62,60 @@ def finish(block: np.ndarray, i: int, x: Vec, y: Vec) -> None:
 
 # -------- Points and line segments
 
-# Two lines are parallel when sin^2 of their angle is below this, whatever their lengths (eq. (6.33)). The published
-# 1e-15 or more allows for N = u^2 v^2 - (u.v)^2 being a difference of large numbers; |u x v|^2 is none.
+# Two lines are parallel if sin^2 of their angle is below this, for any lengths (eq. (6.33)). The published 1e-15 allows
+# for the cancellation in N = u^2 v^2 - (u.v)^2, which |u x v|^2 does not have.
 # At 1e-20 the midpoint rule costs less than 1e-10 of a length.
 PARALLEL = 1e-20
-NO_LENGTH = 1e-30  # [m^2] an edge with a smaller square is a point
+NO_LENGTH = 1e-30  # [m^2] an edge with a smaller squared length is a point
 
 
 @inlined
 def unit(x: float) -> float:
-    """x clamped to 0..1; 0 for what is not a number."""
+    """Clamp x to 0..1; NaN gives 0."""
     return min(max(x, 0.0), 1.0)
 
 
 @inlined
 def inverse(x: float) -> float:
-    """1 / x for the square of an edge; 0 for an edge without length, which puts its parameter at 0."""
+    """Return 1 / x for the squared length of an edge; 0 for an edge without length, so that its parameter is 0."""
     return 1.0 / x if x > NO_LENGTH else 0.0
 
 
 @inlined
 def is_parallel(N: float, uu: float, vv: float, epsilon: float) -> bool:
-    """True where two edges are parallel or one of them has no length: N <= epsilon u^2 v^2, free of scale."""
+    """Return True if two edges are parallel or one has no length: N <= epsilon u^2 v^2, independent of scale."""
     return epsilon * uu * vv >= N
 
 
 @inlined
 def point_line(w: Vec, u: Vec, iu: float) -> float:
-    """Parameter s in 0..1 of the point s u nearest to a point w (Schwienbacher 2014, eq. (6.17)); iu = inverse(u.u)."""
+    """Return s in 0..1 of the point s u nearest to w (Schwienbacher 2014, eq. (6.17)); iu = inverse(u.u)."""
     return unit(dot(w, u) * iu)
 
 
 @inlined
 def line_line(u: Vec, uu: float, iu: float, v: Vec, vv: float, iv: float, w: Vec) -> tuple:
-    """Parameters (s, t) in 0..1 of the nearest points s u and w + t v of two segments (algorithms B.1 to B.3).
+    """Return (s, t) in 0..1 of the nearest points s u and w + t v of two segments (algorithms B.1 to B.3).
 
-    t of the infinite lines is clamped, s is the nearest to it, clamped, and t the nearest to that: the two steps of
-    algorithm B.3. As t comes from cross products, nothing cancels when the lines are nearly parallel. Where parallel
-    segments overlap, the middle of the overlap is taken (table 6.5, all nine cells in one formula).
+    t of the infinite lines is clamped, then s is computed and clamped, then t again, as in algorithm B.3. Cross
+    products
+    avoid cancellation for nearly parallel lines. For overlapping parallel segments the middle of the overlap is taken
+    (all cells of table 6.5 in one formula).
 
     Args:
         u: first edge.
-        v: second edge.
         uu: squared length of u.
-        vv: squared length of v.
         iu: `inverse` of uu.
+        v: second edge.
+        vv: squared length of v.
         iv: `inverse` of vv.
-        w: from the start of the first to the start of the second.
+        w: vector from the start of the first edge to the start of the second one.
     """
     uv, uw, vw = dot(u, v), dot(u, w), dot(v, w)
     m = cross(u, v)
     N = dot(m, m)
     t = unit(-dot(m, cross(u, w)) / N)
-    a, b = uw * iu, (uw + uv) * iu  # where the ends of the second lie along the first
+    a, b = uw * iu, (uw + uv) * iu  # ends of the second edge along the first one
     middle = 0.5 * (max(0.0, min(a, b)) + min(1.0, max(a, b)))
     s = unit(middle if is_parallel(N, uu, vv, PARALLEL) else (uw + t * uv) * iu)
     return s, unit((s * uv - vw) * iv)
@@ -128,7 +128,7 @@ Candidate = tuple[float, float, float, float, float]
 
 @inlined
 def nearer(best: Candidate, other: Candidate) -> Candidate:
-    """The nearer of two candidates, the first of two as near."""
+    """Return the nearer candidate, the first one if equal."""
     c = other[0] < best[0]
     return (
         other[0] if c else best[0],
@@ -141,10 +141,10 @@ def nearer(best: Candidate, other: Candidate) -> Candidate:
 
 @inlined
 def plane(e0: Vec, e1: Vec) -> tuple:
-    """(n, k0, k1) of a triangle: normal (not of unit length) and the rows of S = (D^T D)^-1 D^T (eq. (6.21)).
+    """Return (n, k0, k1) of a triangle: its normal (not normalised) and the rows of S = (D^T D)^-1 D^T (eq. (6.21)).
 
-    By cross products, which lose half as many digits on a thin triangle as the inverse of D^T D. What is not finite
-    (a triangle without area) fails every test whether a point is inside.
+    Cross products lose half as many digits on thin triangles as the inverse of D^T D. Non-finite results (a triangle
+    without area) fail every inside test.
     """
     n = cross(e0, e1)
     f = 1.0 / dot(n, n)
@@ -153,13 +153,19 @@ def plane(e0: Vec, e1: Vec) -> tuple:
 
 @inlined
 def over(y: Vec, a: float, b: float, e0: Vec, e1: Vec) -> float:
-    """Squared distance of y from the point (a, b) where that is in the triangle (region 0 of table 6.2), else inf."""
+    """Return the squared distance of y from the point (a, b) inside the triangle (region 0 of table 6.2), else inf."""
     c = along(along(y, -a, e0), -b, e1)
     return dot(c, c) if (a >= 0.0) & (b >= 0.0) & (a + b <= 1.0) else math.inf
 
 
 class OverPlane(NamedTuple):
-    """A point over the plane of a triangle: its height, on any scale, and the parameters of its foot."""
+    """Point above the plane of a triangle.
+
+    Attributes:
+        height: height on an arbitrary scale.
+        a: first parameter of the foot point.
+        b: second parameter of the foot point.
+    """
 
     point: Vec
     height: float
@@ -169,13 +175,13 @@ class OverPlane(NamedTuple):
 
 @inlined
 def over_plane(point: Vec, n: Vec, k0: Vec, k1: Vec) -> OverPlane:
-    """A point over the `plane` (n, k0, k1)."""
+    """Project a point onto the `plane` (n, k0, k1)."""
     return OverPlane(point, dot(point, n), dot(point, k0), dot(point, k1))
 
 
 @inlined
 def pierce(y: OverPlane, z: OverPlane, e0: Vec, e1: Vec) -> tuple:
-    """(squared distance, a, b, s) where the segment from y to z meets the triangle's inside; inf where it does not."""
+    """Return (squared distance, a, b, s) where the segment from y to z pierces the triangle; inf if it does not."""
     s = y.height / (y.height - z.height)
     a, b = y.a + s * (z.a - y.a), y.b + s * (z.b - y.b)
     dd = over(along(y.point, s, sub(z.point, y.point)), a, b, e0, e1)
@@ -184,7 +190,7 @@ def pierce(y: OverPlane, z: OverPlane, e0: Vec, e1: Vec) -> tuple:
 
 @inlined
 def edge_edge(u: Vec, uu: float, iu: float, v: Vec, vv: float, iv: float, w: Vec) -> tuple:
-    """(squared distance, s, t) of two edges, as `line_line`."""
+    """Return (squared distance, s, t) of two edges, as in `line_line`."""
     s, t = line_line(u, uu, iu, v, vv, iv, w)
     c = along(along(w, -s, u), t, v)
     return dot(c, c), s, t
@@ -192,9 +198,9 @@ def edge_edge(u: Vec, uu: float, iu: float, v: Vec, vv: float, iv: float, w: Vec
 
 @inlined
 def point_triangle(w: Vec, e0: Vec, e1: Vec) -> Candidate:
-    """A point w and the triangle (0, e0, e1): the inside or the nearest of the three edges.
+    """Return the nearest point of the triangle (0, e0, e1) to w: its inside or the nearest of three edges.
 
-    Table 6.2 sends a point over a vertex region to the vertex, which is wrong where the triangle is obtuse.
+    Table 6.2 maps points over a vertex region to the vertex, which is wrong for obtuse triangles.
     """
     _, k0, k1 = plane(e0, e1)
     a, b = dot(w, k0), dot(w, k1)
@@ -214,9 +220,11 @@ def point_triangle(w: Vec, e0: Vec, e1: Vec) -> Candidate:
 
 @inlined
 def line_triangle(w: Vec, u: Vec, e0: Vec, e1: Vec) -> Candidate:
-    """The segment from w along u and the triangle (0, e0, e1): three edges, both ends over the inside, piercing.
+    """Return the nearest points of the segment from w along u and the triangle (0, e0, e1).
 
-    The unified form of section 6.4.5 with what it lacks (piercing, and ends over the inside of a parallel triangle).
+    Candidates: three edges, both ends over the inside, piercing. This completes section 6.4.5, which lacks piercing
+    and
+    ends over the inside of a parallel triangle.
 
     Returns:
         (squared distance, a, b, s, 0).
@@ -242,7 +250,7 @@ def line_triangle(w: Vec, u: Vec, e0: Vec, e1: Vec) -> Candidate:
 
 @inlined
 def face_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
-    """The inside of the triangle (0, e0, e1) with vertices and edges of the triangle (w, w + f0, w + f1)."""
+    """Compare the inside of the triangle (0, e0, e1) with vertices and edges of the triangle (w, w + f0, w + f1)."""
     n, k0, k1 = plane(e0, e1)
     x = over_plane(w, n, k0, k1)
     y, z = over_plane(add(w, f0), n, k0, k1), over_plane(add(w, f1), n, k0, k1)
@@ -259,10 +267,11 @@ def face_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
 
 @inlined
 def triangle_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
-    """The triangles (0, e0, e1) and (w, w + f0, w + f1): nine edge pairs, six vertices, six piercing edges.
+    """Return the nearest points of two triangles: nine edge pairs, six vertices, six piercing edges.
 
-    Section 6.4.6 with the piercing it lacks. A vertex over an edge is found by the edge pairs, so the vertices are
-    only tested against the insides.
+    This completes section 6.4.6, which lacks piercing. Edge pairs cover vertices over edges, so vertices are only
+    tested
+    against the insides.
     """
     best = face_triangle(e0, e1, w, f0, f1)
     dd, c, d, a, b = face_triangle(f0, f1, mul(-1.0, w), e0, e1)
@@ -297,12 +306,10 @@ def triangle_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
 
 @kernel
 def separate_meeting_cores(code: int, block: np.ndarray, i: int) -> None:
-    """Give a lane whose cores touch or pierce the distance -r0 - r1 and a normal that a rule chooses.
+    """Give a lane with meeting cores the distance -r0 - r1 and a normal by a rule (left open in Schwienbacher 2014).
 
-    Schwienbacher 2014 leaves open what happens there.
-
-    Of the triangles' normals the one along which the centres are farther apart; of two crossing lines their common
-    perpendicular; else any direction at a right angle to the longest edge.
+    Rule: the triangle normal with the larger distance of the centres; the common perpendicular of two crossing lines;
+    otherwise any direction orthogonal to the longest edge.
     """
     kind0, kind1 = code // 3, code % 3
     centres = sub(_centre(block, SECOND, i, kind1), _centre(block, FIRST, i, kind0))
@@ -424,7 +431,7 @@ def triangle_triangle_block(block: np.ndarray, count: int) -> None:
 
 @kernel
 def measure_block(code: int, block: np.ndarray, count: int) -> None:
-    """Measure the first `count` lanes by the function of this code, and give meeting cores a normal."""
+    """Measure the first `count` lanes with the function of a code, and separate meeting cores."""
     if code == PP:
         point_point_block(block, count)
     elif code == PL:

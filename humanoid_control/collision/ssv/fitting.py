@@ -1,8 +1,7 @@
-"""Swept-sphere volumes around points and around solid shapes: the smallest that a search finds.
+"""Fitting of swept-sphere volumes around points and around solid shapes.
 
-The radius is the largest distance of a point from the core, so every try holds all points; the core is moved until
-the volume is least (Nelder and Mead). Points are the vertices of a mesh, or those of a body's inertia ellipsoid; the
-shapes of robots become volumes that hold them.
+The radius is the largest distance of a point from the core, so every candidate contains all points. The core is
+optimised for least volume (Nelder and Mead).
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from humanoid_control.numerics.vec3 import along, cross, dot, norm, row, sub
 
 # -------- One kind of volume around points
 
-TINY = 1e-12  # [m] what rounding may leave outside
+TINY = 1e-12  # [m] allowance for rounding
 RECTANGLE = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
 Fit = tuple[float, np.ndarray, float]  # volume [m^3], vertices of the core (1, 2, 3 or more, 3), radius [m]
 
 
 @kernel
 def farthest(points: np.ndarray, core: np.ndarray) -> float:
-    """Largest distance of points (n, 3) from a point, line, triangle or flat convex polygon (m, 3) [m]."""
+    """Return the largest distance [m] of points (n, 3) from a point, line, triangle or flat convex polygon (m, 3)."""
     worst = 0.0
     for k in range(points.shape[0]):
         p = row(points, k)
@@ -49,6 +48,7 @@ def farthest(points: np.ndarray, core: np.ndarray) -> float:
             u = sub(row(core, 1), row(core, 0))
             c = along(w, -point_line(w, u, inverse(dot(u, u))), u)
             nearest = dot(c, c)
+        # A polygon is a fan of triangles about its first vertex.
         for t in range(1, core.shape[0] - 1):
             e0, e1 = sub(row(core, t), row(core, 0)), sub(row(core, t + 1), row(core, 0))
             nearest = min(nearest, point_triangle(w, e0, e1)[0])
@@ -58,28 +58,29 @@ def farthest(points: np.ndarray, core: np.ndarray) -> float:
 
 @kernel
 def swept_volume(core: np.ndarray, radius: float) -> float:
-    """Volume [m^3] of a point, line, triangle or flat convex polygon (m, 3) swept by a sphere."""
+    """Return the volume [m^3] of a point, line, triangle or flat convex polygon (m, 3) swept by a sphere."""
     area, outline, count = 0.0, 0.0, core.shape[0]
     for k in range(count):
         outline += norm(sub(row(core, (k + 1) % count), row(core, k)))
         if 1 <= k < count - 1:
             area += 0.5 * norm(cross(sub(row(core, k), row(core, 0)), sub(row(core, k + 1), row(core, 0))))
+    # Steiner's formula: plate on both sides, half cylinders along the outline, one ball at the corners.
     return 2.0 * area * radius + 0.5 * math.pi * outline * radius**2 + 4.0 / 3.0 * math.pi * radius**3
 
 
 def _search(
     points: np.ndarray, core_of: Callable[[np.ndarray], np.ndarray], starts: list[np.ndarray], size: float
 ) -> Fit:
-    """The least volume found from several starts.
+    """Return the least volume found from several starts.
 
     Args:
-        points: (n, 3) to be held.
+        points: points to contain (n, 3) [m].
         core_of: parameters -> core (m, 3).
-        starts: parameters.
-        size: of what the points fill [m]; a first step goes a tenth of it.
+        starts: initial parameters.
+        size: extent of the points [m]; the first step is a tenth of it.
     """
 
-    from scipy.optimize import minimize  # slow to import, and seldom needed
+    from scipy.optimize import minimize  # slow to import, rarely used
 
     def volume(x: np.ndarray) -> float:
         core = core_of(x)
@@ -91,14 +92,14 @@ def _search(
         return minimize(volume, x, method="Nelder-Mead", options=options).x
 
     points = np.ascontiguousarray(points)
-    # From its own result once more: the first search may have stopped where its simplex collapsed.
+    # Restart from the result: the first search may have stopped at a collapsed simplex.
     core = core_of(min((descend(descend(x)) for x in starts), key=volume))
     radius = farthest(points, core) + TINY
     return swept_volume(core, radius), core, radius
 
 
 def _principal(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(middle, axes as rows with the longest first, half extents along them)."""
+    """Return (middle, axes as rows with the longest first, half extents along them)."""
     _, _, axes = np.linalg.svd(points - points.mean(0), full_matrices=True)
     local = points @ axes.T
     low, high = local.min(0), local.max(0)
@@ -108,13 +109,13 @@ def _principal(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def fit_point(points: np.ndarray) -> Fit:
-    """A ball around points (n, 3)."""
+    """Fit a ball around points (n, 3)."""
     low, high = points.min(0), points.max(0)
     return _search(points, lambda x: x.reshape(1, 3), [(low + high) / 2], float((high - low).max()))
 
 
 def fit_line(points: np.ndarray) -> Fit:
-    """A line volume around points (n, 3)."""
+    """Fit a line volume around points (n, 3)."""
     middle, axes, half = _principal(points)
     reaches = [max(half[k] - max(np.delete(half, k)), 0.0) * axes[k] for k in range(2)]
     starts = [np.concatenate([middle - r, middle + r]) for r in reaches]
@@ -122,7 +123,7 @@ def fit_line(points: np.ndarray) -> Fit:
 
 
 def fit_triangle(points: np.ndarray) -> Fit:
-    """A triangle volume around points (n, 3), from triangles that lie in the plane of the long axes."""
+    """Fit a triangle volume around points (n, 3), starting from triangles in the plane of the long axes."""
     middle, axes, half = _principal(points)
     a, b = (max(half[k] - half[2], 0.1 * half[0]) * axes[k] for k in (0, 1))
     tips = [(a, b), (-a, b), (b, a), (-b, a)]
@@ -131,20 +132,21 @@ def fit_triangle(points: np.ndarray) -> Fit:
 
 
 def fit_rectangle(points: np.ndarray) -> Fit:
-    """A rectangle, four vertices in order, swept by a sphere around points (n, 3)."""
+    """Fit a swept rectangle (four vertices in order) around points (n, 3)."""
     return fit_polygon(points, RECTANGLE)
 
 
 def fit_polygon(points: np.ndarray, polygon: np.ndarray, axes: np.ndarray | None = None) -> Fit:
-    """A flat convex polygon, stretched along two axes, swept by a sphere around points (n, 3).
+    """Fit a swept flat convex polygon, stretched along two axes, around points (n, 3).
 
     Args:
-        points: (n, 3).
-        polygon: (m, 2) corners in order, in -1..1, for instance RECTANGLE.
-        axes: (3, 3) rows: the polygon's two and its normal, all kept; None: the search turns them, too. With given
-            axes the polygon stays in the middle of the points along both, so that what is symmetric stays so.
+        points: points to contain (n, 3) [m].
+        polygon: corners in order (m, 2), in -1..1, for instance RECTANGLE.
+        axes: rows: the polygon's two axes and its normal (3, 3), all fixed; the polygon is then centred, which
+            preserves
+            symmetry. None: the search rotates them.
     """
-    from scipy.spatial.transform import Rotation  # slow to import, and seldom needed
+    from scipy.spatial.transform import Rotation  # slow to import, rarely used
 
     if axes is None:
         middle, start, half = _principal(points)
@@ -164,7 +166,7 @@ def fit_polygon(points: np.ndarray, polygon: np.ndarray, axes: np.ndarray | None
 
 # -------- Volumes around points
 
-WORTHWHILE = 0.9  # a volume with one more vertex must save a tenth
+WORTHWHILE = 0.9  # a volume with one more vertex must be a tenth smaller
 DIRECTIONS = 500  # points on an ellipsoid
 FITS: dict[str, Callable[[np.ndarray], Fit]] = {
     "point": fit_point,
@@ -175,17 +177,18 @@ FITS: dict[str, Callable[[np.ndarray], Fit]] = {
 
 
 def fit_volumes(points: np.ndarray, shape: str = "auto", name: str = "fit") -> tuple[Volume, ...]:
-    """The smallest volume found around points.
+    """Return the smallest volume found around points.
 
     Args:
-        points: (n, 3) in the frame of the link [m]; only their convex hull counts.
-        shape: 'point', 'line', 'triangle', 'rectangle' (two triangles), or 'auto': the simplest of which none with
-            more vertices is a tenth smaller.
-        name: of the volume; a rectangle's triangles are name_1 and name_2.
+        points: points in the frame of the link (n, 3) [m]; only their convex hull counts.
+        shape: 'point', 'line', 'triangle', 'rectangle' (two triangles), or 'auto': the simplest kind unless more
+            vertices
+            save a tenth.
+        name: name of the volume; the triangles of a rectangle are name_1 and name_2.
 
     Raises:
-        UnknownNameError: another shape.
-        RobotError: no points, or points that are not finite.
+        UnknownNameError: if the shape is unknown.
+        RobotError: if there are no points, or non-finite ones.
     """
     if shape not in (*FITS, "auto"):
         raise UnknownNameError("shape", shape, [*FITS, "auto"])
@@ -204,7 +207,7 @@ def fit_volumes(points: np.ndarray, shape: str = "auto", name: str = "fit") -> t
 
 
 def core_volumes(core: np.ndarray, radius: float, name: str) -> tuple[Volume, ...]:
-    """A core of one, two or three vertices, or of more, in order around a flat polygon, as volumes."""
+    """Convert a core of one to three vertices, or a flat polygon in order, to volumes."""
 
     def one(rows: np.ndarray, label: str) -> Volume:
         vertices = tuple((float(x), float(y), float(z)) for x, y, z in rows)
@@ -216,8 +219,8 @@ def core_volumes(core: np.ndarray, radius: float, name: str) -> tuple[Volume, ..
 
 
 def hull_points(points: np.ndarray) -> np.ndarray:
-    """The corners (m, 3) of the convex hull of points (n, 3); all of them where they lie in a plane."""
-    from scipy.spatial import ConvexHull, QhullError  # slow to import, and seldom needed
+    """Return the corners (m, 3) of the convex hull of points (n, 3); all points if they are coplanar."""
+    from scipy.spatial import ConvexHull, QhullError  # slow to import, rarely used
 
     if len(points) < 5:
         return points
@@ -228,15 +231,15 @@ def hull_points(points: np.ndarray) -> np.ndarray:
 
 
 def inertia_points(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """Points around the solid ellipsoid of uniform density that has this mass and inertia: what to fit a link by.
+    """Return points around the uniform solid ellipsoid with this mass and inertia, for fitting a link.
 
     Args:
         mass: [kg].
-        center: (3,) centre of mass [m].
-        inertia: (3, 3) about the centre of mass [kg m^2].
+        center: centre of mass (3,) [m].
+        inertia: inertia about the centre of mass (3, 3) [kg m^2].
 
     Raises:
-        RobotError: no mass, or an inertia that no body has.
+        RobotError: if mass or inertia are not those of a body.
     """
     moments, R = np.linalg.eigh(np.asarray(inertia, dtype=float))
     squares = 2.5 * (moments.sum() - 2 * moments) / mass if mass > 0 else np.array([-1.0])
@@ -246,8 +249,8 @@ def inertia_points(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.n
 
 
 def circumscribed_sphere(count: int = DIRECTIONS) -> np.ndarray:
-    """Corners (count, 3) of a polyhedron that holds the unit ball, evenly spread."""
-    from scipy.spatial import ConvexHull  # slow to import, and seldom needed
+    """Return the corners (count, 3) of an evenly spread polyhedron around the unit ball."""
+    from scipy.spatial import ConvexHull  # slow to import, rarely used
 
     n = fibonacci_sphere(count)
     return n / -ConvexHull(n).equations[:, 3].max()
@@ -255,21 +258,21 @@ def circumscribed_sphere(count: int = DIRECTIONS) -> np.ndarray:
 
 # -------- Volumes that hold a shape
 
-# [m] a thicker box, or end of an elliptic capsule, is cut into layers, whose rounded edges stand out less.
+# [m] thicker boxes, or ends of elliptic capsules, are cut into layers, whose rounded edges protrude less.
 THICK_BOX, THICK_END = 0.14, 0.2
 OCTAGON = np.array([[math.cos(t), math.sin(t)] for t in (np.arange(8) + 0.5) * math.pi / 4])
 
 
 def volumes_of_shape(shape: Shape, name: str) -> tuple[Volume, ...]:
-    """Swept-sphere volumes that hold a shape.
+    """Return swept-sphere volumes that contain a shape.
 
-    Sphere and capsule become a point and a line, exactly. A cylinder becomes the line of least volume around it, a
-    box two triangles, or two for each layer of a thick one, an ellipsoid two. An elliptic capsule, whose ends are
-    flat, becomes two triangles that fit its middle and an octagon around each end.
+    Sphere and capsule are exact. A cylinder becomes a line, a box two triangles a layer, an ellipsoid two triangles.
+    An
+    elliptic capsule, with flat ends, becomes two triangles in the middle and an octagon around each end.
 
     Args:
-        shape: in the frame of its link.
-        name: of the volumes, numbered where there are several.
+        shape: shape in the frame of its link.
+        name: name of the volumes, numbered if there are several.
     """
     if isinstance(shape, Sphere):
         return core_volumes(np.array([shape.center]), shape.radius, name)
@@ -286,8 +289,8 @@ def volumes_of_shape(shape: Shape, name: str) -> tuple[Volume, ...]:
 
 
 def _around_cylinder(shape: Cylinder) -> tuple[np.ndarray, float]:
-    """The core may be shorter than the cylinder: its balls then stand out at the side, but less at the ends."""
-    from scipy.optimize import minimize_scalar  # slow to import, and seldom needed
+    """Fit a line, possibly shorter than the cylinder: it protrudes more at the side and less at the ends."""
+    from scipy.optimize import minimize_scalar  # slow to import, rarely used
 
     p0, p1 = np.array(shape.p0), np.array(shape.p1)
     half = float(np.linalg.norm(p1 - p0)) / 2
@@ -319,13 +322,13 @@ def _around_box(shape: Box, name: str) -> tuple[Volume, ...]:
 
 
 def _plate(points: np.ndarray, across: int) -> tuple[np.ndarray, float]:
-    """A rectangle at right angles to an axis of the link, swept around points."""
+    """Fit a swept rectangle orthogonal to an axis of the link around points."""
     along = [k for k in range(3) if k != across]
     return fit_polygon(points, RECTANGLE, np.eye(3)[[*along, across]])[1:]
 
 
 def _around_elliptic_capsule(points: np.ndarray, shape: EllipticCapsule, name: str) -> tuple[Volume, ...]:
-    """The middle as long as its plate's round ends stay within the shape's; the rest is left to the octagons."""
+    """Fit a plate in the middle, as long as its rounded ends stay inside the shape, and octagons at the ends."""
     low, high = float(points[:, 2].min()), float(points[:, 2].max())
     centre, half = (low + high) / 2, (high - low) / 2 - min(shape.a, shape.b)
     if half <= 0.0:
@@ -339,7 +342,7 @@ def _around_elliptic_capsule(points: np.ndarray, shape: EllipticCapsule, name: s
 
 
 def _octagons(points: np.ndarray, low: float, high: float, name: str) -> tuple[Volume, ...]:
-    """Swept octagons around what lies between two heights, one or several on top of each other."""
+    """Fit swept octagons around the part between two heights, in layers."""
     layers = math.ceil((high - low) / THICK_END)
     out: list[Volume] = []
     for k in range(layers):
@@ -350,7 +353,7 @@ def _octagons(points: np.ndarray, low: float, high: float, name: str) -> tuple[V
 
 
 def outline(shape: Shape) -> np.ndarray:
-    """Corners (n, 3) of a polyhedron, at most 1 % larger, that holds an ellipsoid or elliptic capsule."""
+    """Return the corners (n, 3) of a polyhedron, at most 1 % larger, around an ellipsoid or elliptic capsule."""
     if isinstance(shape, Ellipsoid):
         b, a, c = shape.semi_axes
         return elliptic_capsule_points(a, b, c, 0.0) + np.array(shape.center)
@@ -359,8 +362,8 @@ def outline(shape: Shape) -> np.ndarray:
 
 
 def between(points: np.ndarray, axis: int, low: float, high: float) -> np.ndarray:
-    """Corners (m, 3) of the part of the convex hull of points (n, 3) between two planes across an axis."""
-    from scipy.spatial import ConvexHull  # slow to import, and seldom needed
+    """Return the corners (m, 3) of the convex hull of points (n, 3), cut by two planes orthogonal to an axis."""
+    from scipy.spatial import ConvexHull  # slow to import, rarely used
 
     edges = {tuple(sorted(e)) for t in ConvexHull(points).simplices for e in ((t[0], t[1]), (t[1], t[2]), (t[2], t[0]))}
     out = [points[(points[:, axis] >= low) & (points[:, axis] <= high)]]

@@ -1,7 +1,7 @@
-"""Segments of a mechanism as arrays, their places in the world, and boxes that tell cheaply that two are far apart.
+"""Segments of a mechanism as arrays, their poses in the world, and boxes that exclude far pairs cheaply.
 
-A box is enlarged by half the distance that matters; where two such boxes do not overlap, their segments are farther
-apart: the middle of the shortest connection would lie in both (Schwienbacher 2014, section 6.7).
+Boxes are enlarged by half the relevant distance. If two such boxes do not overlap, their segments are farther apart:
+the midpoint of the shortest connection would lie in both (Schwienbacher 2014, section 6.7).
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from humanoid_control.numerics.array_types import F1, F2, F3, I1, I2
 
 NO_BOXES, OBB, AABB = range(3)
 BROAD_PHASES = {"none": NO_BOXES, "obb": OBB, "aabb": AABB}
-BOX_COLUMNS = 15  # of an oriented box: centre, axes (a rotation matrix, row by row), half sides
-PARALLEL = 1e-12  # keeps the cross product of two parallel axes from telling boxes apart
+BOX_COLUMNS = 15  # of an oriented box: centre, axes (a rotation matrix by rows), half sides
+PARALLEL = 1e-12  # prevents the cross product of parallel axes from separating boxes
 
 
 def tight_box(vertices: np.ndarray, radii: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """The smallest box (BOX_COLUMNS,) around swept-sphere volumes with given axes.
+    """Return the smallest box (BOX_COLUMNS,) around swept-sphere volumes with given axes.
 
     Args:
-        vertices: (n, 3, 3) of n volumes; unused ones lie inside.
-        radii: (n,).
-        R: (3, 3) whose columns are the box's axes.
+        vertices: vertices of n volumes (n, 3, 3); unused ones lie inside.
+        radii: radii (n,).
+        R: axes of the box as columns (3, 3).
     """
     local = vertices @ R
     low, high = (local - radii[:, None, None]).min(axis=(0, 1)), (local + radii[:, None, None]).max(axis=(0, 1))
@@ -44,18 +44,18 @@ def tight_box(vertices: np.ndarray, radii: np.ndarray, R: np.ndarray) -> np.ndar
 
 @kernel
 def boxes_apart(a: np.ndarray, b: np.ndarray, distance: float) -> bool:
-    """True where two oriented boxes, each enlarged by distance / 2 on all sides, do not touch: fifteen separating axes.
+    """Return True if two oriented boxes, each enlarged by distance / 2, do not touch: fifteen separating axes.
 
     Args:
-        a: (BOX_COLUMNS,) first box.
-        b: (BOX_COLUMNS,) second box.
+        a: first box (BOX_COLUMNS,).
+        b: second box (BOX_COLUMNS,).
         distance: [m].
     """
     x, y, z = b[0] - a[0], b[1] - a[1], b[2] - a[2]
     h = 0.5 * distance
     ax, ay, az = a[12] + h, a[13] + h, a[14] + h
     bx, by, bz = b[12] + h, b[13] + h, b[14] + h
-    # In the frame of a: t from centre to centre, r the axes of b, m their magnitudes.
+    # In the frame of a: t between the centres, r the axes of b, m their magnitudes.
     tx, ty, tz = a[3] * x + a[6] * y + a[9] * z, a[4] * x + a[7] * y + a[10] * z, a[5] * x + a[8] * y + a[11] * z
     rxx = a[3] * b[3] + a[6] * b[6] + a[9] * b[9]
     rxy = a[3] * b[4] + a[6] * b[7] + a[9] * b[10]
@@ -94,7 +94,7 @@ def boxes_apart(a: np.ndarray, b: np.ndarray, distance: float) -> bool:
 
 @kernel
 def bounds_apart(a: np.ndarray, b: np.ndarray, distance: float) -> bool:
-    """True where two boxes along the world's axes, (low, high) in six numbers, are farther apart [m] along one."""
+    """Return True if boxes (low, high) along the world axes are farther apart than `distance` [m] on one axis."""
     return (
         max(a[0] - b[3], b[0] - a[3]) > distance
         or max(a[1] - b[4], b[1] - a[4]) > distance
@@ -108,18 +108,18 @@ Frame = tuple[int, np.ndarray, np.ndarray]  # joint that carries a link, rotatio
 
 
 class SegmentArrays(NamedTuple):
-    """N volumes in S segments, with P pairs of segments, as kernels take them.
+    """N volumes in S segments, with P pairs of segments, for kernels.
 
     Attributes:
-        radii: (N,) [m].
-        vertices: (N, 3, 3) in the frame of the joint that carries the segment; unused ones hold the mean of the others.
-        kinds: (N,) type: 0 point, 1 line, 2 triangle.
-        start: (S + 1,) the volumes of segment s are start[s] to start[s + 1] - 1.
-        joint: (S,) joint that carries the segment.
-        boxes: (S, 15) oriented box in the joint's frame, tight along the axes of the link: centre, axes, half sides.
-        pair_rows: (P, 4) indices of both segments; the pairs of their volumes are rows c0 to c1 - 1 of volume_pairs.
-        volume_pairs: (M, 4) the two volumes, the simpler type first, the code of their function, 1 if that order is not
-            the order of the segments.
+        radii: radii (N,) [m].
+        vertices: vertices in the frame of the segment's joint (N, 3, 3) [m]; unused ones are the mean of the others.
+        kinds: 0 point, 1 line, 2 triangle (N,).
+        start: segment s has the volumes start[s] to start[s + 1] - 1 (S + 1,).
+        joint: joint that carries the segment (S,).
+        boxes: oriented box in the joint frame, tight along the link axes (S, 15): centre, axes, half sides.
+        pair_rows: both segments, and the range c0 to c1 - 1 of their rows in volume_pairs (P, 4).
+        volume_pairs: two volumes, the simpler type first, their function code, 1 if exchanged relative to the segments
+            (M, 4).
     """
 
     radii: F1
@@ -134,11 +134,11 @@ class SegmentArrays(NamedTuple):
 
 @dataclass(frozen=True)
 class SsvModel:
-    """Segments of one mechanism, and the pairs of them that must not touch.
+    """Segments of one mechanism, and the pairs that must not touch.
 
     Attributes:
-        segments: (S,) as drawn, mirror images made; frames of the links.
-        pairs: (P,) pairs of them.
+        segments: segments with mirror images (S,), in link frames.
+        pairs: pairs of segments (P,).
         arrays: both as arrays.
     """
 
@@ -150,16 +150,16 @@ class SsvModel:
     def build(
         cls, segments: Iterable[Segment], frames: Mapping[str, Frame], pairs: Iterable[SegmentPair] = ()
     ) -> SsvModel:
-        """Arrays from segments.
+        """Build the model.
 
         Args:
-            segments: mirror images are made here.
-            frames: link -> (joint, rotation, position of the link in the joint's frame).
-            pairs: of segments.
+            segments: segments; mirror images are added.
+            frames: link -> (joint, rotation, position of the link in the joint frame).
+            pairs: pairs of segments.
 
         Raises:
-            UnknownNameError: a link, segment or group that does not exist, with the nearest names.
-            RobotError: a pair of a segment with itself.
+            UnknownNameError: if a link, segment or group does not exist.
+            RobotError: if a segment is paired with itself.
         """
         plain, pairs = expand(segments), tuple(pairs)
         radii, vertices, kinds, start, joint, boxes = [], [], [], [0], [], []
@@ -188,11 +188,11 @@ class SsvModel:
         return cls(plain, pairs, arrays)
 
     def names(self, pair: int) -> tuple[str, str]:
-        """The names of both segments of a pair."""
+        """Return the names of both segments of a pair."""
         return self.pairs[pair].first, self.pairs[pair].second
 
     def volume_name(self, volume: int) -> str:
-        """'segment.volume' of a volume's index."""
+        """Return 'segment.volume' of a volume index."""
         start = self.arrays.start
         s = int(np.searchsorted(start, volume, side="right")) - 1
         return f"{self.segments[s].name}.{self.segments[s].volumes[volume - int(start[s])].name}"
@@ -201,7 +201,7 @@ class SsvModel:
 def _pair_tables(
     pairs: tuple[SegmentPair, ...], segments: tuple[Segment, ...], start: list[int], kinds: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(pair_rows, volume_pairs) of SegmentArrays."""
+    """Return (pair_rows, volume_pairs) of SegmentArrays."""
     index = {s.name: k for k, s in enumerate(segments)}
     rows: list[tuple[int, int, int, int]] = []
     volumes: list[tuple[int, int, int, int]] = []
@@ -224,7 +224,7 @@ def _pair_tables(
 def _chosen(
     name: str, wanted: tuple[str, ...], segments: tuple[Segment, ...], index: dict[str, int], start: list[int]
 ) -> list[int]:
-    """The volumes of a segment that belong to the wanted groups, or all."""
+    """Return the volumes of a segment in the wanted groups, or all."""
     if name not in index:
         raise UnknownNameError("segment", name, index, hint="(in a pair)")
     ssvs = segments[index[name]].volumes
@@ -239,9 +239,9 @@ class PlacedSegments(NamedTuple):
     """Segments in the world.
 
     Attributes:
-        vertices: (N, 3, 3) of the volumes.
-        boxes: (S, 15) oriented ones.
-        bounds: (S, 6) low and high corner of each segment along the world's axes.
+        vertices: vertices of the volumes (N, 3, 3).
+        boxes: oriented boxes (S, 15).
+        bounds: low and high corner of each segment along the world axes (S, 6).
     """
 
     vertices: F3
@@ -250,14 +250,14 @@ class PlacedSegments(NamedTuple):
 
     @classmethod
     def of(cls, arrays: SegmentArrays) -> PlacedSegments:
-        """Memory for the segments of a model."""
+        """Allocate memory for the segments of a model."""
         volumes, segments = len(arrays.radii), len(arrays.joint)
         return cls(np.zeros((volumes, 3, 3)), np.zeros((segments, BOX_COLUMNS)), np.zeros((segments, 6)))
 
 
 @kernel
 def place_segments(poses: np.ndarray, arrays: SegmentArrays, out: PlacedSegments) -> None:
-    """Move all volumes and boxes to where the joints are; `poses` (J, 12) of PoseArray."""
+    """Move all volumes and boxes to the joint `poses` (J, 12) of a PoseArray."""
     joint, start, vertices, radii, boxes = arrays.joint, arrays.start, arrays.vertices, arrays.radii, arrays.boxes
     out_vertices, out_boxes, out_bounds = out.vertices, out.boxes, out.bounds
     for s in range(joint.shape[0]):
@@ -271,12 +271,12 @@ def place_segments(poses: np.ndarray, arrays: SegmentArrays, out: PlacedSegments
                 y = X[10] + X[1] * a + X[4] * b + X[7] * c
                 z = X[11] + X[2] * a + X[5] * b + X[8] * c
                 out_vertices[i, k, 0], out_vertices[i, k, 1], out_vertices[i, k, 2] = x, y, z
-                if i == start[s] and k == 0:  # not from infinity: what is not a number has to stay
+                if i == start[s] and k == 0:  # not from infinity: NaN must persist
                     low0, low1, low2, high0, high1, high2 = x - r, y - r, z - r, x + r, y + r, z + r
                 low0, low1, low2 = min(low0, x - r), min(low1, y - r), min(low2, z - r)
                 high0, high1, high2 = max(high0, x + r), max(high1, y + r), max(high2, z + r)
         total = low0 + low1 + low2 + high0 + high1 + high2
-        if total != total:  # one coordinate unknown: nothing may be left out by another
+        if total != total:  # with one NaN coordinate, no other may exclude the segment
             low0, low1, low2, high0, high1, high2 = total, total, total, total, total, total
         out_bounds[s, 0], out_bounds[s, 1], out_bounds[s, 2] = low0, low1, low2
         out_bounds[s, 3], out_bounds[s, 4], out_bounds[s, 5] = high0, high1, high2
@@ -291,21 +291,20 @@ def place_segments(poses: np.ndarray, arrays: SegmentArrays, out: PlacedSegments
 
 # -------- Poses of joints as one array, read from pinocchio's data without copying
 
-POSE_COLUMNS = 12  # the three columns of the rotation, then the position
+POSE_COLUMNS = 12  # three columns of the rotation, then the position
 
 
 class PoseArray:
-    """Poses of all joints, after forward kinematics, as rows (J, 12): columns of the rotation, then the position.
+    """Poses of all joints after forward kinematics as rows (J, 12): columns of the rotation, then the position.
 
-    pinocchio keeps them just so, one after the other; building arrays from its objects would take longer (30 us for
-    Lola) than all distances do.
+    pinocchio stores them in this layout, so they are viewed without a copy where possible.
 
     Attributes:
-        data: of which; it keeps the memory alive.
+        data: source of the poses; keeps the memory alive.
     """
 
     def __init__(self, data: pin.Data) -> None:
-        """Create the pose array; `data` may be updated as often as one likes, and must not be replaced."""
+        """View the poses of `data`, which may be updated but not replaced."""
         self.data = data
         count = len(data.oMi)
         address = data.oMi[0].rotation.__array_interface__["data"][0]
@@ -319,12 +318,12 @@ class PoseArray:
             self._rows = np.empty((count, POSE_COLUMNS))
 
     def rows(self) -> np.ndarray:
-        """(J, 12) as they are now; valid until the next call or update of the data."""
+        """Return the present poses (J, 12), valid until the next call or update of the data."""
         if not self._in_place:
             self._rows[:] = pose_array(list(self.data.oMi))
         return self._rows
 
 
 def pose_array(poses: list[pin.SE3]) -> np.ndarray:
-    """The same layout from poses in a list."""
+    """Return the same layout for a list of poses."""
     return np.array([np.concatenate([X.rotation.T.ravel(), X.translation]) for X in poses]).reshape(-1, POSE_COLUMNS)

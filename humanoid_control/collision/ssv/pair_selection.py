@@ -1,4 +1,4 @@
-"""Pairs of segments that may touch, found by moving the mechanism at random, with the reason for each one left out."""
+"""Selection of segment pairs that may touch, by random motion of the mechanism, with a reason for each exclusion."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from humanoid_control.collision.ssv.model import Frame, SsvModel
 from humanoid_control.collision.ssv.segments import Segment, SegmentPair, expand
 
 SAME_BODY, NEIGHBOURS, AT_REST, ALWAYS, NEVER = "same body", "neighbours", "at rest", "always", "never"
-STARTS = 4  # postures, each the nearest of its share, that a descent starts from
-STEP, LEAST_STEP, STEPS = 0.5, 1e-3, 60  # [rad or m] of a descent
+STARTS = 4  # start postures of a descent, each the nearest of its share of the samples
+STEP, LEAST_STEP, STEPS = 0.5, 1e-3, 60  # [rad or m] first and last step, and largest number of steps, of a descent
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Mechanism as far as moving it needs.
+    """Mechanism for the sampling.
 
     Attributes:
-        parents: joint -> the joint before it.
-        ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint.
-        lower: (n,) lower limits of its coordinates.
-        upper: (n,) upper limits of its coordinates.
-        rest: (n,) a posture without collisions.
-        first: the column of the Jacobian that belongs to the first coordinate.
-        place: (n,) -> poses (J, 12) and Jacobian (6, nv) there; both may be reused by the next call.
+        parents: parent of each joint.
+        ancestor_mask: 1 where a column of the Jacobian moves a joint (njoints, nv).
+        lower: lower limits of the coordinates (n,).
+        upper: upper limits of the coordinates (n,).
+        rest: posture without collisions (n,).
+        first: column of the Jacobian of the first coordinate.
+        place: coordinates (n,) -> poses (J, 12) and Jacobian (6, nv); the next call may reuse both.
     """
 
     parents: Sequence[int]
@@ -45,11 +45,11 @@ class Sampling:
     """Settings of the decision by random postures.
 
     Attributes:
-        postures: how many; in every second one, half of the coordinates are at a limit, where limbs reach farthest.
-        seed: the same for the same result.
-        always: pairs that touch in at least this share of them are left out: their volumes overlap at the joint.
-        never: [m] pairs that stay farther apart than this are left out, also after
-            descents from the nearest postures.
+        postures: number of postures; in every second one, half of the coordinates are at a limit.
+        seed: seed of the random postures.
+        always: pairs that touch in at least this share of the postures are excluded: their volumes overlap at the
+            joint.
+        never: pairs that stay farther apart than this [m], also after descents, are excluded.
     """
 
     postures: int = 2000
@@ -60,13 +60,13 @@ class Sampling:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A pair of segments that is not watched.
+    """Excluded pair of segments.
 
     Attributes:
         first: first segment.
         second: second segment.
         reason: SAME_BODY, NEIGHBOURS, AT_REST, ALWAYS or NEVER.
-        detail: in words, with the number that decided.
+        detail: explanation with the decisive number.
     """
 
     first: str
@@ -77,26 +77,26 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class PairChoice:
-    """The pairs to watch, and those left out."""
+    """Selected and excluded pairs."""
 
     pairs: tuple[SegmentPair, ...]
     left_out: tuple[LeftOut, ...]
 
     def explain(self) -> list[str]:
-        """One line for each pair left out, with the reason."""
+        """Return one line for each excluded pair, with the reason."""
         return [f"{x.first} - {x.second}: {x.detail}" for x in self.left_out]
 
 
 def choose_pairs(
     segments: Iterable[Segment], frames: Mapping[str, Frame], mechanism: Mechanism, sampling: Sampling | None = None
 ) -> PairChoice:
-    """All pairs of segments but those that cannot, or must, touch.
+    """Select all pairs of segments except those that cannot touch or always touch.
 
     Args:
         segments: see `SsvModel.build`.
         frames: see `SsvModel.build`.
-        mechanism: to move.
-        sampling: how.
+        mechanism: the mechanism.
+        sampling: settings.
     """
     sampling = sampling or Sampling()
     plain = expand(segments)
@@ -137,7 +137,7 @@ def choose_pairs(
 def _apart_by_joints(
     segments: tuple[Segment, ...], frames: Mapping[str, Frame], parents: Sequence[int]
 ) -> tuple[list[SegmentPair], list[LeftOut]]:
-    """Pairs with two joints or more between them, and the others."""
+    """Return the pairs with at least two joints between them, and the others."""
     candidates, left_out = [], []
     for a, b in combinations(segments, 2):
         i, j = frames[a.link][0], frames[b.link][0]
@@ -151,7 +151,7 @@ def _apart_by_joints(
 
 
 def random_postures(mechanism: Mechanism, sampling: Sampling) -> Iterable[np.ndarray]:
-    """Coordinates (n,) within the limits."""
+    """Yield coordinates (n,) within the limits."""
     rng = np.random.default_rng(sampling.seed)
     for k in range(sampling.postures):
         x = rng.uniform(mechanism.lower, mechanism.upper)
@@ -162,7 +162,7 @@ def random_postures(mechanism: Mechanism, sampling: Sampling) -> Iterable[np.nda
 
 
 def descend(distance: SegmentPairs, mechanism: Mechanism, pair: int, x: np.ndarray) -> float:
-    """The least distance of a pair that going downhill from a posture reaches, within the limits [m]."""
+    """Return the least distance of a pair [m] reached by descent from a posture, within the limits."""
     step, columns = STEP, slice(mechanism.first, mechanism.first + len(x))
 
     def at(y: np.ndarray) -> tuple[float, np.ndarray]:

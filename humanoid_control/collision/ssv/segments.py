@@ -1,6 +1,6 @@
-"""Swept-sphere volumes, segments of them that move with one link, pairs of segments, and their file in YAML.
+"""Swept-sphere volumes, segments on links, pairs of segments, and their YAML file.
 
-A segment is drawn once and mirrored to the other side (Schwienbacher 2014, section 6.6). A file of them:
+A segment is defined once and mirrored to the other side (Schwienbacher 2014, section 6.6):
 
     schema: humanoid_ssv/1
     segments:
@@ -48,16 +48,16 @@ class Volume:
     """All points within `radius` of a point, a line or a triangle.
 
     Attributes:
-        name: within its segment.
+        name: unique name in its segment.
         type: 'point', 'line' or 'triangle' (PSS, LSS, TSS of Schwienbacher 2014).
         radius: [m].
         vertices: one, two or three points in the frame of the link [m].
-        group: a pair of segments may ask for the volumes of some groups only; empty: none.
+        group: name by which pairs select volumes; empty: none.
         mirror: 'x', 'y' or 'z' adds the image with that coordinate negated to the same segment; empty: none.
 
     Raises:
-        RobotError, UnknownNameError: on construction, for an unknown type or axis, a wrong number of vertices, a
-            negative radius, or a non-finite number.
+        UnknownNameError: if the type or axis is unknown.
+        RobotError: if the number of vertices is wrong, the radius is negative, or a number is not finite.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Volume:
         _check_axis(self.mirror, f"volume '{self.name}'")
 
     def mirrored(self, axis: str) -> Volume:
-        """The image with one coordinate negated, under the name of the other side."""
+        """Return the image with one coordinate negated, under the name of the other side."""
         k = AXES.index(axis)
         vertices = tuple(tuple(-x if c == k else x for c, x in enumerate(v)) for v in self.vertices)
         return replace(self, name=mirrored_name(self.name), vertices=vertices, mirror="")  # type: ignore[arg-type]
@@ -88,17 +88,19 @@ class Volume:
 
 @dataclass(frozen=True)
 class Segment:
-    """A compound of volumes fixed to one link; need not be convex.
+    """Compound of volumes on one link; need not be convex.
 
     Attributes:
-        name: of the segment.
-        link: that carries it.
-        volumes: at least one.
-        mirror: 'x', 'y' or 'z' adds the segment of the other side, `l_thigh` -> `r_thigh`, on the link of the other
-            side, with that coordinate negated; empty: none.
+        name: name of the segment.
+        link: link that carries it.
+        volumes: at least one volume.
+        mirror: 'x', 'y' or 'z' adds the segment of the other side (`l_thigh` -> `r_thigh`, on that side's link) with
+            the
+            coordinate negated; empty: none.
 
     Raises:
-        RobotError, UnknownNameError: on construction, for no volume, a name used twice, an unknown axis.
+        UnknownNameError: if the axis is unknown.
+        RobotError: if there is no volume, a repeated name, or no side in a mirrored name.
     """
 
     name: str
@@ -120,10 +122,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class SegmentPair:
-    """Two segments that must not touch (eq. (5.3)); of each the volumes of some groups, or all of them.
+    """Two segments that must not touch (eq. (5.3)), with all volumes or those of some groups.
 
-    A segment may hold several versions of itself in groups, each for the pairs that can touch it there: the inner
-    thigh for the other thigh, the outer one for the arm.
+    Groups allow several versions of a segment for different partners: the inner thigh for the other thigh, the outer
+    one
+    for the arm.
     """
 
     first: str
@@ -133,10 +136,10 @@ class SegmentPair:
 
 
 def expand(segments: Iterable[Segment]) -> tuple[Segment, ...]:
-    """The segments with all mirror images made, each after its original.
+    """Return the segments with all mirror images, each after its original.
 
     Raises:
-        RobotError: two segments, or two volumes of one, get the same name.
+        RobotError: if two segments, or two volumes of one, have the same name.
     """
     out: list[Segment] = []
     for s in segments:
@@ -175,9 +178,9 @@ class SegmentFile:
     """Contents of a file of volumes.
 
     Attributes:
-        segments: as drawn, before mirroring.
-        pairs: to watch, picked by hand; None where the file leaves them to sampling.
-        robot: whose links they are on, for the reader only.
+        segments: segments before mirroring.
+        pairs: selected pairs; None: by sampling.
+        robot: name of the robot, for information.
     """
 
     segments: tuple[Segment, ...]
@@ -189,7 +192,8 @@ def read_segment_file(path: Path) -> SegmentFile:
     """Read a file.
 
     Raises:
-        RobotError, UnknownNameError: one line that names the file, the place in it, and the nearest right word.
+        RobotError: if the file is invalid, with the place.
+        UnknownNameError: if a name is unknown, with the nearest name.
     """
     d = schema_file(path, SCHEMA, "file of volumes")
     check_keys(d, FILE_KEYS, ("segments",), str(path))
@@ -201,10 +205,10 @@ def read_segment_file(path: Path) -> SegmentFile:
 
 
 def write_segment_file(path: Path, file: SegmentFile) -> None:
-    """Write a file that `read_segment_file` reads as the same; never half of it.
+    """Write a file for `read_segment_file` atomically.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: if it cannot be written.
     """
     d: dict[str, Any] = {"schema": SCHEMA}
     if file.robot:

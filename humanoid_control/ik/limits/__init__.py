@@ -1,4 +1,4 @@
-"""Limits of the whole-body inverse kinematics: constraints on every velocity, in the order of precedence.
+"""Constraints on every velocity of the whole-body inverse kinematics, in the order of precedence.
 
 ```python
 from humanoid_control.ik import WholeBodyIk

@@ -1,4 +1,4 @@
-"""Idle joints, those that move no target: they return to a posture, slowly, and leave it for nothing."""
+"""Limit of idle joints, which move no target: they return slowly to a posture and stay there."""
 
 from __future__ import annotations
 
@@ -16,41 +16,42 @@ from humanoid_control.numerics.array_types import B1, F1
 from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots.robot import Robot
 
-RELEASE = 5e-3  # [m] above the margin: idle joints whose own shapes come that near may go round each other
-NEARER = 1e-3  # [m] by which they are nearer than in the posture, or it is the posture that brings them so near
-HOME = 5e-3  # [rad] from the posture: an idle joint that is no farther counts as back
-ARRIVED = 1e-12  # [rad] from the posture: it stands
-START = 2.0  # [rad/s^2] with which it sets out
+RELEASE = 5e-3  # [m] above the margin: below this distance idle joints are free to move around each other
+NEARER = 1e-3  # [m] minimum approach relative to the posture; otherwise the posture itself brings the shapes close
+HOME = 5e-3  # [rad] distance from the posture below which an idle joint counts as back
+ARRIVED = 1e-12  # [rad] distance from the posture below which it rests
+START = 2.0  # [rad/s^2] initial acceleration of the return
 
 
 class IdleJointLimit(Limit):
-    """Joints that move none of the frames which are followed stand still, or return to a posture.
+    """Limit that keeps joints which move no followed frame at rest, or returns them to a posture.
 
-    Such a joint serves no target, so only the rows of other limits move it: a hand that comes near a thigh would push
-    the leg away, as far as the leg goes, since nothing but a weak pull to the posture is in the way. Here the velocity
-    of an idle joint is bounded by 0 and that of its return: gain (posture - q), but no faster than
-    `joint_recovery_speed`, and it sets out gently. A joint that becomes idle while it moves brakes as hard as the limit
-    on acceleration allows, which comes later. Approaching shapes have to move around it.
+    No task uses an idle joint, so rows of other limits alone would move it. A hand near a thigh would push the leg
+    away.
+    This limit bounds the velocity of an idle joint by 0 and by the return velocity gain (posture - q). The return is
+    no
+    faster than `joint_recovery_speed` and starts gently. A joint that becomes idle in motion brakes at its
+    acceleration
+    limit.
 
-    All joints are free while shapes are inside each other, and while the robot homes. Where a pair that none but idle
-    joints move comes near (legs that start crossed), its joints are free too until it is apart or they are back.
+    All joints are free during penetration and homing. If idle joints alone bring a pair close (crossed legs at the
+    start), they are free until the pair is apart or they are back.
 
     Attributes:
         enabled: False: no joint is bounded.
-        gain: of the return [1/s].
-        idle: (n,) True for joints that move no frame. A joint that mimics another is bounded by the other joint.
+        gain: gain of the return [1/s].
+        idle: True for joints that move no frame (n,). A mimicking joint is bounded by its leader.
     """
 
     def __init__(
         self, robot: Robot, posture: np.ndarray, gain: float = 2.0, self_collision: SelfCollisionLimit | None = None
     ) -> None:
-        """Make the limit for no frames: every joint is idle.
+        """Start with no frames, so that every joint is idle.
 
         Args:
-            robot: the robot.
-            posture: (n,) to which idle joints return [rad].
-            gain: [1/s].
-            self_collision: the limit of the same solver that keeps shapes apart, if there is one.
+            posture: return posture (n,) [rad].
+            gain: gain of the return [1/s].
+            self_collision: collision limit of the same solver, if there is one.
         """
         self.enabled, self.gain = True, gain
         self._robot, self._apart = robot, self_collision
@@ -74,7 +75,7 @@ class IdleJointLimit(Limit):
         self.follow(())
 
     def follow(self, frames: Iterable[int]) -> None:
-        """Take these frames, pinocchio's ids, for all that are followed."""
+        """Set the followed frames (ids of pinocchio)."""
         r = self._robot
         carriers = np.array([r.model.frames[f].parentJoint for f in frames], dtype=int)
         serves = r.ancestor_mask[carriers].any(axis=0)
@@ -90,7 +91,7 @@ class IdleJointLimit(Limit):
         self.reset()
 
     def reset(self) -> None:
-        """Forget earlier ticks."""
+        """Discard earlier ticks."""
         self.packed.record.away[0] = np.inf
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
@@ -102,7 +103,7 @@ class IdleJointLimit(Limit):
         hold_joints(self.packed.table, state.q, state.v, rule, found, lower, upper)
 
     def rule(self, settings: IkSettings, dt: float) -> ReturnRule:
-        """The rule of the return in a tick of length dt [s]."""
+        """Return rule of a tick of length dt [s]."""
         gain = min(self.gain, settings.max_gain / dt)
         return ReturnRule(gain, settings.joint_recovery_speed, START * dt, settings.margin)
 
@@ -114,13 +115,13 @@ class IdleJoints(NamedTuple):
     """State of n joints and P pairs.
 
     Attributes:
-        posture: (n,) [rad].
-        bounded: (n,) idle joints that mimic none.
-        held: (n,) those of them that are held now.
-        away: (1,) how far the farthest idle joint was from the posture [rad].
-        moved: (P, nv) which velocities move each pair.
-        only_idle: (P,) moved by idle joints only.
-        at_posture: (P,) distances in the posture [m].
+        posture: return posture (n,) [rad].
+        bounded: idle joints that mimic none (n,).
+        held: bounded joints that are held now (n,).
+        away: distance of the farthest idle joint from the posture (1,) [rad].
+        moved: velocities that move each pair (P, nv).
+        only_idle: pairs moved by idle joints only (P,).
+        at_posture: distances in the posture (P,) [m].
     """
 
     posture: F1
@@ -133,7 +134,14 @@ class IdleJoints(NamedTuple):
 
 
 class ReturnRule(NamedTuple):
-    """Rule of the return: gain [1/s], greatest speed [rad/s], gain of speed in a tick [rad/s], margin of pairs [m]."""
+    """Rule of the return.
+
+    Attributes:
+        gain: gain [1/s].
+        speed: largest speed [rad/s].
+        step: largest increase of the speed in a tick [rad/s].
+        margin: margin of pairs [m].
+    """
 
     gain: float
     speed: float
@@ -151,23 +159,23 @@ def hold_joints(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> None:
-    """Tighten velocity bounds of idle joints to rest, or to the return to the posture.
+    """Tighten the velocity bounds of idle joints to rest, or to the return to the posture.
 
-    Joints that must get round each other are left out: they move a pair that is near, and no other joint does.
+    Joints are left out if they alone move a near pair: they must move around each other.
 
     Args:
-        table: of the packed IdleJoints.
-        q: (nq,).
-        previous: (nv,) velocity of the last tick.
-        found: pairs that are near.
-        lower: (nv,) lower bounds, lower <= upper.
-        upper: (nv,) upper bounds.
+        previous: velocity of the last tick (nv,).
+        rule: rule of the return.
+        found: near pairs.
+        lower: lower bounds (nv,), lower <= upper.
+        upper: upper bounds (nv,).
     """
     joints, farthest, blocked = unpack(table, IdleJoints), 0.0, False
     n = joints.posture.shape[0]
     iq, iv = q.shape[0] - n, lower.shape[0] - n
     for i in range(n):
         joints.held[i] = joints.bounded[i]
+    # Release joints only while some joint is still away from the posture.
     if joints.away[0] > HOME:
         for r in range(found.pair.shape[0]):
             k = found.pair[r]
@@ -180,8 +188,10 @@ def hold_joints(
             continue
         left, c = joints.posture[i] - q[iq + i], iv + i
         farthest = max(farthest, abs(left))
+        # Speed up by at most `step` a tick, and slow down in proportion to the rest of the way.
         speed = 0.0 if abs(left) < ARRIVED else min(rule.speed, abs(previous[c]) + rule.step)
         back = min(max(rule.gain * left, -speed), speed)
+        # Allow the interval between rest and return; earlier limits keep precedence.
         a, b = min(back, 0.0), max(back, 0.0)
         lower[c], upper[c] = min(max(lower[c], a), b), min(max(upper[c], a), b)
     joints.away[0] = np.inf if blocked else farthest

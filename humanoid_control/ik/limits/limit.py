@@ -1,7 +1,4 @@
-"""Limits: inequalities that the next velocity must keep, while tasks say only what it should do; and those of joints.
-
-Joints have a speed, a range with room to brake, an acceleration; and a velocity that brakes hardest.
-"""
+"""Limits: inequalities that the next velocity must satisfy, and the limits of joints."""
 
 from __future__ import annotations
 
@@ -21,19 +18,14 @@ from humanoid_control.robots.robot import Robot
 
 
 class IkState(NamedTuple):
-    """State of a tick that limits are computed from.
+    """State of a tick from which limits are computed.
 
     Attributes:
-        robot: robot of the solver.
-        settings: settings of the solver.
-        dofs: degrees of freedom of the solver.
         data: kinematics, Jacobians and frame placements at q.
-        q: (nq,) where the robot is.
-        v: (nv,) commanded at the last tick.
-        dt: [s].
-        acceleration: (nv,) limits [rad/s^2], those of a floating base are the setting's.
-        braking: (n,) deceleration that joints count on before the end of their range. Both are the same arrays while
-            the settings are.
+        v: command of the last tick (nv,).
+        acceleration: limits (nv,) [rad/s^2], or [m/s^2] for a floating base.
+        braking: deceleration assumed before the range ends (n,) [rad/s^2]. Both arrays are replaced when the settings
+            change.
     """
 
     robot: Robot
@@ -48,12 +40,12 @@ class IkState(NamedTuple):
 
 
 class SoftRows(NamedTuple):
-    """Rows A u >= b of the free velocities, scaled: a slack in row i costs the weight times scale_i^2.
+    """Rows A u >= b of the free velocities. A slack in row i costs the weight times scale_i^2.
 
     Attributes:
-        A: (r, k).
-        b: (r,).
-        scale: (r,) by which a row was multiplied.
+        A: rows (r, k).
+        b: right-hand sides (r,).
+        scale: factor by which each row was multiplied (r,).
     """
 
     A: F2
@@ -62,42 +54,39 @@ class SoftRows(NamedTuple):
 
 
 class Limit:
-    """Inequalities on the next velocity v (nv,): lower <= v <= upper, and A v >= b - s with a slack s >= 0 that costs.
+    """Inequalities on the next velocity v (nv,): lower <= v <= upper, and A v >= b - s with a penalised slack s >= 0.
 
-    A limit overrides what it needs: `tighten` for bounds, `max_rows` and `rows` for inequalities, `update` for what it
-    measures once a tick. The order in a solver's list is that of precedence: a later limit cuts what an earlier one
-    left, but never to nothing (the bounds collapse to the nearest point that it allows). A limit may remember things
-    from tick to tick, so each solver needs its own.
+    A subclass overrides `tighten` for bounds, `max_rows` and `rows` for inequalities, and `update` for measurements.
+    The order in a solver's list is the precedence: a later limit cuts the interval that earlier ones left. If nothing
+    would remain, the bounds collapse to the nearest allowed point. Limits may have state, so each solver needs its
+    own.
     """
 
     def max_rows(self, robot: Robot) -> int:
-        """The largest number of rows: arrays are allocated once."""
+        """Largest number of rows, for the allocation of arrays."""
         return 0
 
     def reset(self) -> None:
-        """Forget earlier ticks."""
+        """Discard earlier ticks."""
 
     def update(self, state: IkState) -> None:
         """Measure the quantities of the tick."""
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
-        """Cut the bounds (nv,) of the velocity in place, [rad/s], of a floating base [m/s, rad/s]."""
+        """Cut the velocity bounds (nv,) in place [rad/s], for a floating base [m/s, rad/s]."""
 
     def rows(self, state: IkState, A: np.ndarray, b: np.ndarray, slack_weight: np.ndarray) -> int:
-        """Write rows A v >= b.
+        """Write rows A v >= b and return their number.
 
         Args:
-            A: (max_rows, nv) of zeros, filled.
-            b: (max_rows,) filled.
-            slack_weight: (max_rows,) cost of the square of each row's slack; those of the settings, may be changed.
-
-        Returns:
-            how many rows were written.
+            A: rows (max_rows, nv), zero on entry.
+            b: right-hand sides (max_rows,).
+            slack_weight: cost of the squared slack of each row (max_rows,), preset from the settings.
         """
         return 0
 
     def free_rows(self, state: IkState, bounds: Bounds, out: SoftRows) -> int:
-        """Write the rows by the free velocities u, v = S u, between their bounds: how many were written."""
+        """Write rows for the free velocities u, v = S u, within their bounds, and return their number."""
         weight = state.settings.slack_weight
         most = self.max_rows(state.robot)
         A, weights = np.zeros((most, state.robot.nv)), np.full(most, weight)
@@ -110,7 +99,7 @@ class Limit:
 
 
 def clamp_bounds(lower: np.ndarray, upper: np.ndarray, low: np.ndarray | float, high: np.ndarray | float) -> None:
-    """Cut bounds in place to low..high; where that leaves nothing, to the end of it that is nearest."""
+    """Cut bounds in place to low..high; an empty interval collapses to its nearest end."""
     np.clip(lower, low, high, out=lower)
     np.clip(upper, low, high, out=upper)
 
@@ -118,11 +107,11 @@ def clamp_bounds(lower: np.ndarray, upper: np.ndarray, low: np.ndarray | float, 
 # -------- Joints
 
 
-ROUNDING = 1e-9  # [rad] by which a joint may be outside its range for no reason
+ROUNDING = 1e-9  # [rad] range violation by rounding alone
 
 
 class VelocityLimit(Limit):
-    """Speed limits: the share `velocity_scale` of those of the joints, and `base_velocity` of a floating base."""
+    """Speed limits: the share `velocity_scale` of the joint limits, and `base_velocity` of a floating base."""
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
         s = state.settings
@@ -130,13 +119,13 @@ class VelocityLimit(Limit):
 
 
 class ConfigurationLimit(Limit):
-    """Joint ranges: no joint leaves its own, and each is only as fast as it can still brake before the end of it.
+    """Joint ranges: each joint is slow enough to brake before the end of its range.
 
-    From outside (a bad start) a joint returns at `joint_recovery_speed` at most, and meanwhile none is faster than
+    A joint outside its range returns at `joint_recovery_speed` at most; meanwhile no joint is faster than
     `recovery_joint_speed`. Earlier limits on speed are kept.
 
     Attributes:
-        violation: how far the worst joint is outside its range [rad], 0 where none is.
+        violation: distance of the worst joint outside its range [rad]; 0 if all are inside.
     """
 
     def __init__(self) -> None:
@@ -154,34 +143,34 @@ class ConfigurationLimit(Limit):
 
 
 class AccelerationLimit(Limit):
-    """No joint changes its velocity by more than its own acceleration times dt; before all limits that come earlier."""
+    """Limit of the velocity change of each joint to its acceleration times dt; has precedence over earlier limits."""
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
         iv = state.robot.iv
         keep_acceleration(lower[iv:], upper[iv:], state.v[iv:], state.acceleration[iv:], state.dt)
 
 
-SIDE_SPEED = 0.5  # [rad/s] back from the wrong side of an angle
-SIDE_SHARE = 0.5  # of the way to the angle that a joint may go in one tick, however large the gain
+SIDE_SPEED = 0.5  # [rad/s] speed of the return from the wrong side
+SIDE_SHARE = 0.5  # largest share of the remaining angle in one tick, for any gain
 
 
 class JointSideLimit(Limit):
-    """Some joints stay on one side of an angle each, such as knees that must not stretch: later limits may cut it.
+    """Limit that keeps joints on one side of an angle, such as knees that must not stretch; later limits may cut it.
 
-    A joint comes near the angle as an error that decays, and from the wrong side back at SIDE_SPEED at most.
+    The distance to the angle decays exponentially at most. From the wrong side a joint returns at SIDE_SPEED at most.
 
     Attributes:
         packed: the JointSides; changes apply from the next tick.
     """
 
     def __init__(self, joints: Sequence[int], angles: Sequence[float], sides: Sequence[float], gain: float) -> None:
-        """Make the limit.
+        """Set the joints, angles and sides.
 
         Args:
             joints: indices (m,).
-            angles: [rad].
-            sides: +1 where a joint stays above its angle, -1 below it.
-            gain: how fast a joint may come near it [1/s].
+            angles: angles (m,) [rad].
+            sides: +1: stay above the angle; -1: below (m,).
+            gain: largest decay rate of the distance [1/s].
         """
         given = [np.array(x, dtype=float) for x in (angles, sides, [gain])]
         self.packed = Packed(JointSides(np.array(joints, dtype=np.int64), *given))
@@ -191,7 +180,14 @@ class JointSideLimit(Limit):
 
 
 class JointSides(NamedTuple):
-    """Sides of m joints: indices, angles [rad] and signs (m,) as of `JointSideLimit`; gain (1,) [1/s]."""
+    """Sides of m joints.
+
+    Attributes:
+        joints: indices (m,).
+        angle: angles (m,) [rad].
+        side: signs (m,).
+        gain: largest decay rate of the distance (1,) [1/s].
+    """
 
     joints: I1
     angle: F1
@@ -201,18 +197,14 @@ class JointSides(NamedTuple):
 
 @kernel
 def keep_sides(table: Table[JointSides], q: np.ndarray, dt: float, lower: np.ndarray, upper: np.ndarray) -> None:
-    """Tighten velocity bounds (nv,) of joints that stay on one side of an angle, never to nothing.
-
-    Args:
-        table: of the packed JointSides.
-        q: (nq,).
-        dt: [s].
-    """
+    """Tighten the velocity bounds (nv,) of joints that stay on one side of an angle, never to an empty interval."""
     own, more = unpack(table, JointSides), q.shape[0] - lower.shape[0]
     first = 7 if more else 0
     gain = min(own.gain[0], SIDE_SHARE / dt)
     for i in range(own.joints.shape[0]):
         k = first + own.joints[i]
+        # Distance to the angle, positive on the right side; the velocity towards the angle is limited in proportion to
+        # it.
         room, c = own.side[i] * (q[k] - own.angle[i]), k - more
         speed = -gain * room if room > 0.0 else min(SIDE_SPEED, -room / dt)
         if own.side[i] > 0.0:
@@ -223,7 +215,7 @@ def keep_sides(table: Table[JointSides], q: np.ndarray, dt: float, lower: np.nda
 
 @kernel
 def keep_speed(velocity: np.ndarray, share: float, base_velocity: float, lower: np.ndarray, upper: np.ndarray) -> None:
-    """Cut bounds (nv,) to a share of the joints' speed limits (n,), of a floating base to that of its own."""
+    """Cut the bounds (nv,) to a share of the joint speed limits (n,), and to `base_velocity` for a floating base."""
     iv = lower.shape[0] - velocity.shape[0]
     for c in range(lower.shape[0]):
         speed = share * velocity[c - iv] if c >= iv else base_velocity
@@ -231,7 +223,7 @@ def keep_speed(velocity: np.ndarray, share: float, base_velocity: float, lower: 
 
 
 class RangeLimits(NamedTuple):
-    """Limits of n joints, with acceleration and braking (n,) as of `StepRules`."""
+    """Limits of n joints, with acceleration and braking (n,) as in `StepRules`."""
 
     limits: JointLimits
     acceleration: F1
@@ -239,7 +231,13 @@ class RangeLimits(NamedTuple):
 
 
 class RangeSpeeds(NamedTuple):
-    """Speeds [rad/s]: of a joint that returns into its range, and of all joints meanwhile; and `range_ease`."""
+    """Speeds near and outside the range.
+
+    Attributes:
+        recovery: return into the range [rad/s].
+        slow: all joints meanwhile [rad/s].
+        ease: `range_ease` [rad].
+    """
 
     recovery: float
     slow: float
@@ -256,18 +254,17 @@ def keep_configuration(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> float:
-    """Tighten velocity bounds to the range; those of all joints to a slow speed while one is outside its range.
+    """Tighten the velocity bounds to the range; slow all joints down while a joint is outside its range.
 
     Args:
-        table: of the packed RangeLimits.
-        q: (nq,).
-        dt: [s]; shorter ticks may follow.
-        previous: (nv,) velocity of the last tick.
-        lower: (nv,) lower bounds.
-        upper: (nv,) upper bounds.
+        dt: time step [s]; shorter ticks may follow.
+        speeds: speeds near and outside the range.
+        previous: velocity of the last tick (nv,).
+        lower: lower bounds (nv,).
+        upper: upper bounds (nv,).
 
     Returns:
-        how far the worst joint is outside its range [rad].
+        Distance of the worst joint outside its range [rad].
     """
     own = unpack(table, RangeLimits)
     limits, slow = own.limits, speeds.slow
@@ -288,22 +285,23 @@ def keep_configuration(
 def fill_braking(
     v: np.ndarray, iv: int, acceleration: np.ndarray, dt: float, dofs: DofMap, bounds: Bounds, out: np.ndarray
 ) -> None:
-    """The velocity (nv,) within the bounds that brakes hardest: every joint by its own, a base as what rests last.
+    """Write the velocity of hardest braking within the bounds; a base comes to rest with the last joint.
 
     Args:
-        v: (nv,) velocity of the last tick.
-        iv: where joints begin.
-        acceleration: (nv,) [rad/s^2].
-        dt: [s].
-        bounds: of the free velocities.
-        out: (nv,) filled.
+        v: velocity of the last tick (nv,).
+        iv: index of the first joint in v.
+        acceleration: limits (nv,) [rad/s^2].
+        bounds: bounds of the free velocities.
+        out: braking velocity (nv,), filled.
     """
     nv, ticks, low, high = v.shape[0], 0.0, bounds.lower, bounds.upper
     u = np.zeros(low.shape[0])
+    # The base slows in proportion, so that it stops with the joint that needs the most ticks.
     for c in range(iv, nv):
         ticks = max(ticks, abs(v[c]) / (acceleration[c] * dt))
     share = max(0.0, 1.0 - 1.0 / ticks) if ticks > 0.0 else 0.0
-    for c in range(nv - 1, -1, -1):  # a joint that others mimic comes before them, so it is the last to be written
+    # Backwards: a leader precedes its followers, so the leader's own value is written last.
+    for c in range(nv - 1, -1, -1):
         k = dofs.column[c]
         if k >= 0:
             least = share * v[c] if c < iv else np.sign(v[c]) * max(abs(v[c]) - acceleration[c] * dt, 0.0)

@@ -35,36 +35,35 @@ from humanoid_control.robots.self_collision import (
     monitor_moving_shapes,
 )
 
-BRAKING_SHARE = 0.5  # of what all joints of a pair could brake together that its own row counts on
-INSIDE_SCALE = 0.1  # of the rows of pairs that are inside: their slack costs a hundredth, so that others come first
+BRAKING_SHARE = 0.5  # share of a pair's joint braking capacity that its row uses
+INSIDE_SCALE = 0.1  # scale of the rows of pairs in penetration: their slack costs a hundredth of other slack
 DISTANCE_PROGRESS = 1e-3  # [m] and
-HOMING_PROGRESS = 0.05  # [rad]: progress that keeps a stage of a recovery from being given up
-PATH_SHARE = 0.9  # of the margin: what the path to the stop keeps, whatever is asked for
-NEAR_HOME = 0.1  # [rad] from which on homing slows down
+HOMING_PROGRESS = 0.05  # [rad] progress that resets the time-out of a recovery stage
+PATH_SHARE = 0.9  # share of the margin that the path to the stop always keeps
+NEAR_HOME = 0.1  # [rad] distance below which homing slows down
 GRADIENT, HOMING, HOMING_THROUGH_PAIRS, HOMING_FREE = range(4)
 
 
 class SelfCollisionLimit(Limit):
-    """Shapes of the robot keep their margin: a control barrier on the distance of every pair that is near.
+    """Control barrier on the distance of every near pair of the robot's shapes.
 
-    A pair at x above its margin may close at `barrier_gain` x, or as fast as it can brake; one below it must separate.
-    A pair that is nearer than the margin in the neutral posture keeps what it has there, or it would push at rest. The
-    rows are soft, and `safe_scale` checks besides that the path to the stop is clear. Where shapes are inside each
-    other, `recovery` says how they come apart.
+    A pair at x above its margin closes at most at `barrier_gain` x, or as fast as it can brake; below the margin it
+    must
+    separate. Pairs nearer than the margin in the neutral posture keep their neutral distance. The rows are soft.
+    `safe_scale` also checks the path to the stop. `recovery` separates shapes in penetration.
 
     Attributes:
-        monitor: of the pairs.
-        path: check of the path to the stop; None where the monitor measures no exact shapes.
-        penetration_depth: of the deepest pair [m], 0 where none is inside.
-        recovery: out of a collision.
+        monitor: monitor of the pairs.
+        path: check of the path to the stop; None without exact shapes.
+        penetration_depth: depth of the deepest pair [m]; 0 without penetration.
+        recovery: recovery from a collision.
     """
 
     def __init__(self, robot: Robot, monitor: CollisionMonitor | None = None) -> None:
-        """Make the limit.
+        """Start the monitor and the path check.
 
         Args:
-            robot: the robot.
-            monitor: of its pairs; default: its exact shapes. The path to the stop is checked for exact shapes only.
+            monitor: monitor of its pairs; default: its exact shapes. Only exact shapes allow a path check.
         """
         self.monitor = ShapePairs(robot) if monitor is None else monitor
         self._near: Callable[[], NearPairs] | NearPairs = NearPairs.none()
@@ -78,12 +77,12 @@ class SelfCollisionLimit(Limit):
 
     @property
     def exact(self) -> bool:
-        """True where the monitor measures exact shapes."""
+        """True if the monitor measures exact shapes."""
         return isinstance(self.monitor, ShapePairs)
 
     @property
     def near(self) -> NearPairs:
-        """Pairs that were found near at the last tick."""
+        """Near pairs of the last tick."""
         if not isinstance(self._near, NearPairs):
             self._near = self._near()
         return self._near
@@ -116,14 +115,12 @@ class SelfCollisionLimit(Limit):
     def look(
         self, q: np.ndarray, v: np.ndarray, s: IkSettings, acceleration: np.ndarray, after: np.ndarray, dt: float
     ) -> NearPairs:
-        """Return the active pairs of exact shapes at q (nq,), for the velocity of the previous or of this tick.
+        """Return the active pairs of exact shapes at q (nq,), for the velocities of the previous and of this tick.
 
         Args:
-            v: (nv,) of the tick before.
-            s: settings.
-            acceleration: (nv,) limits.
-            after: (nv,) of this tick.
-            dt: its length [s].
+            v: velocity of the previous tick (nv,).
+            acceleration: limits (nv,).
+            after: velocity of this tick (nv,).
         """
         assert isinstance(self.monitor, ShapePairs)
         pairs, law, iv = self.monitor, self._law(s, acceleration), 6 if len(q) > len(v) else 0
@@ -132,12 +129,12 @@ class SelfCollisionLimit(Limit):
         return NearPairs(pairs.arrays.found.first(count), pairs.joints)
 
     def near_later(self, *tick: Any) -> Callable[[], NearPairs]:
-        """Result of `look` at the end of a tick, computed on access: the `near` of that tick."""
+        """Return a function that computes `look` on access: the `near` of this tick."""
         self._near = near = partial(self.look, *tick)
         return near
 
     def look_again(self, near: NearPairs, state: IkState, v: np.ndarray) -> NearPairs:
-        """Return the active pairs, including pairs that become active at the velocity v (nv,) of this tick."""
+        """Return the active pairs, with pairs that become active at the velocity v (nv,) of this tick."""
         pairs = self.monitor
         if not isinstance(pairs, ShapePairs) or self.recovery.is_homing:
             return near
@@ -153,20 +150,20 @@ class SelfCollisionLimit(Limit):
         return float(np.abs(self._home.posture - state.q[state.robot.iq :]).max())
 
     def homing_task(self, state: IkState) -> PostureTask | None:
-        """Task instead of all others while it homes out of a collision."""
+        """Return the task that replaces all others during homing."""
         if not self.recovery.is_homing:
             return None
         self._home.gain = state.settings.joint_recovery_speed / max(self._from_home(state), NEAR_HOME)
         return self._home
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
-        """Slow all joints while shapes are inside each other."""
+        """Slow all joints down during penetration."""
         if self.penetration_depth > 0.0:
             r, slow = state.robot, state.settings.recovery_joint_speed
             clamp_to_speed(lower[r.iv :], upper[r.iv :], np.full(r.n, slow))
 
     def free_rows(self, state: IkState, bounds: Bounds, out: SoftRows) -> int:
-        """Rows of the near pairs that a velocity within the bounds could miss."""
+        """Write the rows of near pairs that a velocity within the bounds could violate."""
         s = state.settings
         free = self._free_accelerations(state)
         law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, free, self.recovery.stage)
@@ -175,21 +172,21 @@ class SelfCollisionLimit(Limit):
         return int(fill_pair_rows(self._rows.table, self.near.found, joint_columns(state.data), law))
 
     def pair_rows(self, dofs: DofSelection, bounds: Bounds, out: SoftRows) -> PairRows:
-        """Arguments of `fill_pair_rows` for these free velocities, their bounds and these rows."""
+        """Build the arguments of `fill_pair_rows`."""
         return PairRows(self.monitor.joints.record, self._at_rest, dofs.map, bounds, out)
 
     def _free_accelerations(self, state: IkState) -> np.ndarray:
-        """Limits (k,) of the free velocities, made again where those of the joints are others."""
+        """Return the acceleration limits of the free velocities (k,)."""
         if state.acceleration is not self._limits:
             self._limits, self._free_limits = state.acceleration, state.dofs.reduce_limits(state.acceleration)
         return self._free_limits
 
     def safe_scale(self, state: IkState, brake: np.ndarray, v: np.ndarray) -> float:
-        """The largest s, of a few, for which the path to the stop at brake + s (v - brake) is clear; 0 where none is.
+        """Return the largest tested s for which the path to the stop at brake + s (v - brake) is clear; 0 if none is.
 
         Args:
-            brake: (nv,) the velocity that brakes hardest.
-            v: (nv,) the velocity that is desired.
+            brake: velocity of hardest braking (nv,).
+            v: desired velocity (nv,).
         """
         s = state.settings
         if self.path is None or not s.swept or self.recovery.stage > HOMING:
@@ -198,22 +195,24 @@ class SelfCollisionLimit(Limit):
 
 
 def default_limits(robot: Robot, self_collision: bool = True) -> list[Limit]:
-    """The limits of a robot in their order: speed, shapes apart (where it has any), range, acceleration."""
+    """Return the limits of a robot in order: speed, self-collision (with shapes only), range, acceleration."""
     apart: list[Limit] = [SelfCollisionLimit(robot)] if self_collision and len(robot.pairs) else []
     return [VelocityLimit(), *apart, ConfigurationLimit(), AccelerationLimit()]
 
 
 class CollisionRecovery:
-    """Stages of the way out of a collision, which distances alone do not always lead out of.
+    """Recovery from a collision in stages.
 
-    The gradient of a distance is local: an arm through the torso is pushed to both sides at once. Then all joints go
-    straight to the neutral posture, slowly, until no pair is inside any more. What is in the way of that is let
-    through stage by stage, each after a time-out without progress.
+    The gradient of a distance is local: an arm through the torso is pushed to both sides at once. Without progress,
+    all
+    joints therefore move slowly and straight to the neutral posture. Pairs that block this way are ignored stage by
+    stage,
+    each after a time-out without progress.
 
     Attributes:
-        stage: GRADIENT: along the gradients, with the tasks; HOMING: to the neutral posture, pairs that are inside are
-            let through and the others kept apart; HOMING_THROUGH_PAIRS: so are pairs that are apart, but whose two
-            links both are inside something; HOMING_FREE: all are.
+        stage: GRADIENT: along the gradients, with the tasks. HOMING: to the neutral posture, ignoring pairs in
+            penetration. HOMING_THROUGH_PAIRS: also ignoring pairs whose links both are in penetration elsewhere.
+            HOMING_FREE: ignoring all pairs.
     """
 
     def __init__(self) -> None:
@@ -221,21 +220,20 @@ class CollisionRecovery:
 
     @property
     def is_homing(self) -> bool:
-        """The robot goes to the neutral posture instead of its tasks."""
+        """True while the robot moves to the neutral posture instead of following its tasks."""
         return self.stage != GRADIENT
 
     def reset(self) -> None:
-        """Forget what was."""
+        """Discard the history."""
         self.stage, self._best, self._left, self._since = GRADIENT, -np.inf, np.inf, 0.0
 
     def update(self, closest: float, from_home: float, timeout: float, dt: float) -> None:
-        """Take note of a tick in collision; `reset` follows it.
+        """Update the stage in a tick with penetration.
 
         Args:
             closest: signed distance of the deepest pair, below 0 [m].
-            from_home: how far the farthest joint is from the neutral posture [rad].
-            timeout: [s].
-            dt: [s].
+            from_home: distance of the farthest joint from the neutral posture [rad].
+            timeout: time without progress before the next stage [s].
         """
         deep, far = closest > self._best + DISTANCE_PROGRESS, from_home < self._left - HOMING_PROGRESS
         self._since += dt
@@ -249,10 +247,14 @@ class CollisionRecovery:
 
 
 class CollisionLaw(NamedTuple):
-    """Law of a pair: margin [m], gain [1/s], speed of separation [m/s], deceleration of each joint [rad/s^2].
+    """Law of the approach of pairs.
 
-    Decelerations are (nv,) of all velocities or (k,) of the free ones, as the kernel says. The stage is that of the
-    recovery, which says what is let through.
+    Attributes:
+        margin: margin [m].
+        barrier_gain: gain [1/s].
+        recovery_speed: speed of separation [m/s].
+        acceleration: deceleration of all velocities (nv,) or of the free ones (k,) [rad/s^2].
+        stage: stage of the recovery.
     """
 
     margin: float
@@ -266,21 +268,19 @@ class CollisionLaw(NamedTuple):
 def watch_pairs(
     monitor: Table[MonitorArrays], q: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float
 ) -> int:
-    """Measure the pairs that matter at q and the velocity of the last tick: how many were found.
+    """Measure the pairs that matter at q and the velocity of the last tick, and return their number.
 
-    A pair is a row from so far that its row allows the present velocity, and the next one: `watch_faster_pairs` looks
-    at that when it is known. So one that appears asks for no jump, but what its normal has turned. The allowed closing
-    speed at x above the margin is that of `max_closing_speed`. A pair closes at s = sum_c |g_c v_c| at most, its
-    own deceleration is BRAKING_SHARE sum_c a_c |g_c|: at least s / T, with the longest time
-    T = max_c |v_c| / (BRAKING_SHARE a_c) in which a joint could stop so. With that one its law allows s from
-    x = s `distance_per_speed(gain, T)` on, and s is no more than sum_c bound_c |v_c|.
+    A pair becomes a row at a distance where its row still allows the present velocity. `watch_faster_pairs` does the
+    same
+    for the next velocity. New rows therefore do not cause a jump. A pair closes at most at s = sum_c |g_c v_c|, and
+    can
+    brake with BRAKING_SHARE sum_c a_c |g_c| >= s / T, T = max_c |v_c| / (BRAKING_SHARE a_c). `max_closing_speed` then
+    allows s from x = s `distance_per_speed(gain, T)`, with s <= sum_c bound_c |v_c|.
 
     Args:
-        monitor: table of the packed MonitorArrays.
-        q: (nq,).
-        previous: (nv,) velocity.
-        law: with decelerations (nv,).
-        activation: the least distance [m].
+        previous: velocity of the last tick (nv,).
+        law: law with decelerations (nv,).
+        activation: smallest activation distance [m].
     """
     iv = 6 if q.shape[0] > previous.shape[0] else 0
     need, per_speed = np.empty(previous.shape[0] - iv), _distance_for(previous, iv, law)
@@ -293,20 +293,23 @@ def watch_pairs(
 def watch_faster_pairs(
     monitor: Table[MonitorArrays], iv: int, v: np.ndarray, law: CollisionLaw, activation: float, dt: float, count: int
 ) -> int:
-    """After `watch_pairs` found so many: how many with those that were passed over, but matter at a velocity for dt.
+    """Add pairs that matter at the new velocity v to the pairs of `watch_pairs`, and return the total number.
 
-    A program without their rows has that solution, which is the same with them, where there are none.
+    Without new pairs the solution stands: their rows would not change it.
 
     Args:
-        iv: how many velocities the base has.
-        v: (nv,) for the tick of length dt [s]. Others as of `watch_pairs`.
+        iv: number of base velocities.
+        v: velocity of the tick (nv,).
+        law: law with decelerations (nv,).
+        activation: smallest activation distance [m].
+        count: number of pairs of `watch_pairs`.
     """
     return find_faster_shapes(monitor, v, (activation, law.margin, _distance_for(v, iv, law) + dt), count)
 
 
 @kernel
 def _distance_for(v: np.ndarray, iv: int, law: CollisionLaw) -> float:
-    """`distance_per_speed` where joints move at v (nv,)."""
+    """`distance_per_speed` for joints that move at v (nv,)."""
     longest = 0.0
     for c in range(iv, v.shape[0]):
         longest = max(longest, abs(v[c]) / (BRAKING_SHARE * law.acceleration[c]))
@@ -315,10 +318,12 @@ def _distance_for(v: np.ndarray, iv: int, law: CollisionLaw) -> float:
 
 @kernel
 def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> float:
-    """Speed at which a pair may close at x > 0 above its margin: barrier_gain x, but never more than it can brake.
+    """Return the speed [m/s] at which a pair may close at x > 0 above its margin: barrier_gain x, if it can brake from
+    it.
 
-    Where barrier_gain^2 x exceeds the deceleration it continues as the speed from which a constant deceleration ends at
-    the linear part; value and slope are continuous.
+    For barrier_gain^2 x > deceleration the speed follows a constant deceleration down to the linear part. Value and
+    slope
+    are continuous.
     """
     knee = deceleration / (barrier_gain * barrier_gain)
     return barrier_gain * x if x <= knee else np.sqrt(2.0 * deceleration * (x - 0.5 * knee))
@@ -326,16 +331,18 @@ def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> flo
 
 @kernel
 def distance_per_speed(barrier_gain: float, stop: float) -> float:
-    """Distance [m] above its margin for each m/s at which a pair may close that could stop in a time [s] or less."""
+    """Distance above the margin for each m/s of closing speed, for pairs that stop within `stop` [s]."""
     if stop * barrier_gain <= 1.0:  # below the knee
         return 1.0 / barrier_gain
     return 0.5 * stop + 0.5 / (stop * barrier_gain * barrier_gain)
 
 
 class PairRows(NamedTuple):
-    """Arrays of `fill_pair_rows`: of the pairs and of the solver; the rows are filled, more of them than pairs.
+    """Arrays of `fill_pair_rows`.
 
-    `at_rest` (P,) are the largest margins of the pairs: their distances in the neutral posture.
+    Attributes:
+        at_rest: distances of the pairs in the neutral posture (P,) [m]: their largest margins.
+        out: rows, filled; at least as many as pairs.
     """
 
     joints: PairJoints
@@ -347,19 +354,15 @@ class PairRows(NamedTuple):
 
 @kernel
 def fill_pair_rows(table: Table[PairRows], found: PairsFound, J6: np.ndarray, law: CollisionLaw) -> int:
-    """Rows A u >= b of the near pairs: A u is how fast each pair separates.
+    """Fill rows A u >= b of the near pairs, A u being their separation speed, and return their number.
 
-    A row that no velocity within the bounds could miss is left out, which changes nothing but the time. A joint that
-    is held still has no part in a row: it can neither move nor brake.
+    Rows that every velocity within the bounds satisfies are dropped, to save time. Fixed joints have no part in a row:
+    they can neither move nor brake.
 
     Args:
-        table: of the packed PairRows.
-        found: of NearPairs.
-        J6: (6, nv) every joint's columns at the world origin.
-        law: with decelerations (k,) of the free velocities.
-
-    Returns:
-        how many rows are filled.
+        found: pairs of NearPairs.
+        J6: twists of the velocities at the world origin (6, nv).
+        law: law with decelerations of the free velocities (k,).
     """
     joints, at_rest, dofs, bounds, out = unpack(table, PairRows)
     A, nv, k, rows = out.A, J6.shape[1], bounds.lower.shape[0], 0
@@ -371,12 +374,14 @@ def fill_pair_rows(table: Table[PairRows], found: PairsFound, J6: np.ndarray, la
     for r in range(pair.shape[0]):
         i, j = joints.first[pair[r]], joints.second[pair[r]]
         both = law.stage >= HOMING_THROUGH_PAIRS and inside[i] and inside[j]
+        # While homing, rows of pairs in penetration would block the way; later stages ignore more pairs.
         if law.stage >= HOMING and (distance[r] < 0.0 or both or law.stage >= HOMING_FREE):
             continue
         n = row(found.normal, r)
         moment_1, moment_2 = cross(row(found.point_1, r), n), cross(row(found.point_2, r), n)
         A[rows, :] = 0.0
         for c in range(nv):
+            # Velocities that move both links, or neither, do not change the distance.
             s1, s2, to = moves[i, c], moves[j, c], dofs.column[c]
             if s1 == s2 or to < 0 or (bounds.lower[to] == 0.0 and bounds.upper[to] == 0.0):
                 continue
@@ -384,13 +389,16 @@ def fill_pair_rows(table: Table[PairRows], found: PairsFound, J6: np.ndarray, la
         least = deceleration = 0.0
         for c in range(k):
             a = A[rows, c]
+            # `least`: lowest A u within the bounds; `deceleration`: braking capacity of all joints together.
             least += a * bounds.lower[c] if a > 0.0 else a * bounds.upper[c]
             deceleration += abs(a) * law.acceleration[c]
+        # Pairs that are closer in the neutral posture keep only that distance, or they would push at rest.
         x = distance[r] - min(law.margin, at_rest[pair[r]])
         if x <= 0.0:
             bound = min(-law.barrier_gain * x, law.recovery_speed)
         else:
             bound = -max_closing_speed(x, law.barrier_gain, BRAKING_SHARE * deceleration)
+        # No velocity within the bounds can violate the row.
         if least >= bound:
             continue
         out.scale[rows] = INSIDE_SCALE if distance[r] < 0.0 else 1.0

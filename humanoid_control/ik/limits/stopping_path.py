@@ -1,4 +1,4 @@
-"""Stopping path of a robot: what its shapes pass through until it stops, and the proof that it is clear."""
+"""Stopping path of a robot: the swept way of its shapes until it stops, and the proof that it is clear."""
 
 from __future__ import annotations
 
@@ -21,44 +21,45 @@ from humanoid_control.numerics.vec3 import dot as dot3
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import MonitorArrays, ShapePairs
 
-MAX_DEPTH = 16  # halvings of a part of the path, and
-MAX_POSTURES = 24  # postures in all, after which the path counts as blocked
-MAX_BISECTIONS = 4  # of the speed, in search of the fastest that is safe
-SHRINKING = 0.999  # of its distance that a pair keeps which is closer than the floor
-REST_SHARE = 0.9  # of its distance in the neutral posture: the most that the floor of a pair can be
-GUARANTEED = 0.95  # of its floor that every pair is proven to keep
-LATER = 0.25  # of a tick, by which the path is behind one that brakes steadily
+MAX_DEPTH = 16  # largest number of halvings of a path segment
+MAX_POSTURES = 24  # largest number of measured postures, after which the path counts as blocked
+MAX_BISECTIONS = 4  # of the speed, in search of the fastest safe speed
+SHRINKING = 0.999  # share of its distance that a pair below the floor keeps
+REST_SHARE = 0.9  # largest floor of a pair, as a share of its distance in the neutral posture
+GUARANTEED = 0.95  # proven share of the floor
+LATER = 0.25  # [ticks] delay of tick-wise braking behind steady braking
 NO_MOTION, FULL_MOTION = 0.0, 1.0
 
 
 class StoppingPathCheck:
-    """Check of the path through this tick at v, then on while every joint brakes.
+    """Check of the path through this tick at v, followed by braking of every joint.
 
-    Between two postures a and b of such a path, in which no joint turns back, a pair's distance is at least
-    (d_a + d_b - T) / 2, where the travel T = sum_i m_i |q_b - q_a|_i is the sum of the pair's motion bounds times the
-    angles between a and b. And the gap along any direction n that is fixed to the last joint which carries both shapes
-    is no more than the distance. Of any two points of the shapes, the distance along n has derivatives of at most m_i
-    by angle i, and of m_j by angles i and j, j being the farther one of the two joints. Were all angles linear in time,
-    it would so lie by at most T Theta / 8 below the line between its ends, Theta = sum_i |q_b - q_a|_i; what they
-    deviate by, e_i, adds sum_i m_i e_i. With the normal n of a, where the gap along it is d_a, a distance is at least
+    Two lower bounds hold between postures a and b of a path on which no joint reverses. First, a pair's distance is at
+    least (d_a + d_b - T) / 2, with the travel T = sum_i m_i |q_b - q_a|_i and the motion bounds m_i. Second, the gap
+    along
+    a direction n fixed to the last common joint of both shapes is at most the distance. Its derivatives are at most
+    m_i by
+    angle i, and m_j by angles i and j, j being the more distal joint. With Theta = sum_i |q_b - q_a|_i and the
+    deviations
+    e_i of the angles from linear motion, the distance is at least
 
         min(d_a, gap_b(n)) - T Theta / 8 - sum_i m_i e_i,
 
-    and the same with a and b exchanged. The first bound falls with the length of the way, this one with its square. So
-    a few postures prove all those between them: pairs that are farther than their whole travel need none, for the
-    others the path is halved until it is proven or a posture on it is too close.
+    n being the normal at a, and likewise with a and b exchanged. The first bound falls linearly with the length of the
+    path, the second one with its square. Few postures therefore prove a whole path: it is halved until it is proven or
+    a
+    measured posture is too close.
 
-    A pair that is apart keeps at least 95 % of its floor, which is the given one, a share of its distance in the
-    neutral posture or, where it is closer now, nearly its present distance. A pair that touches already may continue:
-    separating is the business of the rows.
+    A separated pair keeps at least 95 % of its floor. The floor is the lowest of the given one, a share of the neutral
+    distance, and nearly the present distance. A pair in contact may continue: the rows separate it.
 
     Attributes:
-        motion_bound: (P, nv) of the pairs.
-        packed: what `max_safe_scale` takes.
+        motion_bound: motion bounds of the pairs (P, nv).
+        packed: argument of `max_safe_scale`.
     """
 
     def __init__(self, robot: Robot, monitor: ShapePairs) -> None:
-        """Prepare for the pairs of a monitor, which must have been updated at q before each call."""
+        """Prepare for the pairs of a monitor, which must be updated at q before each call."""
         self._robot, self.motion_bound = robot, monitor.motion_bound
         scratch = ProofMemory.of(robot.model.njoints, robot.n, len(monitor.R), len(monitor.pairs))
         at_rest = monitor.largest_margins(robot)
@@ -68,14 +69,12 @@ class StoppingPathCheck:
     def max_safe_scale(
         self, q: np.ndarray, brake: np.ndarray, v: np.ndarray, dt: float, acceleration: np.ndarray, floor: float
     ) -> float:
-        """The largest s, of a few, for which the path at brake + s (v - brake) is clear; 0 where none is.
+        """Return the largest tested s for which the path at brake + s (v - brake) is clear; 0 if none is.
 
         Args:
-            q: (nq,) where the robot is.
-            brake: (nv,) the velocity that brakes hardest: the end of the path that was proven a tick ago.
-            v: (nv,) the velocity that is desired.
-            dt: [s].
-            acceleration: (nv,) with which joints brake [rad/s^2].
+            brake: velocity of hardest braking (nv,): the continuation of the path proven a tick ago.
+            v: desired velocity (nv,).
+            acceleration: deceleration of the joints (nv,) [rad/s^2].
             floor: distance that pairs keep [m].
         """
         iv = self._robot.iv
@@ -84,7 +83,13 @@ class StoppingPathCheck:
 
 
 class Braking(NamedTuple):
-    """A path: length of its ticks [s], how each joint brakes (n,) [rad/s^2], distance that pairs keep [m]."""
+    """Parameters of a path.
+
+    Attributes:
+        dt: length of its ticks [s].
+        acceleration: deceleration of the joints (n,) [rad/s^2].
+        floor: distance that pairs keep [m].
+    """
 
     dt: float
     acceleration: F1
@@ -97,31 +102,31 @@ class ProofMemory(NamedTuple):
 
     Attributes:
         world: poses of the joints.
-        R: (S, 3, 3) rotations of the shapes.
-        p: (S, 3) origins of the shapes [m].
-        start: (MAX_DEPTH, P) distances at the start of the parts of the path that wait for their proof [m].
-        end: (MAX_DEPTH, P) distances at their end [m].
-        start_normal: (MAX_DEPTH, P, 3) normals at the start, in the axes of the pairs' common joints.
-        end_normal: (MAX_DEPTH, P, 3) normals at the end, likewise.
-        chord: (MAX_DEPTH, P) lesser gap at both ends along the normal of one of them.
-        distance: (P,) distances of the pairs that may come too close [m].
-        floor: (P,) their smallest allowed distances [m].
-        pair: (P,) their indices.
-        normal: (P, 3).
-        carries: (njoints,) how many shapes of these pairs each joint carries.
-        joints: (njoints,) those that carry some of them but not all, which move these pairs.
-        column: (njoints,) where these are in v.
-        lever: (P, njoints) their motion bounds of these pairs.
-        turns: (P, njoints) 1 where that is not 0.
-        shapes: (S,) of these pairs.
-        used: (S,) whether a shape is one.
-        trial: (n,) velocity on trial.
-        lost: (n,) its loss in a tick.
-        moved: (n,) path of each joint to its stop.
-        travelled, next to: (n,) of the joints that move these pairs, their ways in a part of the path and how far off a
-            line in time these are.
-        begin: (MAX_DEPTH,) start times of the waiting parts of the path [ticks].
-        end_time: (MAX_DEPTH,) their end times [ticks].
+        R: rotations of the shapes (S, 3, 3).
+        p: origins of the shapes (S, 3) [m].
+        start: distances at the start of the open segments (MAX_DEPTH, P) [m].
+        end: distances at their end (MAX_DEPTH, P) [m].
+        start_normal: normals at the start (MAX_DEPTH, P, 3), in the axes of the pairs' common joints.
+        end_normal: normals at the end (MAX_DEPTH, P, 3), likewise.
+        chord: lower gap of both ends along the normal of one of them (MAX_DEPTH, P) [m].
+        distance: distances of the pairs at risk (P,) [m].
+        floor: their smallest allowed distances (P,) [m].
+        pair: their indices (P,).
+        normal: their normals (P, 3).
+        carries: number of their shapes that each joint carries (njoints,).
+        joints: joints that carry some of the shapes but not all (njoints,).
+        column: their indices in v (njoints,).
+        lever: their motion bounds (P, njoints).
+        turns: 1 where the motion bound is not 0 (P, njoints).
+        shapes: shapes of the pairs at risk (S,).
+        used: marks of these shapes (S,).
+        trial: tested velocity (n,).
+        lost: loss of velocity in a tick (n,).
+        moved: travel of each joint to its stop (n,).
+        travelled: travel of the moving joints in a segment (n,).
+        beside: deviation of this travel from linear motion (n,).
+        begin: start times of the open segments (MAX_DEPTH,) [ticks].
+        end_time: their end times (MAX_DEPTH,) [ticks].
     """
 
     world: WorldPoses
@@ -153,7 +158,7 @@ class ProofMemory(NamedTuple):
 
     @classmethod
     def of(cls, joints: int, velocities: int, shapes: int, pairs: int) -> ProofMemory:
-        """Memory for so many, `velocities` of joints."""
+        """Allocate memory; `velocities` counts joint velocities only."""
         return cls(
             WorldPoses.of(joints, joints),
             np.tile(np.eye(3), (shapes, 1, 1)),
@@ -181,7 +186,7 @@ class ProofMemory(NamedTuple):
 
 @by_reference
 class PathArrays(NamedTuple):
-    """Arrays of `max_safe_scale`: those of the monitor, memory, and the highest floors of the pairs (P,) [m]."""
+    """Arrays of `max_safe_scale`: monitor, memory, and the highest floors of the pairs (P,) [m]."""
 
     monitor: MonitorArrays
     scratch: ProofMemory
@@ -190,11 +195,11 @@ class PathArrays(NamedTuple):
 
 @kernel
 def braking_distance(speed: float, step: float, ticks: float) -> float:
-    """Distance of a joint in some ticks, in the first at its speed, then braking by step [per tick].
+    """Return the travel of a joint after some ticks: one tick at its speed, then braking by step [per tick].
 
-    What brakes in ticks, each at the speed of its end, stays behind what brakes steadily, by the way of half a tick at
-    the speed that it has lost. As the next ticks may be shorter than the first, or longer, this is the middle between
-    ticks however short and ticks like the first.
+    Tick-wise braking, each tick at its end speed, lags behind steady braking by half a tick at the lost speed. The
+    next
+    ticks may be shorter or longer than the first one. The result is the mean of infinitesimal and equal ticks.
     """
     begin = max(speed - LATER * step, 0.0)
     braking = min(max(ticks - 1.0, 0.0), begin / step)
@@ -205,13 +210,14 @@ def braking_distance(speed: float, step: float, ticks: float) -> float:
 def max_safe_scale(
     table: Table[PathArrays], q: np.ndarray, brake: np.ndarray, v: np.ndarray, braking: Braking
 ) -> float:
-    """As `StoppingPathCheck.max_safe_scale`; brake and v are those of the joints (n,), the table of PathArrays."""
+    """Compute `StoppingPathCheck.max_safe_scale` for the joint velocities brake and v (n,)."""
     path = unpack(table, PathArrays)
     u = path.scratch.trial
     for i in range(v.shape[0]):
         u[i] = v[i]
     if _is_clear(path, q, u, braking):
         return FULL_MOTION
+    # Bisection: low is always proven (or braking itself), high is not.
     low, high = NO_MOTION, FULL_MOTION
     for _ in range(MAX_BISECTIONS):
         s = 0.5 * (low + high)
@@ -226,17 +232,17 @@ def max_safe_scale(
 
 @kernel
 def speed_after(speed: float, step: float, ticks: float) -> float:
-    """Speed of a joint after some ticks, of which `braking_distance` is the way: it never grows."""
+    """Return the speed of a joint after some ticks of `braking_distance`; it never grows."""
     return speed if ticks < 1.0 else max(speed - LATER * step - step * (ticks - 1.0), 0.0)
 
 
 @kernel
 def beside_line(speed: float, step: float, begin: float, end: float) -> float:
-    """Most by which `braking_distance` differs from a line between two times [ticks].
+    """Return the largest deviation of `braking_distance` from its chord between two times [ticks].
 
-    It is a line before the first tick's end, and has a curvature between -step and 0 after it. The way of what only
-    slows down lies above the line, by no more than where all of it slows at once, in the middle; and by no more than
-    what it would continue at its first speed after that tick.
+    The travel is linear in the first tick and has a curvature in [-step, 0] afterwards. Its deviation is largest if
+    all
+    braking happens at once in the middle. It is also at most the travel at the first speed after the first tick.
     """
     if end <= 1.0:
         return 0.0
@@ -249,31 +255,32 @@ def beside_line(speed: float, step: float, begin: float, end: float) -> float:
 
 @inlined
 def least_by_travel(start: float, end: float, travel: float) -> float:
-    """Least distance [m] on a way between two, on which it changes by the travel at most."""
+    """Return the lower bound of a distance [m] between two values, if it changes by at most `travel`."""
     return 0.5 * (start + end - travel)
 
 
 @inlined
 def least_by_gap(chord: float, travel: float, turned: float, beside: float) -> float:
-    """Least distance [m] on a way, by the lesser gap at its ends along one normal, that of one of them.
+    """Return the lower bound of a distance [m] by the lower gap of both ends along the normal of one of them.
 
     Args:
-        chord: that gap [m].
+        chord: the gap [m].
         travel: sum of motion bounds times angles [m].
         turned: sum of the angles [rad].
-        beside: sum of motion bounds times what each angle is off a line in time [m].
+        beside: sum of motion bounds times deviations from linear motion [m].
     """
     return chord - 0.125 * travel * turned - beside
 
 
 @kernel
 def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) -> bool:
-    """True where the path at v is proven to be clear; the monitor's bounds get exact where they were not enough."""
+    """Return True if the path at v is proven clear; bounds of the monitor become exact where necessary."""
     a, w = path.monitor, path.scratch
     dt, n, last = braking.dt, v.shape[0], 1.0
     step = w.lost
     start, end, d, floors = w.start, w.end, w.distance, w.floor
     travelled, beside, moved, begins, ends = w.travelled, w.beside, w.moved, w.begin, w.end_time
+    # The path ends when the slowest joint to brake has stopped.
     for i in range(n):
         step[i] = dt * braking.acceleration[i]
         last = max(last, 1.0 + abs(v[i]) / step[i])
@@ -284,16 +291,19 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
     if count == 0:
         return True
     moving = _begin_path(a, q.shape[0] - n, count, w)
+    # Zero requests a measurement; infinity marks pairs that need none.
     for k in range(count):
         d[k] = 0.0
     _measure(a, q, v, braking, last, count, moving, w)
     begins[0], ends[0], depth, postures = 0.0, last, 1, 1
+    # The end posture first: it rules out most blocked paths at once.
     for k in range(count):
         if d[k] < floors[k]:
             return False
         end[0, k] = d[k]
         _copy(w.normal[k], w.end_normal[0, k])
         w.chord[0, k] = min(start[0, k], _gap(a, w, k, w.start_normal[0, k]))
+    # Stack of open segments, the last one (top) next.
     while depth > 0:
         t0, t1, top = begins[depth - 1], ends[depth - 1], depth - 1
         for m in range(moving.joints):
@@ -305,6 +315,7 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
         for k in range(count):
             d[k], least = np.inf, GUARANTEED * floors[k]
             travel = dot(w.lever[k], travelled, moving.joints)
+            # The linear bound is cheap; the quadratic one is needed only if it fails.
             if least_by_travel(start[top, k], end[top, k], travel) >= least:
                 continue
             turned, off = dot(w.turns[k], travelled, moving.joints), dot(w.lever[k], beside, moving.joints)
@@ -316,11 +327,12 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
         if depth == MAX_DEPTH or postures == MAX_POSTURES:
             return False
         postures += 1
-        # At a whole tick while there is one between, so that the halves are as long in space as in time.
+        # Split at a whole tick if possible, so that the halves are as long in space as in time.
         middle = np.floor(0.5 * (t0 + t1)) if t1 - t0 >= 2.0 else 0.5 * (t0 + t1)
         if middle <= t0:
             middle = 0.5 * (t0 + t1)
         _measure(a, q, v, braking, middle, count, moving, w)
+        # Replace the top segment by its two halves: the later one on top.
         for k in range(count):
             if d[k] < floors[k]:
                 return False
@@ -339,7 +351,7 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
 
 @kernel
 def _gap(a: MonitorArrays, w: ProofMemory, k: int, normal: np.ndarray) -> float:
-    """Gap of pair k at risk, placed where it was measured last, along a normal in the axes of its common joint."""
+    """Return the gap of pair k at risk along a normal in the axes of its common joint, at the last measured posture."""
     i, j = a.bounds.pairs[w.pair[k], 0], a.bounds.pairs[w.pair[k], 1]
     n = rotate(w.world.R[a.bounds.common[w.pair[k]]], (normal[0], normal[1], normal[2]))
     first = Solid(a.shapes.kinds[i], a.shapes.sizes[i], w.R[i], (w.p[i, 0], w.p[i, 1], w.p[i, 2]))
@@ -349,7 +361,7 @@ def _gap(a: MonitorArrays, w: ProofMemory, k: int, normal: np.ndarray) -> float:
 
 @inlined
 def _copy(given: np.ndarray, out: np.ndarray) -> None:
-    """Numbers of one row to another, one by one: assigned as slices they take several times as long."""
+    """Copy one row (3,); element-wise is several times faster than a slice."""
     out[0], out[1], out[2] = given[0], given[1], given[2]
 
 
@@ -361,18 +373,21 @@ def _keep_normal(R: np.ndarray, n: tuple, out: np.ndarray) -> None:
 
 @kernel
 def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
-    """Number of pairs that may come closer than their floors; pairs, floors and present distances are in the memory.
+    """Store the pairs that may fall below their floors, with floors and present distances, and return their number.
 
-    What the monitor has measured in this posture is not measured again.
+    Distances that the monitor measured in this posture are reused.
 
     Args:
-        moved: (n,) way of each joint to its stop [rad, m].
+        path: arrays of the path.
+        moved: travel of each joint to its stop (n,) [rad, m].
+        highest: distance that pairs keep [m].
     """
     a, w = path.monitor, path.scratch
     count, lower, pairs = 0, a.bounds.lower, a.bounds.pairs
     fill_travel(a.bounds.motion_bound, moved, a.bounds.travel)
     for k in range(pairs.shape[0]):
         travel, floor = a.bounds.travel[k], min(highest, path.nearest[k])
+        # Cheapest test first: the known lower bound, then boxes around the shapes, then the exact distance.
         if lower[k] - travel >= floor:
             continue
         n = row(a.bounds.normal, k)
@@ -382,6 +397,7 @@ def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
                 lower[k] = least
                 continue
             lower[k], n, _, _ = pair_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
+        # Shapes in contact, and pairs that provably keep their floor, are not at risk.
         keep = min(floor, SHRINKING * lower[k])
         if lower[k] <= 0.0 or lower[k] - travel >= keep or least_on_way(a, k, n, moved) >= keep:
             continue
@@ -393,7 +409,7 @@ def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
 
 @inlined
 def _extent(shapes: ShapeArrays, R: np.ndarray, s: int, u: Vec) -> float:
-    """How far shape s reaches from its centre along a vector u, times its length [m]."""
+    """Return the extent of shape s from its centre along a vector u, times the length of u [m]."""
     v, x, y, z, half = unrotate(R[s], u), shapes.sizes[s, 0], shapes.sizes[s, 1], shapes.sizes[s, 2], shapes.sizes[s, 3]
     if shapes.kinds[s] == BOX:
         return x * abs(v[0]) + y * abs(v[1]) + z * abs(v[2])
@@ -402,29 +418,33 @@ def _extent(shapes: ShapeArrays, R: np.ndarray, s: int, u: Vec) -> float:
 
 @kernel
 def least_on_way(a: MonitorArrays, k: int, n: Vec, moved: np.ndarray) -> float:
-    """Least distance [m] of a pair on the way of all joints.
+    """Return the lowest possible distance [m] of a pair while all joints move.
 
-    The gap along a direction n that is fixed to the common joint is no more than the distance. Joint by joint, a point
-    comes closer along n by its lever about the joint times the angle, to first order; of a joint that separates the
-    shapes nothing counts, as others may be farther on their ways. What is of higher order is at most T Theta / 2, T
-    being the travel of the pair, Theta the sum of all angles. Of a sphere or capsule the ends of the axis are such
-    points, as the gap of balls is that of their centres, however they turn; of another solid, for each joint, the one
-    with the greatest lever.
+    The gap along a direction n fixed to the common joint is at most the distance. To first order, a joint moves a
+    point
+    along n by its lever times its angle. Separating motions do not count, since other joints may be farther on their
+    way.
+    Higher orders are at most T Theta / 2, with the travel T of the pair and the sum Theta of all angles. For spheres
+    and
+    capsules the points are the ends of the axis; for other solids, the point with the largest lever of each joint.
 
     Args:
-        a: with the pair's distance and travel, and all placed where the ways begin.
-        n: normal of the pair there.
-        moved: (n,) ways of the joints, either way [rad, m].
+        a: arrays with the distance and travel of the pair, at the start posture.
+        k: the pair.
+        n: normal of the pair at the start.
+        moved: travel of the joints, of either sign (n,) [rad, m].
     """
     shapes, world, tree = a.shapes, a.world, a.tree
+    # Floating-base configurations have 7 numbers before the joints.
     first, turned, least = 7 if tree.floating else 0, 0.0, a.bounds.lower[k]
     for side in range(2):
-        s, toward = a.bounds.pairs[k, side], 1.0 if side == 0 else -1.0  # n points from the first to the second
+        s, toward = a.bounds.pairs[k, side], 1.0 if side == 0 else -1.0  # n points from the first to the second shape
         half, p, swept = shapes.sizes[s, 3], row(a.p, s), shapes.kinds[s] <= CAPSULE
         end = (half * a.R[s, 0, 2], half * a.R[s, 1, 2], half * a.R[s, 2, 2])
-        far = 2.0 * toward * dot3(n, end)  # by which one end is nearer than the other
+        far = 2.0 * toward * dot3(n, end)  # by which one end is nearer than the other one
         ahead, behind = (max(-far, 0.0), max(far, 0.0)) if swept else (0.0, 0.0)
         j, closer, closer_behind = shapes.joint[s], 0.0, 0.0
+        # Walk up the chain from the shape to the common joint.
         while j != a.bounds.common[k]:
             way, axis = moved[tree.idx_q[j] - first], row(world.axes, j)
             if tree.joints.slides[j]:
@@ -434,6 +454,7 @@ def least_on_way(a: MonitorArrays, k: int, n: Vec, moved: np.ndarray) -> float:
                 rate = toward * way * dot3(u, sub(p, row(world.p, j)))
                 more = toward * way * dot3(u, end) if swept else abs(way) * _extent(shapes, a.R, s, u)
                 turned += abs(way)
+            # Approach of the nearer and the farther end of the axis.
             closer += max(rate + more, 0.0)
             closer_behind += max(rate - more, 0.0)
             j = tree.parent[j]
@@ -442,7 +463,12 @@ def least_on_way(a: MonitorArrays, k: int, n: Vec, moved: np.ndarray) -> float:
 
 
 class Moving(NamedTuple):
-    """How many joints move the pairs at risk against each other, and how many shapes these pairs have."""
+    """Numbers of joints and shapes in the proof.
+
+    Attributes:
+        joints: joints that move the pairs at risk relative to each other.
+        shapes: shapes of these pairs.
+    """
 
     joints: int
     shapes: int
@@ -450,13 +476,15 @@ class Moving(NamedTuple):
 
 @kernel
 def _begin_path(a: MonitorArrays, iq: int, count: int, w: ProofMemory) -> Moving:
-    """Find what moves so many pairs: a joint that carries all their shapes, or none, changes no distance of theirs.
+    """Find the joints that move the pairs at risk; a joint that carries all of their shapes, or none, changes no
+    distance.
 
-    The first kind, a chain from the root, keeps its present pose.
+    A joint that carries all shapes belongs to a chain from the root and keeps its present pose.
     """
     parent, first, total, joints = a.tree.parent, 2 if a.tree.floating else 1, 0, 0
     for j in range(parent.shape[0]):
         w.carries[j] = 0
+    # Count the shapes of these pairs that each joint carries, each shape once.
     for k in range(count):
         for side in range(2):
             s = a.bounds.pairs[w.pair[k], side]
@@ -494,7 +522,7 @@ def _measure(
     moving: Moving,
     w: ProofMemory,
 ) -> None:
-    """Distances and normals of some pairs after some ticks of the path; what has an infinite distance stays so."""
+    """Measure pairs after some ticks of the path; pairs with an infinite distance are skipped."""
     iq, world = q.shape[0] - v.shape[0], w.world
     for m in range(moving.joints):
         j, i = w.joints[m], w.column[m]

@@ -1,7 +1,7 @@
-"""Inverse kinematics by null-space methods: tasks exactly or damped, objectives in the freedom that they leave.
+"""Null-space methods of inverse kinematics: tasks exactly or damped, objectives in the remaining freedom.
 
-The solvers of Schwienbacher 2014, chapters 4, 5 and 7. They keep joint speeds and ranges, but distances between shapes
-only as far as the tasks leave room: on a robot use `humanoid_control.ik.WholeBodyIk`.
+The solvers of Schwienbacher 2014, chapters 4, 5 and 7. They respect joint speeds and ranges, but the distance of
+shapes only as an objective: on a robot use `humanoid_control.ik.WholeBodyIk`.
 
     from humanoid_control.ik import lola_tasks
     from humanoid_control.ik.null_space import ComfortCost, JointLimitCost, ResolvedRate

@@ -1,7 +1,4 @@
-"""Resolved acceleration: resolved rate one derivative higher, for smooth velocities.
-
-Schwienbacher 2014, section 4.3.3.
-"""
+"""Resolved acceleration: resolved rate one derivative higher, for smooth velocities (Schwienbacher 2014, 4.3.3)."""
 
 from __future__ import annotations
 
@@ -23,16 +20,16 @@ from humanoid_control.robots.robot import Robot
 
 
 class ResolvedAcceleration:
-    """Task accelerations with feedback on position and velocity to joint accelerations (4.20), by trapezoids (4.21).
+    """Solver from task accelerations with feedback to joint accelerations (4.20), integrated by trapezoids (4.21).
 
-    a = J# (x'' + K_v (x' - J v) + K_x e - J' v) in the tasks; in their null space v converges to the velocity
-    -alpha_N W^-1 grad H^T of the objectives, or to rest: without that, motion once begun there would never end.
-    A task's gain k sets K_x = k^2 and K_v = 2 k, the critically damped loop; k is held to max_gain / dt.
+    Task space: a = J# (x'' + K_v (x' - J v) + K_x e - J' v). In the null space v converges to the velocity
+    -alpha_N W^-1 grad H^T of the objectives, or to rest; otherwise null-space motion would never stop. A task gain k,
+    limited to max_gain / dt, sets the critically damped loop K_x = k^2, K_v = 2 k.
 
     Attributes:
-        v: (nv,) velocity after the last tick, with which the next one begins.
-        acceleration: (nv,) of the last tick.
-        null_damping: rate at which the null-space velocity converges to the desired one [1/s].
+        v: velocity after the last tick (nv,).
+        acceleration: acceleration of the last tick (nv,).
+        null_damping: convergence rate of the null-space velocity [1/s].
     """
 
     def __init__(
@@ -53,7 +50,7 @@ class ResolvedAcceleration:
         self.v, self.acceleration = np.zeros(self.robot.nv), np.zeros(self.robot.nv)
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
-        """The next configuration, the velocity there, and a report; arguments as of every solver."""
+        """Compute the next configuration, its velocity, and a report; see `IkSolver.step`."""
         check_time_step(dt, "inverse kinematics")
         r, s, m = self.robot, self.settings, self.dofs
         prepare_second_order(r, self.data, q, self.v)
@@ -63,8 +60,10 @@ class ResolvedAcceleration:
             gradient += objective.gradient(r, self.data, q)
         u_desired = -s.null_gain * m.mobility * m.reduce(gradient)
         u = self.v[m.free]
+        # A rate above 1 / dt would overshoot within one tick.
         z = min(self.null_damping, 1.0 / dt) * (u_desired - u)
         task, null, w, ok = weighted_step(J, a_desired, m.mobility, z)
+        # Dependent rows: repeat with just enough damping to factorise.
         damping = 0.0
         if not ok or not w > 0.0:
             damping, ok = max(rescue_damping(J, m.mobility), 1e-12), False
@@ -76,6 +75,7 @@ class ResolvedAcceleration:
         if s.clamp:
             scale = min(1.0, float(np.min(r.velocity / np.maximum(np.abs(v_next[r.iv :]), 1e-300), initial=1.0)))
             v_next = scale * v_next
+        # Trapezoidal rule (4.21).
         v_mean = 0.5 * (self.v + v_next)
         q_next = pin.integrate(r.model, q, v_mean * dt)
         if s.keep_range:
@@ -86,7 +86,7 @@ class ResolvedAcceleration:
         return q_next, v_next, StepReport(ok, residual, w, damping, 1.0, scale, 1, note)
 
     def _rows(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray]:
-        """J (m, k) and the desired acceleration less the drift (m,), of all tasks."""
+        """Return J (m, k) and the desired acceleration minus the drift J' v (m,) of all tasks."""
         r, Js, desired = self.robot, [], []
         for task in tasks:
             J, v = task.rows(r, self.data, q)
@@ -105,7 +105,7 @@ class ResolvedAcceleration:
         return self.dofs.reduce(np.concatenate(Js)), np.concatenate(desired)
 
     def _keep_range(self, q: np.ndarray, q_next: np.ndarray, v_next: np.ndarray) -> None:
-        """Joints stop at their limits, in place."""
+        """Stop joints at their limits, in place."""
         r, joints = self.robot, q_next[self.robot.iq :]
         free = joints.copy()
         keep_inside(q[r.iq :], r.lower, r.upper, joints)

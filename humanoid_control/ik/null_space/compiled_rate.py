@@ -1,7 +1,6 @@
-"""Tick of the resolved rate in one compiled call: rows, objectives, momentum, velocity limits and the next posture.
+"""Tick of the resolved rate in one compiled call, for the known classes of tasks and objectives.
 
-`ResolvedRate` uses it where tasks and objectives are of kinds that are known here; every other tick is made of the same
-kernels, called one after the other.
+Other classes use the same kernels step by step in `ResolvedRate`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from humanoid_control.robots.self_collision import ShapePairs, VolumePairs, moni
 
 NO_PAIRS, SHAPES, VOLUMES = range(3)
 DONE, STEP_BY_STEP = range(2)
-NUMBERS = 6  # residual, manipulability, both factors of the limits, finite, demand: at the end of an outcome
+NUMBERS = 6  # residual, manipulability, both factors of the limits, finite, demand: the end of an outcome
 NO_TABLE: Any = np.zeros(1, dtype=np.int64)
 METHODS = ("cost", "gradient")
 OWN = {kind: [getattr(kind, name) for name in METHODS] for kind in (JointLimitCost, ComfortCost, SelfCollisionCost)}
@@ -52,13 +51,12 @@ class RatePairs(NamedTuple):
 
     Attributes:
         kind: NO_PAIRS, SHAPES or VOLUMES.
-        table: of the packed MonitorArrays or SegmentMemory.
-        poses: (N, 12) memory.
-        found: where the kernels put near pairs.
-        joints: of all pairs.
-        activation: (P,) activation distances [m].
-        contact: (P,) contact distances [m].
-        blend: as of `repulsion`.
+        table: packed MonitorArrays or SegmentMemory.
+        poses: work memory (N, 12).
+        found: near pairs, filled by the kernels.
+        activation: activation distances (P,) [m].
+        contact: push at contact (P,), s_0 of `repulsion`.
+        blend: t of `repulsion`.
     """
 
     kind: int
@@ -72,18 +70,18 @@ class RatePairs(NamedTuple):
 
 
 class RateMomentum(NamedTuple):
-    """Numbers of a MomentumTracking about one axis, or none: `row` is then -1.
+    """Parameters of a MomentumTracking about one axis.
 
     Attributes:
-        row: of the centroidal map.
-        J: (1, nv) memory for it.
-        reference: (1,).
-        reducing: (r,) columns.
-        limit: (r,).
-        mode: see `one_axis_rates`.
-        mu: see `one_axis_rates`.
-        share: of the speeds, in the limits.
-        clamp: whether rates stay below them.
+        row: row of the centroidal map; -1: no tracking.
+        J: memory of this row (1, nv).
+        reference: desired momentum (1,) [kg m^2/s].
+        reducing: columns of the reducing joints (r,).
+        limit: their speed limits (r,) [rad/s].
+        mode: mode of `one_axis_rates`.
+        mu: damping of `one_axis_rates`.
+        share: usable share of the speeds, contained in `limit`.
+        clamp: keep rates below the limits.
     """
 
     row: int
@@ -99,21 +97,15 @@ class RateMomentum(NamedTuple):
 
 @by_reference
 class RateTables(NamedTuple):
-    """Tables of one tick: the packed TableArrays, and what belongs to none of them.
+    """Tables and numbers of one tick.
 
     Attributes:
-        tasks: table.
-        dofs: of the DofSelection.
-        mobility: (k,).
-        band: band of a JointLimitCost.
+        mobility: inverse weights W^-1 (k,).
+        band: band of a JointLimitCost [rad].
         band_weight: weight of a JointLimitCost.
-        posture: (n,) posture of a ComfortCost.
-        comfort: (n,) weights of a ComfortCost; 0 without one.
-        velocity: (n,) limits.
-        integration: what `advance` takes.
-        null_gain: see `SolverSettings`.
-        max_gain: see `SolverSettings`.
-        clamp: see `SolverSettings`.
+        posture: posture of a ComfortCost (n,) [rad].
+        comfort: weights of a ComfortCost (n,); 0 without one.
+        velocity: speed limits (n,) [rad/s].
     """
 
     tasks: Table[TableArrays]
@@ -137,19 +129,17 @@ class RateTables(NamedTuple):
 
 @kernel
 def rate_tick(table: Table[RateTables], q: np.ndarray, dt: float, out: np.ndarray) -> int:
-    """One tick.
+    """Compute one tick.
 
     Args:
-        table: of the packed RateTables.
-        q: (nq,).
-        dt: [s].
-        out: filled with the next q (nq,), v (nv,) and NUMBERS.
+        out: filled with the next q (nq,), v (nv,) and the NUMBERS last numbers.
 
     Returns:
-        DONE, or STEP_BY_STEP where rows depend on each other, as where a task has no weight: then nothing is filled.
+        DONE, or STEP_BY_STEP if rows are dependent (as with a task of weight 0); then nothing is filled.
     """
     t = unpack(table, RateTables)
     a = unpack(t.tasks, TableArrays)
+    # The monitor has placed the joints if there are shapes; `fill_rows` then need not do it again.
     near = monitor_shapes(t.pairs.table, q, t.pairs.activation) if t.pairs.kind == SHAPES else 0
     fill_rows(t.tasks, q, t.max_gain / dt, t.pairs.kind == SHAPES)
     w, WJ, U = factored_rows(a.J, t.mobility, 0.0)
@@ -174,7 +164,7 @@ def rate_tick(table: Table[RateTables], q: np.ndarray, dt: float, out: np.ndarra
 
 @kernel
 def _null_velocity(t: RateTables, q: np.ndarray, near: int, twists: np.ndarray) -> np.ndarray:
-    """z = -alpha_N W^-1 grad H^T (k,) of all objectives."""
+    """Return z = -alpha_N W^-1 grad H^T (k,) of all objectives."""
     nv, n = t.dofs.column.shape[0], t.posture.shape[0]
     iq, gradient, pairs = q.shape[0] - n, np.zeros(nv), t.pairs
     if pairs.kind != NO_PAIRS:
@@ -195,7 +185,7 @@ def _null_velocity(t: RateTables, q: np.ndarray, near: int, twists: np.ndarray) 
 
 @kernel
 def _add_momentum(t: RateTables, a: TableArrays, task: np.ndarray, z: np.ndarray) -> float:
-    """Add what cancels the momentum of the velocity `task` (k,) to z (k,); returns the demand of MomentumTracking."""
+    """Add the rates that cancel the momentum of the velocity `task` (k,) to z (k,), and return the demand."""
     m, nv = t.momentum, t.dofs.column.shape[0]
     if not a.with_momentum:
         fill_centroidal_map(a.tree, a.world, a.links)
@@ -205,6 +195,7 @@ def _add_momentum(t: RateTables, a: TableArrays, task: np.ndarray, z: np.ndarray
         if t.dofs.column[c] >= 0:
             v[c] = t.dofs.factor[c] * task[t.dofs.column[c]]
     share = one_axis_rates(m.J[0], v, m.reducing, m.reference[0], m.mode, m.mu, m.limit, rates)
+    # Scale all rates evenly, so that their direction stays that of J^T.
     if m.clamp and share > 1.0:
         for c in range(nv):
             rates[c] /= share
@@ -217,15 +208,7 @@ def _add_momentum(t: RateTables, a: TableArrays, task: np.ndarray, z: np.ndarray
 
 @dataclass(frozen=True)
 class RateWork:
-    """What one tick is to do; the objectives' and the momentum's own numbers count as they are at the time.
-
-    Attributes:
-        tasks: see `ResolvedRate`.
-        objectives: see `ResolvedRate`.
-        momentum: see `ResolvedRate`.
-        settings: see `ResolvedRate`.
-        dofs: see `ResolvedRate`.
-    """
+    """Work of one tick; the numbers of the objectives and of the momentum are read at each tick."""
 
     tasks: Sequence[Task]
     objectives: Sequence[Objective]
@@ -235,7 +218,7 @@ class RateWork:
 
     @property
     def is_known(self) -> bool:
-        """True where all of it is of kinds that are compiled; a class whose methods somebody replaced is another."""
+        """True if all parts are of compiled classes; a class with replaced methods does not count."""
         kinds = [type(o) for o in self.objectives]
         own = all(k in OWN and [getattr(k, name) for name in METHODS] == OWN[k] for k in kinds)
         m = self.momentum
@@ -250,7 +233,7 @@ class RateWork:
         return own and one_axis and measured and len(set(kinds)) == len(kinds) and all(map(is_tabled, self.tasks))
 
     def parts(self) -> list[Any]:
-        """What its packed form is made of: another one where any of these is another object."""
+        """Return the objects of the packed form; it is packed again if any of them is replaced."""
         parts: list[Any] = [*self.tasks, self.settings, self.dofs, self.dofs.mobility]
         for o in self.objectives:
             parts.append(o)
@@ -265,7 +248,7 @@ class RateWork:
 
 
 class CompiledRate:
-    """Tick of a solver in one call, packed once for each set of tasks, objectives and settings."""
+    """Compiled tick of a solver, packed once for each set of tasks, objectives and settings."""
 
     def __init__(self, robot: Robot) -> None:
         """Prepare for a robot."""
@@ -275,12 +258,12 @@ class CompiledRate:
         self._reference = np.zeros(1)
 
     def run(self, work: RateWork, q: np.ndarray, dt: float) -> np.ndarray | None:
-        """Outcome (nq + nv + NUMBERS,) of `rate_tick` from q (nq,) in dt [s].
+        """Return the outcome (nq + nv + NUMBERS,) of `rate_tick` from q (nq,) after dt [s].
 
-        None where something is not known, where rows depend on each other or a task has no weight.
+        None if a class is not compiled, if rows are dependent, or if a task has no weight.
 
         Raises:
-            ConfigError: the target of a task was never set.
+            ConfigError: if the target of a task was never set.
         """
         parts = work.parts()
         if len(parts) != len(self._parts) or not all(map(is_, parts, self._parts)):

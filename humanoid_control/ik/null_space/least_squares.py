@@ -1,7 +1,7 @@
 """Solvers from task velocities to joint velocities by weighted least squares (Schwienbacher 2014, chapter 4).
 
-The solver that runs on Lola, `ResolvedRate`; near singularities `DampedLeastSquares`, `TruncatedSvd` and `BoundedNorm`;
-`JacobianTranspose` without an inverse; `Hierarchy` with strict priorities.
+`ResolvedRate` runs on Lola. `DampedLeastSquares`, `TruncatedSvd` and `BoundedNorm` handle singularities.
+`JacobianTranspose` needs no inverse, and `Hierarchy` has strict priorities.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.robots.robot import Robot
 
 DEPENDENT = "tasks depend on each other: damped"
-RESCUE_DAMPING = 1e-4  # where the rows depend on each other, relative to the largest row
+RESCUE_DAMPING = 1e-4  # relative to the largest row, for dependent rows
 
 
 def rescue_damping(J: np.ndarray, mobility: np.ndarray) -> float:
-    """Damping for rows J (m, k) that depend on each other; 0 where all are zero."""
+    """Return the damping for dependent rows J (m, k); 0 if all rows are zero."""
     return RESCUE_DAMPING * float(np.sqrt(np.max(np.einsum("ij,j,ij->i", J, mobility, J), initial=0.0)))
 
 
@@ -44,10 +44,11 @@ def rescue_damping(J: np.ndarray, mobility: np.ndarray) -> float:
 
 
 class ResolvedRate(VelocitySolver):
-    """All tasks exactly, objectives in their null space, least weighted velocity: the method that runs on Lola.
+    """Exact tasks, objectives in their null space, least weighted velocity: the method that runs on Lola.
 
-    Priorities do not count. Tasks that contradict each other, or a singular posture, have no exact answer; then
-    the damped one is given and the report says so.
+    Priorities are ignored. Contradictory tasks and singular postures have no exact solution; the damped solution is
+    used,
+    and the report notes it.
     """
 
     def __init__(
@@ -58,20 +59,18 @@ class ResolvedRate(VelocitySolver):
         dofs: DofSelection | None = None,
         momentum: MomentumTracking | None = None,
     ) -> None:
-        """Make the solver.
+        """Store the settings.
 
         Args:
-            robot: the robot.
             objectives: null-space objectives.
-            settings: settings of the solver.
             dofs: free velocities; default: all.
-            momentum: angular momentum to track in the null space, next to the objectives.
+            momentum: angular momentum to track in the null space, besides the objectives.
         """
         super().__init__(robot, objectives, settings, dofs)
         self.momentum, self._compiled = momentum, CompiledRate(robot)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the compiled tick, which holds addresses: a copy makes its own."""
+        """Copy without the compiled tick, which holds addresses; a copy builds its own."""
         return vars(self) | {"_compiled": CompiledRate(self.robot)}
 
     def velocity(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, StepReport]:
@@ -89,7 +88,7 @@ class ResolvedRate(VelocitySolver):
         return self._step_by_step(q, tasks, dt)
 
     def _result(self, outcome: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, StepReport]:
-        """The result of a tick in one call from q, by its outcome."""
+        """Build the result of a compiled tick from q, by its outcome."""
         nq, begun = self.robot.nq, q.copy()
         residual, w, null_scale, speed_scale, finite, demand = outcome[-NUMBERS:].tolist()
         self.v = outcome[nq:-NUMBERS]
@@ -105,7 +104,7 @@ class ResolvedRate(VelocitySolver):
     def _step_by_step(
         self, q: np.ndarray, tasks: Sequence[Task], dt: float
     ) -> tuple[np.ndarray, np.ndarray, StepReport]:
-        """The tick with what any class of tasks and objectives computes."""
+        """Compute the tick for any classes of tasks and objectives."""
         if self.momentum is not None:
             self.momentum.place(q)
         v, report = super().velocity(q, tasks, dt)
@@ -118,7 +117,7 @@ class ResolvedRate(VelocitySolver):
         if not ok:
             damping = rescue_damping(J, m.mobility) or 1.0
             factor, WJ, U = factored_rows(J, m.mobility, damping)
-            if factor < 0.0:  # what is not a number has no factor with any damping
+            if factor < 0.0:  # non-finite rows cannot be factorised with any damping
                 return ResolvedVelocity(np.zeros(m.k), np.zeros(m.k), 0.0, damping, False, DEPENDENT)
         task = task_part(WJ, U, v)
         if self.momentum is not None:
@@ -129,13 +128,13 @@ class ResolvedRate(VelocitySolver):
 
 @dataclass(frozen=True)
 class DampingSchedule:
-    """Damping lambda as a function of the manipulability: none where it is high, rising smoothly below a threshold.
+    """Damping lambda as a function of the manipulability w.
 
     lambda^2 = max_damping^2 (1 - w / threshold)^2 for w < threshold, else 0 (Nakamura and Hanafusa 1986).
 
     Attributes:
         max_damping: lambda at a singularity.
-        threshold: of w = sqrt(det(J W^-1 J^T)); infinite: always `max_damping`.
+        threshold: threshold of w = sqrt(det(J W^-1 J^T)); infinite: always `max_damping`.
     """
 
     max_damping: float = 0.05
@@ -147,7 +146,7 @@ class DampingSchedule:
             raise ConfigError(f"damping: max_damping > 0 and threshold >= 0 are needed, {got}")
 
     def damping(self, w: float) -> float:
-        """lambda at the manipulability w."""
+        """Return lambda at the manipulability w."""
         return 0.0 if w >= self.threshold else self.max_damping * (1.0 - w / self.threshold)
 
     @staticmethod
@@ -158,9 +157,9 @@ class DampingSchedule:
         share: float = 0.1,
         max_damping: float = 0.05,
     ) -> DampingSchedule:
-        """A threshold that is a share of the median manipulability of some tasks over random postures.
+        """Return a schedule with a share of the median manipulability of tasks over random postures as threshold.
 
-        Its scale depends on units and number of the rows, so that no fixed number fits all tasks.
+        The scale of w depends on units and number of the rows, so no fixed threshold suits all tasks.
         """
         rng, data, m, found = np.random.default_rng(0), robot.model.createData(), dofs or DofSelection(robot), []
         for _ in range(40):
@@ -172,9 +171,9 @@ class DampingSchedule:
 
 
 class DampedLeastSquares(VelocitySolver):
-    """The velocity that makes |J u - v|^2 + lambda^2 |u|_W^2 least, rows weighted by their tasks' weights.
+    """Velocity that minimises |J u - v|^2 + lambda^2 |u|_W^2, with rows weighted by their tasks.
 
-    With lambda > 0 the null space is no longer square to the tasks: objectives disturb them a little.
+    For lambda > 0 the null space is not orthogonal to the tasks: objectives disturb them slightly.
     """
 
     def __init__(
@@ -205,10 +204,7 @@ class DampedLeastSquares(VelocitySolver):
 
 
 class TruncatedSvd(VelocitySolver):
-    """The pseudo-inverse without directions with singular values below epsilon.
-
-    The objectives may use the directions that were left out: nothing else does.
-    """
+    """Pseudo-inverse without the directions of singular values below epsilon; objectives may use these directions."""
 
     def __init__(
         self,
@@ -218,17 +214,16 @@ class TruncatedSvd(VelocitySolver):
         dofs: DofSelection | None = None,
         epsilon: float = 0.005,
     ) -> None:
-        """Make the solver.
+        """Set the threshold.
 
         Args:
-            robot: the robot.
             objectives: null-space objectives.
             settings: settings of the solver.
             dofs: free velocities; default: all.
-            epsilon: singular values of J W^-1/2 below it are dropped.
+            epsilon: smallest singular value of J W^-1/2 that is kept.
 
         Raises:
-            ConfigError: epsilon is not positive.
+            ConfigError: if epsilon is not positive.
         """
         super().__init__(robot, objectives, settings, dofs)
         if not epsilon > 0:
@@ -248,10 +243,11 @@ class TruncatedSvd(VelocitySolver):
 
 
 class BoundedNorm(VelocitySolver):
-    """Least damping with which the tasks' velocity keeps a bound on its norm: lambda from the singular values.
+    """Least damping that bounds the norm of the task velocity.
 
-    |u|_W^2 = sum (sigma_i b_i / (sigma_i^2 + lambda^2))^2 falls with lambda; the root is found by Newton's method on
-    1/|u|, as for a trust region (after Maciejewski and Klein 1988).
+    |u|_W^2 = sum (sigma_i b_i / (sigma_i^2 + lambda^2))^2 falls with lambda. Newton's method on 1/|u| finds the root,
+    as
+    for a trust region (after Maciejewski and Klein 1988).
     """
 
     def __init__(
@@ -262,17 +258,13 @@ class BoundedNorm(VelocitySolver):
         dofs: DofSelection | None = None,
         max_norm: float = 10.0,
     ) -> None:
-        """Make the solver.
+        """Set the bound.
 
         Args:
-            robot: the robot.
-            objectives: null-space objectives.
-            settings: settings of the solver.
-            dofs: free velocities; default: all.
-            max_norm: bound on the weighted norm of the tasks' velocity [rad/s].
+            max_norm: bound on the weighted norm of the task velocity [rad/s].
 
         Raises:
-            ConfigError: the bound is not positive.
+            ConfigError: if the bound is not positive.
         """
         super().__init__(robot, objectives, settings, dofs)
         if not max_norm > 0:
@@ -294,12 +286,12 @@ class BoundedNorm(VelocitySolver):
 
 
 def damping_for_norm(sigma: np.ndarray, b: np.ndarray, max_norm: float) -> float:
-    """The least lambda >= 0 with sum (sigma b / (sigma^2 + lambda^2))^2 <= max_norm^2.
+    """Return the least lambda >= 0 with sum (sigma b / (sigma^2 + lambda^2))^2 <= max_norm^2.
 
     Args:
-        sigma: (r,) singular values; those that are zero to rounding do not count.
-        b: (r,) desired velocities in their directions.
-        max_norm: > 0.
+        sigma: singular values (r,); numerically zero values are ignored.
+        b: desired velocities in their directions (r,).
+        max_norm: bound, > 0.
     """
     live = sigma > 1e-9 * max(float(sigma.max(initial=0.0)), 1e-300)
     s, b = sigma[live], b[live]
@@ -325,10 +317,11 @@ def _svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 class JacobianTranspose(VelocitySolver):
-    """u = W^-1 J^T K e (4.17), as if the desired task velocities were forces at the joints: never singular, but slow.
+    """u = W^-1 J^T K e (4.17): desired task velocities act like forces at the joints; never singular, but slow.
 
-    The largest eigenvalue of J W^-1 J^T multiplies the gain of the loop; where that would make it unstable in steps of
-    dt, the velocity is divided by it, and the report says so. There is no null space: objectives do not count.
+    The largest eigenvalue of J W^-1 J^T multiplies the loop gain. If this would be unstable in steps of dt, the
+    velocity
+    is divided by the eigenvalue, and the report notes it. Objectives are ignored.
     """
 
     def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
@@ -342,11 +335,12 @@ class JacobianTranspose(VelocitySolver):
 
 
 class Hierarchy(VelocitySolver):
-    """Strict priorities: levels 0, 1, ... each in the null space of all above, objectives in the rest (section 4.3.4).
+    """Strict priorities: each level acts in the null space of all higher ones, objectives in the rest (section 4.3.4).
 
-    Z is an orthonormal basis of the augmented null space. A level minimises |J_i (u + Z y) - v_i| over y; then Z loses
-    the directions it used. A level never disturbs those above it. Directions weaker than epsilon count as lost, which
-    keeps joints slow where levels compete (algorithmic singularities).
+    Z is an orthonormal basis of the remaining null space. A level minimises |J_i (u + Z y) - v_i| over y; then Z loses
+    the
+    used directions. Directions weaker than epsilon count as lost, which keeps joints slow where levels compete
+    (algorithmic singularities).
     """
 
     def __init__(
@@ -357,17 +351,13 @@ class Hierarchy(VelocitySolver):
         dofs: DofSelection | None = None,
         epsilon: float = 1e-4,
     ) -> None:
-        """Make the solver.
+        """Set the threshold.
 
         Args:
-            robot: the robot.
-            objectives: null-space objectives.
-            settings: settings of the solver.
-            dofs: free velocities; default: all.
-            epsilon: singular values below it are dropped.
+            epsilon: smallest singular value that is kept.
 
         Raises:
-            ConfigError: epsilon is not positive.
+            ConfigError: if epsilon is not positive.
         """
         super().__init__(robot, objectives, settings, dofs)
         if not epsilon > 0:

@@ -1,8 +1,7 @@
 """Angular momentum in resolved motion rate control (Schwienbacher 2014, chapter 7).
 
-Method 1, tracking in the null space: the joints that no task needs (reducing, q_r) get the velocity that would cancel
-the momentum of all others (producing, q_p). Method 2, minimisation: momentum is part of the norm by which the inverse
-chooses velocities.
+Method 1, tracking: joints that no task needs (reducing, q_r) cancel, in the null space, the momentum of all others
+(producing, q_p). Method 2, minimisation: the momentum is part of the norm of the joint velocities.
 """
 
 from __future__ import annotations
@@ -28,24 +27,24 @@ MU = 0.1  # [kg m^2] damping of mode 'damped', about half of |J_r| of light arms
 
 
 class MomentumTracking:
-    """Method 1: some joints cancel, in the null space, the momentum that the tasks make with all others (7.8), (7.9).
+    """Method 1: reducing joints cancel, in the null space, the momentum of all other joints (7.8), (7.9).
 
-    The momentum of the others is taken from the particular solution J# xdot of the same tick: in (7.9) it would
-    depend on the rates that it is to give.
+    The momentum is taken from the particular solution J# xdot of the same tick: in (7.9) it would depend on the
+    result.
 
     Attributes:
-        reducing: names of the reducing joints, which no task needs. All others produce.
-        reference: (3,) desired momentum about the centre of mass, world axes [kg m^2/s]; set it again for each tick.
-        axes: (3,) which of x, y, z count.
-        mode: see `reducing_rates`.
-        mu: see `reducing_rates`.
-        speed_share: of a joint's speed limit up to which rates go.
-        clamp: False leaves rates beyond that as they are.
-        demand: largest rate of the last tick before it was clamped, in shares of its joint's speed limit.
-        columns: (r,) columns of the reducing joints.
-        speed: (r,) their speed limits.
-        rows: of the centroidal map that count.
-        J: (k, nv) these, as of `place`.
+        reducing: names of the reducing joints, which no task needs.
+        reference: desired momentum about the centre of mass (3,), world axes [kg m^2/s]; set for each tick.
+        axes: active axes x, y, z (3,).
+        mode: mode of `reducing_rates`.
+        mu: damping of `reducing_rates` [kg m^2].
+        speed_share: usable share of the joint speed limits.
+        clamp: keep rates within this share.
+        demand: largest unclamped rate of the last tick, as a share of its speed limit.
+        columns: columns of the reducing joints (r,).
+        speed: their speed limits (r,) [rad/s].
+        rows: active rows of the centroidal map.
+        J: these rows (k, nv), from `place`.
     """
 
     def __init__(
@@ -59,10 +58,11 @@ class MomentumTracking:
         speed_share: float = 0.8,
         clamp: bool = True,
     ) -> None:
-        """Create the momentum tracking.
+        """Set the joints, axes and mode.
 
         Raises:
-            UnknownNameError: a joint the robot does not have, or a mode. ConfigError: axes or reference.
+            UnknownNameError: if a joint or the mode is unknown.
+            ConfigError: if axes, reference or speed_share are out of range.
         """
         if mode not in MODES:
             raise UnknownNameError("mode", mode, MODES)
@@ -83,7 +83,7 @@ class MomentumTracking:
             self.J[k] = A[row]
 
     def rates(self, v: np.ndarray) -> np.ndarray:
-        """The null-space vector (nv,) to be subtracted [rad/s], given the tasks' velocity v (nv,)."""
+        """Return the null-space vector (nv,) to be subtracted [rad/s], for the task velocity v (nv,)."""
         columns, out, limit = self.columns, np.zeros(len(v)), self.speed_share * self.speed
         if len(self.rows) == 1:
             reference = float(self.reference[self.rows[0] - 3])
@@ -99,23 +99,23 @@ class MomentumTracking:
         return out
 
     def residual(self, v: np.ndarray, rates: np.ndarray) -> np.ndarray:
-        """Momentum that is left of the producing joints' (axes,) [kg m^2/s], given v as for `rates` and its result."""
+        """Return the remaining momentum of the producing joints (axes,) [kg m^2/s] for v and the result of `rates`."""
         producing = v.copy()
         producing[self.columns] = 0.0
         return self.J @ (producing - rates) - self.reference[self.axes]
 
 
 def reducing_rates(J_r: np.ndarray, surplus: np.ndarray, mode: str = "thesis", mu: float = MU) -> np.ndarray:
-    """The rates q_r of method 1 (r,), to be subtracted in the null space: they stand in y of eq. (7.3).
+    """Return the rates q_r of method 1 (r,), to be subtracted in the null space: y in eq. (7.3).
 
     Args:
-        J_r: (k, r) columns of the reducing joints in the momentum map, one row an axis [kg m^2].
-        surplus: (k,) e = J_p q_p - L_d, momentum of the producing joints above the reference [kg m^2/s].
-        mode: one of MODES. Of several axes |J| is the largest singular value.
-        mu: of mode 'damped' [kg m^2].
+        J_r: columns of the reducing joints in the momentum map (k, r) [kg m^2].
+        surplus: e = J_p q_p - L_d (k,), momentum of the producing joints above the reference [kg m^2/s].
+        mode: one of MODES; for several axes |J| is the largest singular value.
+        mu: damping of mode 'damped' [kg m^2].
 
     Raises:
-        UnknownNameError: mode.
+        UnknownNameError: if the mode is unknown.
     """
     if mode not in MODES:
         raise UnknownNameError("mode", mode, MODES)
@@ -138,20 +138,22 @@ def one_axis_rates(
     limit: np.ndarray,
     out: np.ndarray,
 ) -> float:
-    """`reducing_rates` of one axis, into out (nv,) of zeros.
+    """Compute `reducing_rates` of one axis.
 
     Args:
-        J: (nv,) row of the momentum map.
-        v: (nv,) the tasks' velocity.
-        reducing: (r,) columns of the reducing joints.
-        limit: (r,) their speeds.
-        reference: desired momentum.
+        J: row of the momentum map (nv,).
+        v: task velocity (nv,).
+        reducing: columns of the reducing joints (r,).
+        reference: desired momentum [kg m^2/s].
         mode: THESIS, UNIT or DAMPED.
-        mu: of DAMPED.
+        mu: damping of DAMPED [kg m^2].
+        limit: speed limits of the reducing joints (r,).
+        out: rates (nv,), zero on entry.
 
     Returns:
-        the largest rate in shares of its limit.
+        Largest rate as a share of its limit.
     """
+    # Surplus e = J_p q_p - L_d: the total momentum without the columns of the reducing joints.
     surplus, square, share = -reference, 0.0, 0.0
     for c in range(v.shape[0]):
         surplus += J[c] * v[c]
@@ -161,6 +163,7 @@ def one_axis_rates(
     size = np.sqrt(square)
     if size == 0.0:
         return 0.0
+    # |J|^3, |J| or |J|^2 + mu^2: J^T e over it equals the three formulas of MODES for one row.
     divisor = size * square if mode == THESIS else size if mode == UNIT else square + mu * mu
     for k in range(reducing.shape[0]):
         rate = surplus * J[reducing[k]] / divisor
@@ -170,16 +173,16 @@ def one_axis_rates(
 
 
 def weighting_inverse(J_L: np.ndarray, delta: float) -> np.ndarray:
-    """W^-1 (n, n) of method 2, W = delta E + J_L^T J_L, by Sherman, Morrison and Woodbury.
+    """Return W^-1 (n, n) of method 2, W = delta E + J_L^T J_L, by the Sherman-Morrison-Woodbury formula.
 
-    For one axis it is eq. (7.15) with its denominator the number delta + J_L J_L^T.
+    For one axis it is eq. (7.15) with the scalar denominator delta + J_L J_L^T.
 
     Args:
-        J_L: (k, n) rows of the momentum map.
-        delta: > 0.
+        J_L: rows of the momentum map (k, n).
+        delta: regularisation, > 0.
 
     Raises:
-        ConfigError: delta.
+        ConfigError: if delta is not positive.
     """
     if not delta > 0:
         raise ConfigError(f"delta must be positive, got {delta:g}")

@@ -1,8 +1,4 @@
-"""Null-space objectives: scalar costs H(q) with their gradients (Schwienbacher 2014, sections 4.3, 4.4 and chapter 5).
-
-Single joints (away from the limits, towards a comfortable posture), self-collision by the repulsive law of eq. 5.15,
-and manipulability.
-"""
+"""Null-space objectives: scalar costs H(q) with gradients (Schwienbacher 2014, sections 4.3, 4.4 and chapter 5)."""
 
 from __future__ import annotations
 
@@ -19,19 +15,19 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot, joint_columns
 
-SAMPLED_RANGE = 3.0  # [rad] random postures bend no joint farther
+SAMPLED_RANGE = 3.0  # [rad] largest joint angle of random postures
 
 
 class Objective(ABC):
-    """A cost H(q) that is made smaller in the null space of the tasks (Liegeois, eq. 4.11)."""
+    """Cost H(q) that is reduced in the null space of the tasks (Liegeois, eq. 4.11)."""
 
     @abstractmethod
     def cost(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
-        """H(q), at what `prepare` has computed in `data`."""
+        """Return H(q), with `data` from `prepare`."""
 
     @abstractmethod
     def gradient(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        """dH / dv, (nv,)."""
+        """Return dH / dv (nv,)."""
 
 
 # -------- Single joints (Fig. 4.2)
@@ -40,13 +36,15 @@ class Objective(ABC):
 def band_depth(
     joints: np.ndarray, lower: np.ndarray, upper: np.ndarray, band: float, range_share: float = 0.5
 ) -> np.ndarray:
-    """Depth of joints in the bands at the ends of their ranges (n,): positive at the upper end, 0 outside [rad].
+    """Return the depth of joints in the bands at the ends of their ranges (n,) [rad]: positive at the upper end, 0
+    outside.
 
     Args:
-        joints: (n,) joint angles [rad].
-        lower: (n,) lower ends of their ranges [rad].
-        upper: (n,) upper ends of their ranges [rad].
-        band: width of the bands [rad]; at most the share `range_share` of a joint's range.
+        joints: joint angles (n,) [rad].
+        lower: lower range ends (n,) [rad].
+        upper: upper range ends (n,) [rad].
+        band: width of the bands [rad].
+        range_share: largest band as a share of the joint range.
     """
     out = np.empty(len(joints))
     fill_band_depth(joints, lower, upper, band, range_share, 1.0, out)
@@ -63,7 +61,7 @@ def fill_band_depth(
     scale: float,
     out: np.ndarray,
 ) -> None:
-    """`band_depth` times `scale`, into out (n,)."""
+    """Write `band_depth` times `scale` into out (n,)."""
     for i in range(joints.shape[0]):
         width = min(band, range_share * (upper[i] - lower[i]))
         above, below = joints[i] - (upper[i] - width), joints[i] - (lower[i] + width)
@@ -71,11 +69,11 @@ def fill_band_depth(
 
 
 class JointLimitCost(Objective):
-    """Zero in the middle of a joint's range, growing with the square of the depth in the band at either end.
+    """Cost that is zero inside the joint range and grows with the squared depth in the bands at its ends.
 
     Attributes:
-        band: width of the band inside each limit [rad]; at most half of a joint's range.
-        weight: k_l; the gradient is weight times the depth in the band.
+        band: width of each band [rad]; at most half of the range.
+        weight: k_l; the gradient is weight times depth.
     """
 
     def __init__(self, band: float = 0.2, weight: float = 10.0) -> None:
@@ -93,11 +91,11 @@ class JointLimitCost(Objective):
 
 
 class ComfortCost(Objective):
-    """Half the weighted square of the distance to a comfortable posture: keeps free joints from drifting away.
+    """Half the weighted squared distance to a comfortable posture; prevents drift of free joints.
 
     Attributes:
-        posture: (n,) preferred angles [rad].
-        weights: (n,) k_c of each joint.
+        posture: preferred angles (n,) [rad].
+        weights: k_c of each joint (n,).
     """
 
     def __init__(self, posture: np.ndarray, weights: float | np.ndarray = 1.0) -> None:
@@ -117,24 +115,24 @@ class ComfortCost(Objective):
 
 # -------- Self-collision (chapter 5)
 
-MIN_ACTIVATION = 0.002  # [m] activation distance of pairs that touch where the robot stands
-MIN_PAIR_MOBILITY = 0.02  # [m^2/rad^2] pairs that hardly anything moves are not pushed the harder for it
+MIN_ACTIVATION = 0.002  # [m] activation distance of pairs in contact in the neutral posture
+MIN_PAIR_MOBILITY = 0.02  # [m^2/rad^2] lower bound of the mobility: nearly immobile pairs are not pushed harder
 
 
 def repulsion(
     d: np.ndarray, activation: float | np.ndarray, contact: float | np.ndarray, blend: float = 0.5
 ) -> np.ndarray:
-    """g(d) >= 0, the repulsive law between two shapes (eq. 5.15): -g is dH/dd.
+    """Return the repulsive law g(d) >= 0 between two shapes (eq. 5.15): -g is dH/dd.
 
-    With +g, as (5.10) prints it, the gradient descent of (4.12) would pull the shapes together.
-    Linear near contact, quadratic towards the activation distance.
+    With the printed sign +g of (5.10), the gradient descent of (4.12) would attract the shapes. The law is linear near
+    contact and quadratic towards the activation distance.
 
     Args:
-        d: (k,) signed distances [m].
-        activation: d_a > 0 from which on there is no push [m], one or (k,).
-        contact: s_0 = g(0), one or (k,).
-        blend: t, the share of d_a below which the law is a line: 0 makes it quadratic (5.12), 1 linear (5.11);
-            Schwienbacher uses 0.4 to 0.6. Value and slope are continuous for t < 1.
+        d: signed distances (k,) [m].
+        activation: d_a > 0, distance of zero push [m], scalar or (k,).
+        contact: s_0 = g(0), scalar or (k,).
+        blend: t, the linear share of d_a: 0 is quadratic (5.12), 1 linear (5.11); Schwienbacher uses 0.4 to 0.6. Value
+            and slope are continuous for t < 1.
     """
     d, a, s = np.broadcast_arrays(np.asarray(d, dtype=float), activation, contact)
     return np.array(
@@ -144,7 +142,7 @@ def repulsion(
 
 @kernel
 def pair_repulsion(d: float, activation: float, contact: float, blend: float) -> float:
-    """`repulsion` of one pair."""
+    """Return `repulsion` of one pair."""
     if d >= activation:
         return 0.0
     if d < blend * activation or blend >= 1.0:
@@ -162,16 +160,14 @@ def repulsion_gradient(
     blend: float,
     out: np.ndarray,
 ) -> None:
-    """The gradient -sum g(d) dd/dv of all near pairs: eq. 5.9, with the sign of `repulsion`.
+    """Compute the gradient -sum g(d) dd/dv of all near pairs: eq. 5.9, with the sign of `repulsion`.
 
     Args:
-        J6: (6, nv) twists of the velocities at the world origin.
-        found: see `NearPairs`.
-        joints: see `NearPairs`.
-        activation: (P,) activation distances [m].
-        contact: (P,) contact distances [m].
-        blend: as of `repulsion`.
-        out: (nv,) filled.
+        J6: twists of the velocities at the world origin (6, nv).
+        activation: activation distances (P,) [m].
+        contact: push at contact (P,).
+        blend: t of `repulsion`.
+        out: gradient (nv,), filled.
     """
     out[:] = 0.0
     moves = joints.ancestor_mask
@@ -183,14 +179,14 @@ def repulsion_gradient(
         n, i, j = row(found.normal, k), joints.first[pair], joints.second[pair]
         moment_1, moment_2 = cross(row(found.point_1, k), n), cross(row(found.point_2, k), n)
         for c in range(out.shape[0]):
-            if moves[i, c] != moves[j, c]:  # else both move as one, or neither: the distance stays
+            if moves[i, c] != moves[j, c]:  # otherwise both move as one, or neither: the distance stays
                 out[c] -= g * distance_rate(n, moment_1, moment_2, moves[i, c], moves[j, c], J6, c)
 
 
 def repulsion_potential(
     d: np.ndarray, activation: float | np.ndarray, contact: float | np.ndarray, blend: float = 0.5
 ) -> np.ndarray:
-    """H_C(d) with dH_C/dd = -g(d) and H_C = 0 from the activation distance on; arguments as of `repulsion`."""
+    """Return H_C(d) with dH_C/dd = -g(d), zero from the activation distance on; arguments as in `repulsion`."""
     a, s, t = activation, contact, blend
     start = s * a * (1 - t) ** 2 / (3 * (1 + t))
     line = start + s * (t * a - d) - s * (t**2 * a**2 - d**2) / (a * (1 + t))
@@ -203,27 +199,25 @@ def repulsion_potential(
 def stable_contact_gradient(
     null_gain: float, dt: float, activation: float | np.ndarray, blend: float, mobility: float | np.ndarray
 ) -> float | np.ndarray:
-    """The largest s_0 for which an Euler step of one active pair does not overshoot; twice it is the edge of stability.
+    """Return the largest s_0 without overshoot in an Euler step of one pair; twice this value is the stability limit.
 
-    From alpha_N dt 2 s_0 / (d_a (1 + t)) m < 1, the steepest slope of the law times what a push moves.
+    From alpha_N dt 2 s_0 / (d_a (1 + t)) m < 1, with the steepest slope of the law and the mobility m.
 
     Args:
         null_gain: alpha_N.
-        dt: [s].
         activation: d_a [m].
         blend: t.
-        mobility: m = grad d N W^-1 grad d^T; with N left out it is at least that, hence on the safe side.
+        mobility: m = grad d N W^-1 grad d^T; without N it is an upper bound, hence safe.
     """
     return activation * (1 + blend) / (2 * null_gain * dt * mobility)
 
 
 def activation_distances(robot: Robot, maximum: float = 0.05, share: float = 0.8) -> np.ndarray:
-    """Activation distance (P,) of each pair [m]: below its clearance in the neutral posture, so that this is at rest.
+    """Return the activation distance of each pair (P,) [m], below its clearance in the neutral posture.
 
     Args:
-        robot: whose pairs.
-        maximum: [m].
-        share: of the clearance in the neutral posture.
+        maximum: upper limit [m].
+        share: share of the clearance.
     """
     pairs = robot.collision_monitor()
     near, clearance = pairs.update(robot.q("neutral"), np.inf), np.empty(pairs.count)
@@ -232,13 +226,13 @@ def activation_distances(robot: Robot, maximum: float = 0.05, share: float = 0.8
 
 
 class SelfCollisionCost(Objective):
-    """The sum over all pairs of the blended repulsive potential; near pairs are pushed apart.
+    """Sum of the blended repulsive potential over all pairs, which pushes near pairs apart.
 
-    The tasks come first: where they leave no freedom to a pair, it is not kept apart.
+    The tasks have precedence: a pair without freedom is not separated.
 
     Attributes:
-        activation: (P,) distance below which a pair is pushed [m].
-        contact: (P,) push s_0 at contact [rad/s per m/rad, with a null-space gain of 1].
+        activation: distance below which a pair is pushed (P,) [m].
+        contact: push s_0 at contact (P,) [rad/s per m/rad, with a null-space gain of 1].
         blend: t of the law, 0 quadratic, 1 linear.
     """
 
@@ -249,16 +243,15 @@ class SelfCollisionCost(Objective):
         contact: float | np.ndarray = 2.0,
         blend: float = 0.5,
     ) -> None:
-        """Monitor all pairs of a robot: of its volumes where it has a file of them, else of its shapes.
+        """Monitor the volumes of a robot if it has a file of them, otherwise its shapes.
 
         Args:
-            robot: the robot.
-            activation: [m] of all pairs or of each; default: `activation_distances`.
-            contact: s_0 of all pairs or of each.
-            blend: 0..1.
+            activation: one value or one for each pair [m]; default: `activation_distances`.
+            contact: s_0, one value or one for each pair.
+            blend: t, 0..1.
 
         Raises:
-            ConfigError: a value outside its range.
+            ConfigError: if a value is out of range.
         """
         self.blend, self.pairs = blend, robot.collision_monitor()
         a = activation_distances(robot) if activation is None else activation
@@ -270,7 +263,7 @@ class SelfCollisionCost(Objective):
 
     @property
     def near(self) -> NearPairs | None:
-        """The pairs within their activation distance at the last gradient."""
+        """Pairs within their activation distance at the last gradient."""
         if callable(self._near_now):
             self._near_now = self._near_now()
         return self._near_now
@@ -297,15 +290,15 @@ class SelfCollisionCost(Objective):
         return out
 
     def stiffness(self, data: pin.Data, q: np.ndarray, mobility: np.ndarray | None = None) -> float:
-        """Stiffness of all active pairs together [m/s per m].
+        """Return the common stiffness of all active pairs [m/s per m].
 
-        The largest eigenvalue of G W^-1 G^T diag(slope): an Euler step is stable while null_gain dt times it is below
-        2, and overshoots nothing below 1 (as `stable_contact_gradient`). The null-space projector can only lower it.
+        It is the largest eigenvalue of G W^-1 G^T diag(slope). An Euler step is stable if null_gain dt times it is
+        below 2,
+        and does not overshoot below 1. The null-space projector can only lower it.
 
         Args:
-            data: after `prepare` at q.
-            q: (nq,).
-            mobility: (nv,) inverse joint weights; default 1.
+            data: data after `prepare` at q.
+            mobility: inverse joint weights (nv,); default 1.
         """
         near = self._near(q)
         active = near.distance < self.activation[near.pair]
@@ -318,16 +311,14 @@ class SelfCollisionCost(Objective):
         return float(np.abs(np.linalg.eigvals(M * slope)).max())
 
     def limit_contact(self, robot: Robot, dt: float, null_gain: float = 1.0, share: float = 0.2, seed: int = 0) -> None:
-        """Set the push at contact to a share of what one Euler step allows, pair by pair (`stable_contact_gradient`).
+        """Set the push at contact to a share of the limit of `stable_contact_gradient`, for each pair.
 
-        The mobility of a pair is the largest over random postures.
+        The mobility of a pair is its largest value over random postures.
 
         Args:
-            robot: the robot.
-            dt: [s].
             null_gain: alpha_N.
-            share: 1 does not overshoot alone, 2 is the edge of stability; several pairs together need less.
-            seed: of the postures.
+            share: 1 avoids overshoot of one pair, 2 is its stability limit; several pairs together need less.
+            seed: seed of the postures.
         """
         rng, data = np.random.default_rng(seed), robot.model.createData()
         mobility = np.full(self.pairs.count, MIN_PAIR_MOBILITY)
@@ -343,18 +334,18 @@ class SelfCollisionCost(Objective):
 
 # -------- Manipulability (section 4.4)
 
-STEP = 1e-6  # of the finite differences
+STEP = 1e-6  # [rad] of the finite differences
 
 
 def manipulability(J: np.ndarray) -> float:
-    """Yoshikawa's measure sqrt(det(J J^T)), the product of the singular values (4.22); 0 for a tall J."""
+    """Return Yoshikawa's measure sqrt(det(J J^T)), the product of the singular values (4.22); 0 for a tall J."""
     if J.shape[0] > J.shape[1]:
         return 0.0
     return float(np.sqrt(max(np.linalg.det(J @ J.T), 0.0)))
 
 
 def condition_number(J: np.ndarray) -> float:
-    """Largest over smallest singular value; infinite where the rows depend on each other."""
+    """Return the ratio of the largest to the smallest singular value; infinite for dependent rows."""
     sigma = np.linalg.svd(J, compute_uv=False)
     if not len(sigma) or J.shape[0] > J.shape[1] or sigma[-1] <= np.finfo(float).eps * sigma[0] * max(J.shape):
         return float("inf")
@@ -362,25 +353,24 @@ def condition_number(J: np.ndarray) -> float:
 
 
 class ManipulabilityCost(Objective):
-    """H = -weight w(q), so that minimising it leads away from the singularities of some tasks.
+    """Cost H = -weight w(q): its minimisation leads away from singularities of the tasks.
 
-    The gradient is by central differences over the joints that are given: two forward kinematics a joint, some 10 us
-    each. For a floating base name the joints of the limb; the base would make every limb look regular.
+    The gradient uses central differences over the given joints, two forward kinematics each. For a floating base, name
+    the joints of the limb: the base would make every limb look regular.
     """
 
     def __init__(
         self, robot: Robot, tasks: Sequence[Task], joints: Sequence[str] | None = None, weight: float = 1.0
     ) -> None:
-        """Make the cost.
+        """Set the tasks and joints.
 
         Args:
-            robot: the robot.
-            tasks: whose stacked Jacobian is measured.
-            joints: the joints by which the tasks are to be done; default: all.
-            weight: of the measure.
+            tasks: tasks of the measured Jacobian.
+            joints: joints that perform the tasks; default: all.
+            weight: weight of the cost.
 
         Raises:
-            UnknownNameError: a joint the robot does not have.
+            UnknownNameError: if the robot has no such joint.
         """
         self.tasks, self.weight = list(tasks), weight
         names = robot.joint_names if joints is None else joints
@@ -388,7 +378,7 @@ class ManipulabilityCost(Objective):
         self._data = robot.model.createData()
 
     def measure(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
-        """w(q)."""
+        """Return w(q)."""
         J = np.vstack([t.weight * t.rows(robot, data, q)[0] for t in self.tasks])
         return manipulability(J[:, self.columns])
 

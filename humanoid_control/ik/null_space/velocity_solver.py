@@ -1,8 +1,7 @@
-"""Velocity solver: the base of all null-space methods, with what they share.
+"""Base of all null-space velocity solvers.
 
-One tick of closed-loop inverse kinematics (Schwienbacher 2014, Fig. 4.3): rows of the tasks, gradient of the
-objectives, a method that resolves the rows (`resolve`), velocity limits, integration; and a ramp of the velocities
-where the set of tasks changes.
+One tick of closed-loop inverse kinematics (Schwienbacher 2014, Fig. 4.3): task rows, gradient of the objectives,
+resolution of the rows (`resolve`), velocity limits, integration. A ramp smooths changes of the task set.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ NOT_FINITE = "not a number in the tasks: the robot holds"
 
 @dataclass(frozen=True)
 class SwitchSettings:
-    """Bounds on what a change of the task set may do to a joint.
+    """Bounds of the joint motion after a change of the task set.
 
     Attributes:
         acceleration: [rad/s^2].
@@ -47,7 +46,7 @@ class SwitchSettings:
             raise ConfigError("switching: acceleration, jerk and max_time must be positive")
 
     def ramp_time(self, jump: float) -> float:
-        """Length of the ramp with which a jump of velocity [rad/s] keeps the bounds [s]."""
+        """Return the ramp time [s] for which a velocity jump [rad/s] keeps the bounds."""
         by_acceleration = PEAK_SPEED * jump / self.acceleration
         by_jerk = float(np.sqrt(PEAK_ACCELERATION * jump / self.jerk))
         return min(max(by_acceleration, by_jerk), self.max_time)
@@ -58,12 +57,13 @@ class SolverSettings:
     """Settings of all velocity solvers.
 
     Attributes:
-        null_gain: alpha_N, gain of the objectives in the null space (Schwienbacher 2014, eq. 4.12).
-        max_gain: a task's gain is held to this share of 1 / dt: up to 1 an error dies away without overshoot, from
-            2 on the loop is unstable (4.15 in steps of dt); infinite: gains are taken as they are.
-        clamp: keep joint speed limits, by slowing the null-space motion first and all of it after that.
+        null_gain: alpha_N, gain of the objectives (Schwienbacher 2014, eq. 4.12).
+        max_gain: limit of task gains as a share of 1 / dt. Up to 1 errors decay without overshoot; from 2 on the loop
+            is
+            unstable (4.15 in steps of dt).
+        clamp: keep joint speed limits, first by slowing the null-space motion, then all motion.
         keep_range: keep joint angles inside their range.
-        switch: how the set of tasks may change without a jump of velocity; None: it may jump.
+        switch: ramp after a change of the task set; None: the velocity may jump.
     """
 
     null_gain: float = 1.0
@@ -81,7 +81,7 @@ class SolverSettings:
 
 @dataclass(frozen=True)
 class ResolvedVelocity:
-    """The two parts of a velocity (k,): that of the tasks, and that of the objectives in the tasks' null space."""
+    """Velocity (k,) in two parts: of the tasks, and of the objectives in the null space."""
 
     task: np.ndarray
     null: np.ndarray
@@ -95,11 +95,9 @@ class VelocitySolver(ABC):
     """Base of all solvers from task velocities, with feedback of the task errors, to joint velocities.
 
     Attributes:
-        robot: the robot.
-        objectives: null-space objectives; they may change between ticks.
-        settings: settings; they may change between ticks.
-        dofs: free velocities.
-        v: (nv,) velocity of the last tick.
+        objectives: null-space objectives; may change between ticks.
+        settings: settings; may change between ticks.
+        v: velocity of the last tick (nv,).
     """
 
     def __init__(
@@ -117,28 +115,28 @@ class VelocitySolver(ABC):
         self.reset()
 
     def reset(self) -> None:
-        """Forget what earlier ticks left."""
+        """Discard the state of earlier ticks."""
         self.v, self._u = np.zeros(self.robot.nv), np.zeros(self.dofs.k)
         if self._switching is not None:
             self._switching.reset()
 
     @property
     def data(self) -> pin.Data:
-        """Kinematics, Jacobians and frame placements where the last tick began."""
+        """Kinematics, Jacobians and frame placements at the start of the last tick."""
         return self._data.get()
 
     @abstractmethod
     def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
-        """The free velocities for some rows.
+        """Compute the free velocities.
 
         Args:
-            rows: J, priorities.
-            v: (m,) desired task velocities.
-            z: (k,) free velocities that the objectives desire.
+            rows: Jacobian and priorities.
+            v: desired task velocities (m,).
+            z: free velocities desired by the objectives (k,).
         """
 
     def velocity(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, StepReport]:
-        """The velocity (nv,) of this tick, without moving; arguments as of `step`."""
+        """Return the velocity (nv,) of this tick and a report, without moving."""
         check_time_step(dt, "inverse kinematics")
         r, s, m = self.robot, self.settings, self.dofs
         rows = self._stack.rows(self._data.at(q), q, tasks, s.max_gain / dt)
@@ -160,18 +158,12 @@ class VelocitySolver(ABC):
         return v, StepReport(ok, residual, found.manipulability, found.damping, null_scale, speed_scale, 1, note)
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
-        """The next configuration (nq,), the velocity (nv,) and a report, by explicit Euler (4.16).
-
-        Args:
-            q: (nq,) configuration now.
-            tasks: to be served.
-            dt: [s] > 0.
-        """
+        """Return the next configuration (nq,), the velocity (nv,) and a report, by explicit Euler (4.16)."""
         v, report = self.velocity(q, tasks, dt)
         return explicit_euler(self.robot, q, v, dt, self.settings.keep_range), v, report
 
     def _null_velocity(self, q: np.ndarray) -> np.ndarray:
-        """z = -alpha_N W^-1 grad H^T (k,)."""
+        """Return z = -alpha_N W^-1 grad H^T (k,)."""
         if not self.objectives:
             return np.zeros(self.dofs.k)
         gradient = np.zeros(self.robot.nv)
@@ -186,10 +178,10 @@ class VelocitySolver(ABC):
 class TaskSwitching:
     """Ramp of the joint velocities after a change of the task set (Schwienbacher 2014, section 5.1, after Gienger).
 
-    The motion that a removed task had caused continues in the null space and fades. An added task first desires the
-    velocity that it has already, and its own fades in. Both together leave the velocity as it was at the first tick,
-    and do not touch the tasks that stay. A change before the ramp is over begins a new one from the velocity of that
-    moment; the acceleration may then jump, by no more than the bound.
+    The motion of a removed task fades in the null space. An added task starts with its present velocity, and its own
+    desired velocity fades in. The velocity is therefore continuous, and remaining tasks are not disturbed. A change
+    during
+    a ramp starts a new one; the acceleration may then jump, within the bound.
     """
 
     def __init__(self, settings: SwitchSettings) -> None:
@@ -197,18 +189,18 @@ class TaskSwitching:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the tasks and velocities of earlier ticks."""
+        """Discard the tasks and velocities of earlier ticks."""
         self._tasks: list[Task] | None = None
         self._age = self._time = 0.0
         self._offset = np.zeros(0)
         self._added: dict[int, np.ndarray] = {}
 
     def remaining(self) -> float:
-        """Share of the old motion that is still kept: 1 at the change, 0 when the ramp is over."""
+        """Share of the old motion: 1 at the change, 0 after the ramp."""
         return 0.0 if self._time <= 0 else 1.0 - minimum_jerk(min(self._age / self._time, 1.0))
 
     def changed(self, tasks: Sequence[Task]) -> bool:
-        """True where the set of tasks is another than at the tick before."""
+        """True if the set of tasks differs from the previous tick."""
         return self._tasks is not None and {id(t) for t in tasks} != {id(t) for t in self._tasks}
 
     def start_ramp(self, tasks: Sequence[Task], rows: Rows, u_desired: np.ndarray, u_before: np.ndarray) -> None:
@@ -216,12 +208,12 @@ class TaskSwitching:
 
         Args:
             tasks: tasks of this tick.
-            rows: rows of this tick.
-            u_desired: (k,) free velocities to which they would lead without a ramp.
-            u_before: (k,) those of the tick before.
+            rows: their rows.
+            u_desired: free velocities without a ramp (k,).
+            u_before: free velocities of the previous tick (k,).
         """
         known = {id(t) for t in self._tasks or ()}
-        if self.remaining() > 0.0:  # tasks that were still fading in continue doing so
+        if self.remaining() > 0.0:  # tasks that still fade in continue to do so
             known -= set(self._added)
         parts = zip(tasks, rows.parts, strict=True)
         self._added = {id(t): rows.J[part] @ u_before for t, part in parts if id(t) not in known}
@@ -229,7 +221,7 @@ class TaskSwitching:
         self._age, self._time = 0.0, self.settings.ramp_time(float(np.abs(self._offset).max(initial=0.0)))
 
     def task_velocities(self, tasks: Sequence[Task], rows: Rows) -> np.ndarray:
-        """Desired velocities of the rows this tick (m,), with added tasks fading in."""
+        """Return the desired velocities of the rows (m,), with added tasks fading in."""
         keep = self.remaining()
         if keep == 0.0:
             return rows.v
@@ -241,12 +233,12 @@ class TaskSwitching:
         return v
 
     def fading_velocity(self, k: int) -> np.ndarray:
-        """The old velocity (k,) that continues in the null space this tick."""
+        """Return the old velocity (k,) that continues in the null space."""
         keep = self.remaining()
         return keep * self._offset if keep > 0.0 else np.zeros(k)
 
     def end_tick(self, tasks: Sequence[Task], dt: float) -> None:
-        """Remember the tasks and let time pass."""
+        """Store the tasks and advance the time."""
         self._tasks = list(tasks)
         self._age += dt
 
@@ -256,15 +248,16 @@ class TaskSwitching:
 
 @kernel
 def velocity_scales(task: np.ndarray, null: np.ndarray, limit: np.ndarray) -> tuple[float, float]:
-    """Factors (null, all) with |all (task + null_factor null)| <= limit; both 1 where nothing is too fast.
+    """Return factors (null, all) with |all (task + null_factor null)| <= limit.
 
-    As much of the null-space motion as fits is kept: it does not touch the tasks, so slowing it costs them nothing.
-    Where even without it the task is too fast, all is slowed evenly, which keeps the direction in which tasks move.
+    As much null-space motion as fits is kept; slowing it costs the tasks nothing. If the task part alone is too fast,
+    all
+    motion is scaled evenly, which keeps its direction.
 
     Args:
-        task: (n,) part of the velocity that serves the tasks.
-        null: (n,) part in their null space.
-        limit: (n,) > 0.
+        task: part of the velocity that serves the tasks (n,).
+        null: part in their null space (n,).
+        limit: speed limits (n,), > 0.
     """
     fits = True
     for i in range(limit.shape[0]):
@@ -273,6 +266,7 @@ def velocity_scales(task: np.ndarray, null: np.ndarray, limit: np.ndarray) -> tu
         return 1.0, 1.0
     low, high, share = 0.0, 1.0, 1.0
     possible = True
+    # Intersect the intervals of null factors that each joint allows.
     for i in range(limit.shape[0]):
         if null[i] != 0.0:
             a, b = (limit[i] - task[i]) / null[i], (-limit[i] - task[i]) / null[i]
@@ -296,25 +290,27 @@ def apply_velocity_limits(
     J: np.ndarray,
     v_desired: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, bool, float, float, float]:
-    """The velocity of the tick from its two parts, slowed to the limits, and how far it is from what the tasks desire.
+    """Combine both parts of the velocity, slowed to the limits.
 
     Args:
-        task: (k,) free velocities of the tasks.
-        null: (k,) free velocities in the null space.
-        column_of: (nv,) see `DofSelection`.
-        factor: (nv,) see `DofSelection`.
-        limit: (n,) speed limits of the joints, the last n of the nv velocities.
-        clamp: whether they are to be kept.
-        J: (m, k) Jacobian of the tasks' rows.
-        v_desired: (m,) desired values of the tasks' rows.
+        task: free velocities of the tasks (k,).
+        null: free velocities in the null space (k,).
+        column_of: see `DofSelection` (nv,).
+        factor: see `DofSelection` (nv,).
+        limit: speed limits of the joints (n,), the last n of the nv velocities.
+        clamp: keep the limits.
+        J: Jacobian of the task rows (m, k).
+        v_desired: desired values of the rows (m,).
 
     Returns:
-        u (k,) and v (nv,), zero where an input is not a number; whether all is finite; the factors of
-        `velocity_scales`; the length of J u - v_desired.
+        u (k,) and v (nv,), zero for non-finite input; whether all is finite; the factors of `velocity_scales`; the
+        norm of
+        J u - v_desired.
     """
     n, nv, k = limit.shape[0], column_of.shape[0], task.shape[0]
     u, v = np.empty(k), np.empty(nv)
     null_scale, speed_scale = 1.0, 1.0
+    # Scale in joint space: a free velocity may move several joints at different ratios.
     if clamp:
         a, b = np.zeros(n), np.zeros(n)
         for i in range(n):

@@ -11,21 +11,21 @@ from humanoid_control.numerics.cholesky import dot, solve_upper, upper_cholesky
 def weighted_step(
     J: np.ndarray, v: np.ndarray, mobility: np.ndarray, z: np.ndarray, damping: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, float, bool]:
-    """Algorithm 4.3 for its two parts at once: one Cholesky factor, two right-hand sides.
+    """Compute both parts of algorithm 4.3 with one Cholesky factor and two right-hand sides.
 
-    The velocity is task + null, with task = W^-1 J^T B^-1 v and null = z - W^-1 J^T B^-1 J z, B = J W^-1 J^T +
-    damping^2 E. Without damping this is (4.12): the tasks exactly, with the least |u|_W, and z as far as they allow.
+    task = W^-1 J^T B^-1 v and null = z - W^-1 J^T B^-1 J z, B = J W^-1 J^T + damping^2 E. Without damping this is
+    (4.12):
+    exact tasks with the least |u|_W, and z as far as they allow.
 
     Args:
-        J: (m, k).
-        v: (m,).
-        mobility: W^-1, (k,) its diagonal or (k, k) all of it.
-        z: (k,) desired velocities for the null space.
+        v: task velocity (m,).
+        mobility: W^-1, its diagonal (k,) or all of it (k, k).
+        z: desired velocities for the null space (k,).
         damping: lambda.
 
     Returns:
-        task (k,), null (k,), the manipulability sqrt(det(J W^-1 J^T)) (with the damping, if any), and whether B could
-        be factored.
+        task (k,), null (k,), the manipulability sqrt(det(J W^-1 J^T)) (including the damping), and whether B could be
+        factorised.
     """
     if mobility.ndim == 1:
         w, WJ, U = factored_rows(J, mobility, damping)
@@ -38,16 +38,16 @@ def weighted_step(
 
 
 def resolved_rate(J: np.ndarray, v: np.ndarray, mobility: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The velocity (k,) of eq. (7.3), J# v - N W^-1 y.
+    """Return the velocity (k,) of eq. (7.3), J# v - N W^-1 y.
 
     Args:
-        J: (m, k) of full row rank.
-        v: (m,) task velocity, met exactly.
-        mobility: W^-1, (k,) its diagonal or (k, k) all of it.
-        y: (k,) null-space vector: a cost's gradient times its gain, or velocities to be subtracted.
+        J: Jacobian (m, k) of full row rank.
+        v: task velocity (m,), met exactly.
+        mobility: W^-1, its diagonal (k,) or all of it (k, k).
+        y: null-space vector (k,): gain times gradient of a cost, or velocities to be subtracted.
 
     Raises:
-        numpy.linalg.LinAlgError: the task is singular.
+        numpy.linalg.LinAlgError: if the rows are dependent.
     """
     z = -(mobility * y if mobility.ndim == 1 else mobility @ y)
     task, null, _, ok = weighted_step(J, v, mobility, z)
@@ -58,7 +58,7 @@ def resolved_rate(J: np.ndarray, v: np.ndarray, mobility: np.ndarray, y: np.ndar
 
 @kernel
 def factored_rows(J: np.ndarray, mobility: np.ndarray, damping: float) -> tuple[float, np.ndarray, np.ndarray]:
-    """(sqrt(det B), J W^-1 (m, k), U (m, m)) for W^-1 = diag(mobility); as of `factor_weighted_rows`."""
+    """Return (sqrt(det B), J W^-1 (m, k), U (m, m)) for W^-1 = diag(mobility); see `factor_weighted_rows`."""
     m, k = J.shape
     WJ = np.empty((m, k))
     for i in range(m):
@@ -70,13 +70,14 @@ def factored_rows(J: np.ndarray, mobility: np.ndarray, damping: float) -> tuple[
 
 @kernel
 def factor_weighted_rows(J: np.ndarray, WJ: np.ndarray, damping: float) -> tuple[float, np.ndarray]:
-    """(sqrt(det B), U (m, m)) with U' U = B = J W^-1 J^T + damping^2 E, of J and J W^-1; -1 where B has no factor."""
+    """Return (sqrt(det B), U (m, m)) with U' U = B = J W^-1 J^T + damping^2 E; -1 if B has no factor."""
     m, k = J.shape
     U, columns = np.zeros((m, m)), np.empty((k, m))
     for i in range(m):
         for c in range(k):
             columns[c, i] = J[i, c]
-    for i in range(m):  # along the columns: several entries of B with one instruction
+    # Accumulate along the columns, so that several entries of B share one instruction.
+    for i in range(m):
         for c in range(k):
             s = WJ[i, c]
             if s != 0.0:
@@ -93,7 +94,7 @@ def factor_weighted_rows(J: np.ndarray, WJ: np.ndarray, damping: float) -> tuple
 
 @kernel
 def task_part(WJ: np.ndarray, U: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """W^-1 J^T B^-1 v (k,)."""
+    """Return W^-1 J^T B^-1 v (k,)."""
     m, k = WJ.shape
     x, out = v.copy(), np.zeros(k)
     solve_upper(U, m, x)
@@ -105,7 +106,7 @@ def task_part(WJ: np.ndarray, U: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 @kernel
 def null_part(J: np.ndarray, WJ: np.ndarray, U: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The part of z (k,) that does not touch the tasks: z - W^-1 J^T B^-1 J z."""
+    """Return z - W^-1 J^T B^-1 J z (k,): the part of z that does not disturb the tasks."""
     m, k = WJ.shape
     y, out = np.empty(m), z.copy()
     for i in range(m):

@@ -1,7 +1,7 @@
-"""Inverse kinematics to the end: iterate from a start until the targets are met as well as they can be.
+"""Position solvers: iterate from a start until the targets are met as well as possible.
 
-Root finding, descent with line searches, goals under inequality constraints (Schwienbacher 2014, section 4.2). Their
-time is not known beforehand, so they are for plans and postures, not for a control loop.
+Root finding, descent with line searches, and constrained goals (Schwienbacher 2014, section 4.2). Their computing time
+is not bounded: use them for plans and postures, not in a control loop.
 
     from humanoid_control.ik import lola_tasks
     from humanoid_control.ik.position import LevenbergMarquardt

@@ -17,21 +17,21 @@ from humanoid_control.numerics.box_qp import solve_box_qp
 from humanoid_control.robots.robot import Robot, joint_columns
 
 UNBOUNDED = 1e30
-SLACK_WEIGHT = 1e6  # of a row that no step satisfies; large against J^T J
-PENALTY = 2.0  # of a violated constraint in the merit that decides on a step, against the largest multiplier so far
-NEGLIGIBLE = 1e-8  # [m] violation that counts as none: the programs' own rounding would drown the last small steps
+SLACK_WEIGHT = 1e6  # slack weight of a row that no step satisfies; large relative to J^T J
+PENALTY = 2.0  # factor of the largest multiplier so far: weight of violations in the merit function
+NEGLIGIBLE = 1e-8  # [m] violation that counts as none: rounding of the programs would hide the last small steps
 
 
 class Inequality(Protocol):
-    """A constraint h(q) >= 0, of any number of rows."""
+    """Constraint h(q) >= 0 of any number of rows."""
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """h (p,) and dh/dv (p, nv), at what `prepare` has computed in `data`."""
+        """Return h (p,) and dh/dv (p, nv), with `data` from `prepare`."""
         ...
 
 
 class HalfSpaceConstraint:
-    """A point stays on one side of a plane."""
+    """Constraint that keeps a point on one side of a plane."""
 
     def __init__(self, task: HalfSpaceTask) -> None:
         self.task = task
@@ -41,11 +41,11 @@ class HalfSpaceConstraint:
 
 
 class ClearanceConstraint:
-    """All pairs of shapes keep a distance.
+    """Constraint that keeps all pairs of shapes apart.
 
     Attributes:
-        margin: the distance [m]; a pair that is nearer in the neutral posture keeps what it has there.
-        horizon: pairs farther apart than this do not count [m].
+        margin: required distance [m]; pairs nearer in the neutral posture keep their neutral distance.
+        horizon: distance above which pairs are ignored [m].
     """
 
     def __init__(self, robot: Robot, margin: float = 0.01, horizon: float = 0.15) -> None:
@@ -60,12 +60,13 @@ class ClearanceConstraint:
 
 
 class ConstrainedGoals(PositionSolver):
-    """The posture that meets the goals best inside the joint ranges and all constraints.
+    """Solver of the best posture inside the joint ranges and all constraints.
 
-    A sequence of quadratic programs: goals by Gauss-Newton with an adapted mu E, constraints made linear, ranges exact.
-    A step is taken when it lowers 1/2 |r|^2 + penalty * (sum of the violations). The penalty is twice the largest
-    multiplier so far: enough that violating never pays, and no more, or the last steps along a curved wall would be
-    refused.
+    Sequential quadratic programming: Gauss-Newton goals with an adapted mu E, linearised constraints, exact ranges. A
+    step
+    is accepted if it lowers 1/2 |r|^2 + penalty * (sum of the violations). The penalty is twice the largest multiplier
+    so
+    far. Higher penalties would reject the last steps along curved constraints.
     """
 
     def __init__(
@@ -83,19 +84,19 @@ class ConstrainedGoals(PositionSolver):
         self._lower, self._upper = lower[m.free], upper[m.free]
 
     def _constraints(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """h (p,) and dh/du (p, k) of all of them, at the configuration of the last residual."""
+        """Return h (p,) and dh/du (p, k) of all constraints at the last evaluated configuration."""
         found = [c.rows(self.robot, self.data, q) for c in self.constraints]
         h = np.concatenate([f[0] for f in found]) if found else np.zeros(0)
         G = np.concatenate([f[1] for f in found]) if found else np.zeros((0, self.robot.nv))
         return h, self.dofs.reduce(G)
 
     def _range(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds (k,) on the step that lead into the joint ranges and keep it there."""
+        """Return bounds (k,) of the step that keep the joints in their ranges."""
         x = np.concatenate([np.zeros(self.robot.iv), q[self.robot.iq :]])[self.dofs.free]
         return self._lower - x, self._upper - x
 
     def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
-        """Iterate from q (nq,), which may violate anything but the joint ranges; those it is clipped to."""
+        """Iterate from q (nq,), which is clipped to the joint ranges and may violate the constraints."""
         q = np.array(q)
         joints = q[self.robot.iq :]
         joints[:] = np.clip(joints, self.robot.lower, self.robot.upper)
@@ -129,9 +130,9 @@ class ConstrainedGoals(PositionSolver):
     def _program(
         self, q: np.ndarray, J: np.ndarray, r: np.ndarray, h: np.ndarray, G: np.ndarray, mu: float
     ) -> tuple[np.ndarray, float, bool]:
-        """The step (k,) of least 1/2 |r + J d|^2 + mu/2 |d|^2 with h + G d >= 0 and the joints in range.
+        """Return the step (k,) that minimises 1/2 |r + J d|^2 + mu/2 |d|^2 with h + G d >= 0 and joints in range.
 
-        With the largest multiplier of the constraints, and whether there is such a step.
+        Also return the largest multiplier of the constraints, and whether the step is valid.
         """
         H = J.T @ J
         H[np.diag_indices_from(H)] += mu

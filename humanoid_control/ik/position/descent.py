@@ -1,7 +1,6 @@
-"""Descent: inverse kinematics as the minimisation of 1/2 |f(q) - x|^2 (Schwienbacher 2014, algorithm 4.2).
+"""Descent: inverse kinematics as minimisation of 1/2 |f(q) - x|^2 (Schwienbacher 2014, algorithm 4.2).
 
-A direction (steepest descent, Gauss-Newton, quasi-Newton, conjugate gradients; eq. 4.5) and a step length along it
-(constant, exact, Armijo's rule, the conditions of Wolfe and Powell), iterated by `Descent`.
+`Descent` combines a direction (eq. 4.5) with a rule for the step length.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from humanoid_control.robots.robot import Robot
 
 
 class DescentDirection(Protocol):
-    """A method to find the next direction d = -B^-1 g."""
+    """Method that computes the next direction d = -B^-1 g."""
 
     def reset(self) -> None:
-        """Begin again."""
+        """Restart."""
         ...
 
     def direction(self, J: np.ndarray, g: np.ndarray) -> np.ndarray:
-        """d (k,) from the Jacobian (m, k) and the gradient g = J^T r (k,)."""
+        """Return d (k,) from the Jacobian (m, k) and the gradient g = J^T r (k,)."""
         ...
 
     def update(self, s: np.ndarray, y: np.ndarray) -> None:
-        """Learn from the step s (k,) that was taken and the change y (k,) of the gradient over it."""
+        """Update B with an accepted step s (k,) and the change y (k,) of the gradient."""
         ...
 
 
@@ -41,27 +40,27 @@ class SteepestDescent:
     """B = E."""
 
     def reset(self) -> None:
-        """Nothing is kept."""
+        """No state."""
 
     def direction(self, J: np.ndarray, g: np.ndarray) -> np.ndarray:
         return -g
 
     def update(self, s: np.ndarray, y: np.ndarray) -> None:
-        """Nothing is learned."""
+        """No update."""
 
 
 class GaussNewton:
-    """B = J^T J + delta E: Newton's method without the curvature of f, which Schwienbacher 2014 calls exact.
+    """B = J^T J + delta E: Newton's method without the curvature of f; Schwienbacher 2014 calls it exact.
 
     Attributes:
-        delta: makes B regular where there are fewer rows than free velocities.
+        delta: keeps B regular with fewer rows than free velocities.
     """
 
     def __init__(self, delta: float = 1e-6) -> None:
         self.delta = delta
 
     def reset(self) -> None:
-        """Nothing is kept."""
+        """No state."""
 
     def direction(self, J: np.ndarray, g: np.ndarray) -> np.ndarray:
         B = J.T @ J
@@ -70,17 +69,17 @@ class GaussNewton:
         return d if info == 0 else -g
 
     def update(self, s: np.ndarray, y: np.ndarray) -> None:
-        """Nothing is learned."""
+        """No update."""
 
 
 class Bfgs:
-    """Quasi-Newton: B^-1 is built up from the changes of the gradient (Broyden, Fletcher, Goldfarb, Shanno)."""
+    """Quasi-Newton: B^-1 from the changes of the gradient (Broyden, Fletcher, Goldfarb, Shanno)."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Begin with B = E."""
+        """Restart with B = E."""
         self._inverse: np.ndarray | None = None
 
     def direction(self, J: np.ndarray, g: np.ndarray) -> np.ndarray:
@@ -89,7 +88,7 @@ class Bfgs:
     def update(self, s: np.ndarray, y: np.ndarray) -> None:
         curvature = float(s @ y)
         if curvature <= 1e-12 * float(np.linalg.norm(s) * np.linalg.norm(y)):
-            return  # the update would not stay positive definite
+            return  # keep B positive definite
         if self._inverse is None:
             self._inverse = np.eye(len(s)) * (curvature / float(y @ y))
         By = self._inverse @ y
@@ -101,13 +100,13 @@ class Bfgs:
 
 
 class ConjugateGradient:
-    """d = -g + beta d_before with beta of Polak and Ribiere, not below 0: where it would be, it starts again."""
+    """d = -g + beta d_before with beta of Polak and Ribiere; a negative beta restarts the method."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Begin with steepest descent."""
+        """Restart with steepest descent."""
         self._g: np.ndarray | None = None
         self._d: np.ndarray | None = None
 
@@ -122,7 +121,7 @@ class ConjugateGradient:
         return d
 
     def update(self, s: np.ndarray, y: np.ndarray) -> None:
-        """Nothing is learned."""
+        """No update."""
 
 
 # -------- Step lengths
@@ -132,14 +131,14 @@ Line = Callable[[float], float]
 
 
 class StepSize(Protocol):
-    """A rule for the step length."""
+    """Rule of the step length."""
 
     def alpha(self, cost: Line, slope: Line, cost_0: float, slope_0: float) -> float:
-        """The step length; 0 where none is found.
+        """Return the step length; 0 if none is found.
 
         Args:
             cost: cost as a function of alpha.
-            slope: slope as a function of alpha; it needs a Jacobian.
+            slope: slope as a function of alpha; requires a Jacobian.
             cost_0: cost at alpha = 0.
             slope_0: slope at alpha = 0, negative.
         """
@@ -147,7 +146,7 @@ class StepSize(Protocol):
 
 
 class ConstantStep:
-    """Always the same length."""
+    """Constant step length."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         if not alpha > 0:
@@ -159,15 +158,15 @@ class ConstantStep:
 
 
 class ExactLineSearch:
-    """The first minimum along the line, to a relative accuracy."""
+    """First minimum along the line, to a relative accuracy."""
 
     def __init__(self, start: float = 1.0, tolerance: float = 1e-6) -> None:
         self.start, self.tolerance = start, tolerance
 
     def alpha(self, cost: Line, slope: Line, cost_0: float, slope_0: float) -> float:
-        from scipy.optimize import minimize_scalar  # slow to import, and seldom needed
+        from scipy.optimize import minimize_scalar  # slow to import, rarely used
 
-        # Bracket the minimum: go out while it falls, or come in while it does not.
+        # Bracket the minimum: expand while the cost falls, or contract until it falls.
         high, best = self.start, cost(self.start)
         if best < cost_0:
             while high < 1e6 and (ahead := cost(2 * high)) < best:
@@ -181,7 +180,7 @@ class ExactLineSearch:
 
 
 class Armijo:
-    """Halve from alpha_0 until the cost falls by a share of what its slope promises."""
+    """Armijo's rule: halve the step from alpha_0 until the cost falls by a share of its linear prediction."""
 
     def __init__(self, start: float = 1.0, share: float = 1e-4, shrink: float = 0.5) -> None:
         if not (start > 0 and 0 < share < 1 and 0 < shrink < 1):
@@ -198,9 +197,9 @@ class Armijo:
 
 
 class WolfePowell:
-    """Armijo's condition, and the slope must have lost a share of itself, so that steps are not too short either.
+    """Armijo's condition, with a minimum decrease of the slope, so that steps are not too short.
 
-    By bisection from alpha_0: in where the cost does not fall enough, out where it still falls steeply.
+    Bisection from alpha_0: contract if the cost falls too little, expand while it still falls steeply.
     """
 
     def __init__(self, start: float = 1.0, share: float = 1e-4, flat: float = 0.9) -> None:
@@ -225,13 +224,10 @@ class WolfePowell:
 
 
 class Descent(PositionSolver):
-    """Descends from the start, in the directions of one method, by the step lengths of one rule.
-
-    For targets that cannot be reached too: it ends where no small motion comes nearer.
+    """Descent from the start, with one direction method and one step rule; also for unreachable targets.
 
     Attributes:
-        refresh: iterations after which the Jacobian is computed again. A stale one may point uphill; where it finds no
-            step it is computed again at once.
+        refresh: iterations between Jacobians. An outdated Jacobian without a descent step is recomputed at once.
     """
 
     def __init__(
@@ -257,7 +253,7 @@ class Descent(PositionSolver):
         previous: np.ndarray | None = None
         history = [float(np.linalg.norm(r))]
         while True:
-            # A stale gradient may be small by chance; only a fresh one ends the iteration.
+            # An outdated gradient may be small by chance; only a new one ends the iteration.
             end = self.stop.fired(k, r, previous, g if age == 0 else None)
             if end is not None or not np.isfinite(r).all():
                 break
@@ -287,13 +283,13 @@ class Descent(PositionSolver):
         return Solution(q, history[-1], k, end or Stop.SINGULAR, tuple(history), problem.residuals, problem.jacobians)
 
     def _along(self, problem: TaskResidual, q: np.ndarray, d: np.ndarray, r: np.ndarray, g: np.ndarray) -> float:
-        """The step length along d."""
+        """Return the step length along d."""
 
         def cost(alpha: float) -> float:
             return 0.5 * float(np.sum(problem.residual(problem.moved(q, alpha * d)) ** 2))
 
         def slope(alpha: float) -> float:
-            # Along the line the body velocity is d throughout, also of a turning base: no transport is needed.
+            # Along the line the body velocity is d throughout, also for a rotating base: no transport is necessary.
             residual, J = problem.residual_and_jacobian(problem.moved(q, alpha * d))
             return float(residual @ (J @ d))
 

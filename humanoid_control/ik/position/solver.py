@@ -1,8 +1,4 @@
-"""Position solvers: iterate on the residual r(q) = f(q) - x of the tasks until one of four criteria ends it.
-
-The base of all of them, Newton-Raphson (Schwienbacher 2014, algorithm 4.1) and Levenberg-Marquardt; the criteria are
-those of table 4.1.
-"""
+"""Position solvers: base class, Newton-Raphson (Schwienbacher 2014, algorithm 4.1) and Levenberg-Marquardt."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ from humanoid_control.robots.robot import Robot
 
 
 class Stop(Enum):
-    """Why an iteration ended."""
+    """Reason for the end of an iteration."""
 
     CONVERGED = "converged"
     GRADIENT = "gradient too small"
@@ -35,13 +31,13 @@ class Stop(Enum):
 
 @dataclass(frozen=True)
 class StopSettings:
-    """Criteria; any one ends the iteration (table 4.1; its formula prints 'and').
+    """Stopping criteria; any one ends the iteration (table 4.1, whose formula prints 'and').
 
     Attributes:
         iterations: k_max.
-        converged: eps_c, of the weighted residual's length.
-        progress: eps_p, of its change from one iteration to the next.
-        gradient: eps_g, of the gradient's length.
+        converged: eps_c, bound on the norm of the weighted residual.
+        progress: eps_p, bound on its change in one iteration.
+        gradient: eps_g, bound on the norm of the gradient.
     """
 
     iterations: int = 100
@@ -56,19 +52,19 @@ class StopSettings:
     def fired(
         self, k: int, residual: np.ndarray, previous: np.ndarray | None, gradient: np.ndarray | None
     ) -> Stop | None:
-        """The criterion that ends the iteration now, the best one first; None: continue.
+        """Return the criterion that ends the iteration now, the best one first; None: continue.
 
         Args:
-            k: iterations done.
-            residual: (m,) now.
-            previous: (m,) an iteration ago; None at the start.
-            gradient: (k,) of half the squared residual; None where the method does not compute it.
+            k: number of iterations.
+            residual: present residual (m,).
+            previous: residual of the previous iteration (m,); None at the start.
+            gradient: gradient of half the squared residual (k,); None if not computed.
         """
         if float(np.linalg.norm(residual)) < self.converged:
             return Stop.CONVERGED
         if gradient is not None and float(np.linalg.norm(gradient)) < self.gradient:
             return Stop.GRADIENT
-        comparable = previous is not None and len(previous) == len(residual)  # a half-space's row comes and goes
+        comparable = previous is not None and len(previous) == len(residual)  # the row of a half-space comes and goes
         if comparable and float(np.linalg.norm(residual - previous)) < self.progress:
             return Stop.PROGRESS
         return Stop.ITERATIONS if k >= self.iterations else None
@@ -79,13 +75,12 @@ class Solution:
     """Outcome of an iteration.
 
     Attributes:
-        q: (nq,).
-        residual: length of the weighted residual there.
-        iterations: how many.
-        stop: why it ended.
+        q: final configuration (nq,).
+        residual: norm of the weighted residual at q.
+        stop: reason for the end.
         history: residual before each iteration and at the end.
-        residuals: number of evaluations of the residual.
-        jacobians: number of evaluations of the Jacobian.
+        residuals: number of residual evaluations.
+        jacobians: number of Jacobian evaluations.
     """
 
     q: np.ndarray
@@ -98,19 +93,20 @@ class Solution:
 
     @property
     def converged(self) -> bool:
-        """True where the targets are met."""
+        """True if the targets are met."""
         return self.stop is Stop.CONVERGED
 
 
 class TaskResidual:
-    """Residual r(q) = f(q) - x of some tasks and its Jacobian, by the free velocities.
+    """Residual r(q) = f(q) - x of tasks and its Jacobian with respect to the free velocities.
 
-    Orientation rows have the geometric Jacobian. It differs from the derivative of the angle-axis error by a factor
-    that leaves the error's own direction alone; the gradient J^T r is therefore exact, far from the target too.
+    Orientation rows use the geometric Jacobian. It differs from the derivative of the angle-axis error by a factor
+    that
+    preserves the direction of the error. The gradient J^T r is therefore exact, also far from the target.
 
     Attributes:
-        residuals: number of evaluations of the residual.
-        jacobians: number of evaluations of the Jacobian.
+        residuals: number of residual evaluations.
+        jacobians: number of Jacobian evaluations.
     """
 
     def __init__(self, robot: Robot, tasks: Sequence[Task], dofs: DofSelection, data: pin.Data) -> None:
@@ -119,7 +115,7 @@ class TaskResidual:
         self.residuals = self.jacobians = 0
 
     def residual(self, q: np.ndarray) -> np.ndarray:
-        """r (m,), weighted."""
+        """Return the weighted residual (m,)."""
         self.residuals += 1
         prepare(self.robot, self.data, q)
         return self._residual(q)
@@ -129,7 +125,7 @@ class TaskResidual:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def residual_and_jacobian(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """r (m,) and J (m, k)."""
+        """Return r (m,) and J (m, k)."""
         r = self.residual(q)
         self.jacobians += 1
         if not len(r):
@@ -138,15 +134,12 @@ class TaskResidual:
         return r, self.dofs.reduce(J)
 
     def moved(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """The configuration a step (k,) of the free velocities away."""
+        """Return the configuration after a step (k,) of the free velocities."""
         return pin.integrate(self.robot.model, q, self.dofs.expand(step))
 
 
 class PositionSolver(ABC):
-    """Base of the solvers that iterate from a start; the posture of the tick before is a warm start.
-
-    The time it takes is not known beforehand, so these are not for the control loop; `step` is for comparisons.
-    """
+    """Base of the iterative solvers; `step` exists for comparisons, since the computing time is not bounded."""
 
     def __init__(self, robot: Robot, stop: StopSettings | None = None, dofs: DofSelection | None = None) -> None:
         self.robot, self.stop, self.dofs = robot, stop or StopSettings(), dofs or DofSelection(robot)
@@ -154,13 +147,13 @@ class PositionSolver(ABC):
 
     @abstractmethod
     def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
-        """Iterate from q (nq,) until a criterion ends it."""
+        """Iterate from q (nq,) until a criterion ends the iteration."""
 
     def reset(self) -> None:  # noqa: B027 - part of the interface, nothing to do here
-        """There is nothing to forget."""
+        """No state to discard."""
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
-        """Solve from q, then go there as fast as the joints may; arguments as of every solver."""
+        """Solve from q, then move there as fast as the joints permit; see `IkSolver.step`."""
         check_time_step(dt, "inverse kinematics")
         found = self.solve(q, tasks)
         v = pin.difference(self.robot.model, q, found.q) / dt
@@ -175,10 +168,10 @@ class PositionSolver(ABC):
 
 
 class NewtonRaphson(PositionSolver):
-    """q := q - J# r with J# = W^-1 J^T (J W^-1 J^T)^-1 (4.3): quadratic near a regular root, lost without one.
+    """q := q - J# r with J# = W^-1 J^T (J W^-1 J^T)^-1 (4.3): quadratic convergence near a regular root.
 
     Attributes:
-        refresh: iterations after which J is computed again; those between are cheaper, and more.
+        refresh: iterations between Jacobians.
     """
 
     def __init__(
@@ -193,7 +186,7 @@ class NewtonRaphson(PositionSolver):
         """Iterate from q (nq,).
 
         Raises:
-            ConfigError: more rows than free velocities (m <= n is needed).
+            ConfigError: if there are more rows than free velocities.
         """
         problem, mobility = TaskResidual(self.robot, tasks, self.dofs, self.data), self.dofs.mobility
         previous: np.ndarray | None = None
@@ -222,13 +215,12 @@ class NewtonRaphson(PositionSolver):
 
 
 class LevenbergMarquardt(PositionSolver):
-    """d = -(J^T J + mu E)^-1 J^T r; mu decreases after steps that match the prediction, and increases after others.
+    """d = -(J^T J + mu E)^-1 J^T r with mu adapted to the agreement of prediction and progress (Nielsen 1999).
 
-    Nielsen's rule (1999). Only steps that lower the residual are taken, so it needs no line search and ends, like
-    every descent, at the nearest posture where a target is out of reach.
+    Only steps that lower the residual are accepted. For unreachable targets it ends at a local minimum.
 
     Attributes:
-        start: first mu, relative to the largest diagonal entry of J^T J.
+        start: initial mu, relative to the largest diagonal entry of J^T J.
     """
 
     def __init__(

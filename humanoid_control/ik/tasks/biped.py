@@ -1,4 +1,4 @@
-"""The task vector of a biped, as Lola's controller has it (Schwienbacher 2014, table 4.2)."""
+"""Task vector of a biped, as in Lola's controller (Schwienbacher 2014, table 4.2)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SIDES = (("r", "right"), ("l", "left"))
 
 @dataclass
 class BipedTasks:
-    """The rows of table 4.2, by name, each of which can be left out.
+    """Named rows of table 4.2, each of them optional.
 
     Attributes:
-        tasks: name -> task, in the table's order.
-        held: names of the joints that belong to no row and must not move: the head.
+        tasks: name -> task, in the order of the table.
+        held: joints without a row that must not move: the head.
     """
 
     robot: Robot
@@ -33,10 +33,10 @@ class BipedTasks:
     held: tuple[str, ...]
 
     def without(self, *names: str) -> list[Task]:
-        """The tasks but for some of them.
+        """Return the tasks without some of them.
 
         Raises:
-            UnknownNameError: a name that is not in the table.
+            UnknownNameError: if a name is not in the table.
         """
         for name in names:
             if name not in self.tasks:
@@ -44,39 +44,38 @@ class BipedTasks:
         return [task for name, task in self.tasks.items() if name not in names]
 
     def all(self) -> list[Task]:
-        """All of them."""
+        """Return all tasks."""
         return list(self.tasks.values())
 
     def take_targets(self, q: np.ndarray) -> None:
-        """Make the robot's configuration q (nq,) the target of all, at rest."""
+        """Set all targets to the configuration q (nq,), at rest."""
         for task in self.tasks.values():
             task.set_target_from(q)
 
 
 def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0) -> BipedTasks:
-    """Lola's task vector for any robot with two feet and two arms; the target is the neutral posture.
+    """Build Lola's task vector for any robot with two feet and two arms; the target is the neutral posture.
 
-    Feet relative to the centre of mass and to the upper body, centre of mass, upper body, centres of mass of the arms,
-    joints of the waist and the toes. For Lola these are 28 rows for the base and the 22 joints they move: as many as
-    there are velocities. A robot with longer arms keeps some freedom, one without toes or waist has fewer rows.
+    Rows: feet relative to the centre of mass and to the upper body, centre of mass, upper body, centres of mass of the
+    arms, waist and toe joints. Lola has 28 rows, as many as moved velocities.
 
     Args:
-        robot: with a floating base, and the points `sternum`, `l_foot_tcp`, `r_foot_tcp`, `l_wrist`, `r_wrist`.
-        gain: of every row [1/s].
+        robot: floating base, with the points `sternum`, `l_foot_tcp`, `r_foot_tcp`, `l_wrist`, `r_wrist`.
+        gain: gain of every row [1/s].
         orientation_weight: weight of the rows in rad.
 
     Raises:
-        RobotError: the base is held, so that the robot cannot be placed by its feet.
-        UnknownNameError: a point is missing.
+        RobotError: if the base is fixed or an arm has no joints.
+        UnknownNameError: if a point is missing.
     """
     if robot.base != "floating":
         raise RobotError(f"{robot.name}: the task vector of a biped needs a floating base")
     model = robot.model
-    # The link that carries the sternum; its orientation is the upper body's, wherever on it the point is.
+    # The orientation of the upper body is that of the link with the sternum, wherever the point is on it.
     torso = model.frames[robot.point_frame("sternum")].parentFrame
     feet = {s: robot.point_frame(f"{s}_foot_tcp") for s, _ in SIDES}
     for s, _ in SIDES:
-        robot.point_frame(f"{s}_wrist")  # raises where it is missing
+        robot.point_frame(f"{s}_wrist")  # raises if it is missing
     groups, names = JointGroups.of(robot), robot.joint_names
     arms = {}
     for s, group in (("r", groups.r_arm), ("l", groups.l_arm)):
@@ -113,5 +112,5 @@ def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0
 
 
 def _carried(model: pin.Model, joint: int) -> list[int]:
-    """A joint and all that it carries."""
+    """Return a joint and all its descendants."""
     return [joint, *(j for j in model.subtrees[joint].tolist() if j != joint)]

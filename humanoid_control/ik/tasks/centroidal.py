@@ -1,4 +1,4 @@
-"""Centroidal tasks: the centre of mass of the robot, or of a limb, at a place; linear and angular momentum about it."""
+"""Centroidal tasks: centre of mass of the robot or of a limb; linear and angular momentum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from humanoid_control.robots.robot import Robot, joint_columns
 
 
 class CenterOfMass(Point):
-    """The centre of mass of the whole robot, links that are held still included (as `Robot.center_of_mass`)."""
+    """Centre of mass of the whole robot, including fixed links (as `Robot.center_of_mass`)."""
 
     label = "center of mass"
 
@@ -38,19 +38,18 @@ class CenterOfMass(Point):
 
 
 class LimbCenterOfMass(Point):
-    """The centre of mass of some joints' links, such as an arm's."""
+    """Centre of mass of the links of some joints, such as an arm."""
 
     label = "center of mass of a limb"
 
     def __init__(self, robot: Robot, joints: Sequence[int]) -> None:
-        """Create the limb center of mass.
+        """Select the links.
 
         Args:
-            robot: the robot.
-            joints: pinocchio joint ids.
+            joints: joint ids of pinocchio.
 
         Raises:
-            RobotError: the links have no mass.
+            RobotError: if the links have no mass.
         """
         self.joints = list(joints)
         inertias = [robot.model.inertias[j] for j in self.joints]
@@ -59,7 +58,7 @@ class LimbCenterOfMass(Point):
         if not self.mass > 0:
             raise RobotError(f"{robot.name}: the links of {[robot.model.names[j] for j in joints]} have no mass")
         self._shares = np.array(self.masses) / self.mass
-        # Of each column of the Jacobian: the share of the mass that it moves, and that of each joint in it.
+        # For each column of the Jacobian: the share of the mass that it moves, and the share of each joint in it.
         self._support = np.array(self.masses) @ robot.ancestor_mask[self.joints] / self.mass
         self._carries = robot.ancestor_mask[self.joints].T * self._shares
 
@@ -70,7 +69,7 @@ class LimbCenterOfMass(Point):
         return np.array([data.oMi[j].act(c) for j, c in zip(self.joints, self.levers, strict=True)])
 
     def jacobian(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        # A joint moves the mass m it carries at the centre c of that mass: m (v + omega x c).
+        # A joint moves the mass m that it carries, with centre c: m (v + omega x c).
         J, moment = joint_columns(data), (self._carries @ self._centres(data)).T
         turn = np.empty((3, robot.nv))
         turn[0] = J[4] * moment[2] - J[5] * moment[1]
@@ -88,20 +87,13 @@ class LimbCenterOfMass(Point):
 
 
 class CenterOfMassTask(PointTask):
-    """The centre of mass of the whole robot at a place in the world: the balance task.
+    """Balance task: centre of mass of the whole robot at a position in the world.
 
-    Another origin or other axes, as of Schwienbacher's foot task, are a `PointTask` with `CenterOfMass()` for a point.
+    For another origin or other axes use `PointTask` with `CenterOfMass()`.
     """
 
     def __init__(self, robot: Robot, *, weight: float = 1.0, gain: float = 30.0, name: str = "center_of_mass") -> None:
-        """Make the task.
-
-        Args:
-            robot: the robot.
-            weight: weight, see `Task`.
-            gain: gain [1/s], see `Task`.
-            name: name, see `Task`.
-        """
+        """Weight, gain [1/s] and name as in `Task`."""
         super().__init__(robot, CenterOfMass(), weight=weight, gain=gain, name=name)
 
 
@@ -109,14 +101,13 @@ class CenterOfMassTask(PointTask):
 
 
 class MomentumTask(Task):
-    """Have a given momentum, J v = reference, along some axes of the world.
+    """Momentum J v = reference along some world axes.
 
-    Momentum belongs to the velocity, so the reference is reached within a tick or not at all: there is no error that
-    builds up, and no gain.
+    Momentum depends on the velocity only, so there is no accumulated error and no gain.
 
     Attributes:
-        axes: (3,) which of x, y, z count, as it was made.
-        parts: which rows of pinocchio's centroidal map it is about.
+        axes: active axes x, y, z (3,), read-only.
+        parts: rows of pinocchio's centroidal map.
     """
 
     parts: slice
@@ -135,7 +126,7 @@ class MomentumTask(Task):
 
     @property
     def reference(self) -> np.ndarray:
-        """Momentum to have (3,); set it again for each tick."""
+        """Desired momentum (3,); set it for each tick."""
         return self._reference
 
     @reference.setter
@@ -150,7 +141,7 @@ class MomentumTask(Task):
         return A[self.axes], self._reference[self.axes]
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        """Nothing is missing at a configuration: momentum is a matter of velocity."""
+        """Return zeros: momentum has no error at a configuration."""
         return np.zeros(int(self.axes.sum()))
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -159,7 +150,7 @@ class MomentumTask(Task):
 
 
 class AngularMomentumTask(MomentumTask):
-    """Have a given angular momentum about the centre of mass [kg m^2/s] (Schwienbacher 2014, eq. (7.2))."""
+    """Angular momentum about the centre of mass [kg m^2/s] (Schwienbacher 2014, eq. (7.2))."""
 
     parts = slice(3, 6)
 
@@ -169,14 +160,14 @@ class AngularMomentumTask(MomentumTask):
         axes: Sequence[bool] = (False, False, True),
         weight: float = 1.0,
     ) -> None:
-        """Make the task; without arguments: no momentum about the vertical."""
+        """Default: no momentum about the vertical."""
         super().__init__("angular momentum", reference, axes, weight)
 
 
 class LinearMomentumTask(MomentumTask):
-    """Have a given linear momentum M dc/dt [kg m/s].
+    """Linear momentum M dc/dt [kg m/s].
 
-    With the reference M (dc_ref/dt + k (c_ref - c)) it moves the centre of mass to c_ref.
+    The reference M (dc_ref/dt + k (c_ref - c)) moves the centre of mass to c_ref.
     """
 
     parts = slice(0, 3)

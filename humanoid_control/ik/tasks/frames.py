@@ -1,4 +1,4 @@
-"""Tasks of frames: an orientation, a pose, in the world or relative to another frame, and gaze.
+"""Tasks of frames: orientation, pose (absolute or relative), and gaze.
 
 Orientation errors are rotation vectors (Schwienbacher 2014, appendix C).
 """
@@ -16,14 +16,14 @@ from humanoid_control.ik.tasks.task import Task, TaskGoal, frame_of, name_of, pr
 from humanoid_control.numerics.rotation import rotation_defect, rotation_error
 from humanoid_control.robots.robot import Robot, joint_columns
 
-NO_ROTATION = 1e-3  # of R R^T - 1: beyond what matrices of single precision, or printed ones, are off
+NO_ROTATION = 1e-3  # largest deviation of R R^T from 1; allows single precision and printed matrices
 
 
 def _check_rotation(name: str, R: np.ndarray) -> None:
-    """Refuse a target (3, 3) that is scaled, skewed or mirrored; NaN passes, and the solver stops the robot.
+    """Reject a scaled, skewed or mirrored target (3, 3); NaN passes, and the solver then stops the robot.
 
     Raises:
-        ConfigError: its columns are not orthogonal, of length 1 and right-handed.
+        ConfigError: if the columns are not orthonormal and right-handed.
     """
     if (off := rotation_defect(R)) > NO_ROTATION:
         raise ConfigError(
@@ -33,7 +33,7 @@ def _check_rotation(name: str, R: np.ndarray) -> None:
 
 
 class OrientationTask(Task):
-    """Turn a frame to an orientation, by the geometric Jacobian: no angles, hence none of their singularities."""
+    """Orientation of a frame by the geometric Jacobian, without the singularities of angles."""
 
     def __init__(
         self,
@@ -45,15 +45,14 @@ class OrientationTask(Task):
         gain: float = 30.0,
         name: str | None = None,
     ) -> None:
-        """Make the task.
+        """Select the frame.
 
         Args:
-            robot: the robot.
             frame: point or link, by name or frame id as in `frame_of`.
-            relative_to: point or link that the pose is relative to; default: the world.
-            weight: weight, see `Task`.
-            gain: gain [1/s], see `Task`.
-            name: name, see `Task`.
+            relative_to: point or link of the reference frame; default: the world.
+            weight: see `Task`.
+            gain: see `Task` [1/s].
+            name: see `Task`.
         """
         super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
         self.robot, self.frame = robot, frame_of(robot, frame)
@@ -66,7 +65,7 @@ class OrientationTask(Task):
 
     @property
     def target(self) -> np.ndarray:
-        """Desired rotation matrix (3, 3), in the axes of `relative_to`, or of the world."""
+        """Desired rotation matrix (3, 3), in the axes of `relative_to` or of the world."""
         return self._known(self._target)
 
     @target.setter
@@ -78,7 +77,7 @@ class OrientationTask(Task):
 
     @property
     def velocity(self) -> np.ndarray:
-        """Desired angular velocity (3,), in the axes of the target [rad/s]."""
+        """Desired angular velocity (3,) [rad/s], in the axes of the target."""
         return self._velocity
 
     @velocity.setter
@@ -86,14 +85,14 @@ class OrientationTask(Task):
         self._put_velocity(self._velocity, value)
 
     def set_target(self, R: np.ndarray, velocity: np.ndarray | None = None) -> None:
-        """Set the desired rotation matrix (3, 3), and angular velocity (3,) [rad/s], default: none."""
+        """Set the desired rotation matrix (3, 3) and angular velocity (3,) [rad/s], default zero."""
         self.target, self.velocity = R, velocity
 
     def set_target_from(self, q: np.ndarray) -> None:
         self.set_target(self.value(prepared(self.robot, q)))
 
     def value(self, data: pin.Data) -> np.ndarray:
-        """The actual orientation, (3, 3)."""
+        """Return the actual orientation (3, 3)."""
         A = data.oMf[self.frame].rotation
         return A if self.relative_to is None else data.oMf[self.relative_to].rotation.T @ A
 
@@ -121,7 +120,7 @@ class OrientationTask(Task):
 
 
 class FrameTask(Task):
-    """Bring a frame to a pose in the world: three rows of position [m], three of orientation [rad]."""
+    """Pose of a frame in the world: three rows of position [m], three of orientation [rad]."""
 
     def __init__(
         self,
@@ -133,15 +132,14 @@ class FrameTask(Task):
         orientation_weight: float = 0.3,
         name: str | None = None,
     ) -> None:
-        """Make the task.
+        """Select the frame.
 
         Args:
-            robot: the robot.
-            frame: point or link, by name or frame id as `frame_of`.
-            orientation_weight: of the rows of orientation against those of position [m/rad].
-            weight: weight, see `Task`.
-            gain: gain [1/s], see `Task`.
-            name: name, see `Task`.
+            frame: point or link, by name or frame id as in `frame_of`.
+            orientation_weight: weight of orientation rows relative to position rows [m/rad].
+            weight: see `Task`.
+            gain: see `Task` [1/s].
+            name: see `Task`.
         """
         super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
         self.robot, self.frame, self.orientation_weight = robot, frame_of(robot, frame), orientation_weight
@@ -154,7 +152,7 @@ class FrameTask(Task):
 
     @property
     def orientation_weight(self) -> float:
-        """Weight of the rows of orientation against those of position [m/rad]."""
+        """Weight of orientation rows relative to position rows [m/rad]."""
         return float(self._numbers[2])
 
     @orientation_weight.setter
@@ -163,13 +161,13 @@ class FrameTask(Task):
 
     @property
     def X_target(self) -> pin.SE3:
-        """The desired pose in the world."""
+        """Desired pose in the world."""
         return self._known(self._X_target)
 
     @X_target.setter
     def X_target(self, X: pin.SE3) -> None:
         R = X.rotation
-        _check_rotation(self.name, R.T)  # its rows lie side by side in memory
+        _check_rotation(self.name, R.T)  # its rows are contiguous in memory
         self._X.rotation, self._X.translation = R, X.translation
         self._X_target = self._X
 
@@ -192,7 +190,7 @@ class FrameTask(Task):
         self._put_velocity(self._turn, value)
 
     def set_target(self, X: pin.SE3, velocity: np.ndarray | None = None, turn: np.ndarray | None = None) -> None:
-        """Set the desired pose, and its velocity (3,) [m/s] and angular velocity (3,) [rad/s], default: none."""
+        """Set the desired pose, its velocity (3,) [m/s] and its angular velocity (3,) [rad/s], default zero."""
         self.X_target, self.target_velocity, self.target_turn = X, velocity, turn
 
     def set_target_from(self, q: np.ndarray) -> None:
@@ -217,11 +215,11 @@ class FrameTask(Task):
 
 
 class RelativeFrameTask(Task):
-    """Bring a frame to a pose relative to another frame of the same robot, such as one hand to the other.
+    """Pose of a frame relative to another frame of the same robot, such as one hand to the other.
 
     Attributes:
-        place: the three rows of position, in the other frame's axes.
-        turn: the three of orientation.
+        place: rows of position, in the other frame's axes.
+        turn: rows of orientation.
     """
 
     def __init__(
@@ -235,7 +233,7 @@ class RelativeFrameTask(Task):
         orientation_weight: float = 0.3,
         name: str | None = None,
     ) -> None:
-        """Make the task; arguments as of FrameTask, and the frame to which the pose is relative."""
+        """Select both frames; arguments as in FrameTask."""
         super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
         more = {"weight": weight, "gain": gain}
         self.place = PointTask(robot, frame, relative_to, relative_to, name=self.name, **more)
@@ -253,7 +251,7 @@ class RelativeFrameTask(Task):
 
     @property
     def X_target(self) -> pin.SE3:
-        """The desired pose, in the other frame."""
+        """Desired pose in the other frame."""
         return pin.SE3(self.turn.target, self.place.target)
 
     @X_target.setter
@@ -275,17 +273,16 @@ class RelativeFrameTask(Task):
         return np.concatenate([self.place.drift(robot, data, q, v), turn])
 
 
-STRAIGHT = 1e-9  # [rad] nearer than this to straight ahead, or straight behind, the series replaces the quotient
+STRAIGHT = 1e-9  # [rad] below this angle to straight ahead or straight behind, the series replaces the quotient
 
 
 class GazeTask(Task):
-    """Aim an axis of a frame at a point: two rows, the sight line's angle across the axis [rad].
+    """Aim of a frame axis at a point: two rows, the angle of the sight line across the axis [rad].
 
-    The rows are the components of the angle in two directions square to the axis. They are smooth everywhere but
-    straight behind, where every direction is as good as another.
+    The rows are smooth except straight behind, where the direction is arbitrary.
 
     Attributes:
-        velocity: (3,) how fast the point moves [m/s].
+        velocity: velocity of the point (3,) [m/s].
     """
 
     def __init__(
@@ -298,18 +295,17 @@ class GazeTask(Task):
         gain: float = 30.0,
         name: str | None = None,
     ) -> None:
-        """Make the task.
+        """Select the frame and its axis.
 
         Args:
-            robot: the robot.
-            frame: point or link that is aimed, by name or frame id as `frame_of`.
-            axis: (3,) direction in that frame, of any length.
-            weight: weight, see `Task`.
-            gain: gain [1/s], see `Task`.
-            name: name, see `Task`.
+            frame: aimed point or link, by name or frame id as in `frame_of`.
+            axis: direction in that frame (3,), of any length.
+            weight: see `Task`.
+            gain: see `Task` [1/s].
+            name: see `Task`.
 
         Raises:
-            ConfigError: the axis has no direction.
+            ConfigError: if the axis has no direction.
         """
         super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
         length = float(np.linalg.norm(axis))
@@ -318,7 +314,7 @@ class GazeTask(Task):
         self.axis = np.array(axis, dtype=float) / length
         self.robot, self.eye = robot, FramePoint(robot, frame)
         self.frame = self.eye.frame
-        self.across = np.linalg.svd(self.axis[None])[2][1:]  # (2, 3) two directions square to the axis
+        self.across = np.linalg.svd(self.axis[None])[2][1:]  # (2, 3) two directions orthogonal to the axis
         self._target: np.ndarray | None = None
         self.velocity = np.zeros(3)
 
@@ -332,7 +328,7 @@ class GazeTask(Task):
         self._target = value
 
     def set_target(self, point: np.ndarray | Sequence[float], velocity: np.ndarray | None = None) -> None:
-        """Set the gaze target (3,) in the world [m], and its velocity (3,) [m/s], default: 0."""
+        """Set the gaze target (3,) in the world [m] and its velocity (3,) [m/s], default zero."""
         self._target, self.velocity = self._array("point", point, (3,)), np.zeros(3)
         self._put_velocity(self.velocity, velocity)
 
@@ -341,12 +337,12 @@ class GazeTask(Task):
         self.set_target(prepared(self.robot, q).oMf[self.frame].act(self.axis))
 
     def angle(self, data: pin.Data) -> float:
-        """Angle between the axis and the sight line [rad]."""
+        """Return the angle between axis and sight line [rad]."""
         u = self._sight(data)[0]
         return float(np.arctan2(np.linalg.norm(self.across @ u), self.axis @ u))
 
     def _sight(self, data: pin.Data) -> tuple[np.ndarray, float]:
-        """Direction to the target in the frame's axes, and the distance."""
+        """Return the direction to the target in the frame's axes, and the distance [m]."""
         X = data.oMf[self.frame]
         d = X.rotation.T @ (self.target - X.translation)
         length = max(float(np.linalg.norm(d)), 1e-12)
@@ -368,7 +364,7 @@ class GazeTask(Task):
         k = np.arctan2(s, c) / s if s > STRAIGHT or c < 0 else 1.0
         dk = (k * c - 1) / s**2 if s > 1e-4 else -1.0 / 3.0
         D = k * self.across + dk * np.outer(side, self.axis)
-        # u turns against the frame, and moves across the line of sight as the eye and the target move.
+        # u turns against the frame, and moves across the sight line with the eye and the target.
         J_turn = joint_columns(data)[3:] * robot.ancestor_mask[robot.model.frames[self.frame].parentJoint]
         square = (np.eye(3) - np.outer(u, u)) / length
         A_T = X.rotation.T

@@ -1,4 +1,4 @@
-"""Tasks of joints: some brought to angles, or all held near a posture."""
+"""Tasks of joints: target angles, or a posture."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from humanoid_control.robots.robot import Robot
 
 
 class JointTask(VectorTask):
-    """Bring named joints to angles [rad], each a row of its own."""
+    """Target angles of named joints [rad], one row each."""
 
     def __init__(
         self, robot: Robot, joints: Sequence[str], *, weight: float = 1.0, gain: float = 30.0, name: str | None = None
     ) -> None:
-        """Make the task.
+        """Select the joints.
 
         Raises:
-            UnknownNameError: a joint the robot does not have, with the nearest names.
-            ConfigError: a single name, or no robot.
+            UnknownNameError: if the robot has no such joint.
+            ConfigError: if joints is a single name, or robot is not a robot.
         """
         if isinstance(joints, str):
             raise ConfigError(f"a joint task takes a list of joints, got the name '{joints}' alone: [{joints!r}]")
@@ -42,7 +42,7 @@ class JointTask(VectorTask):
 
 
 class PostureTask(Task):
-    """Keep the joints near a posture (n,), so that joints no other task needs have somewhere to be."""
+    """Posture (n,) that keeps joints defined which no other task needs."""
 
     def __init__(
         self,
@@ -54,19 +54,18 @@ class PostureTask(Task):
         gain: float = 2.0,
         name: str = "posture",
     ) -> None:
-        """Make the task.
+        """Select the posture.
 
         Args:
-            robot: the robot.
-            posture: name of one of its postures, or (n,) [rad].
-            weights: (n,) relative weight of each joint, default 1.
-            weight: weight, see `Task`.
-            gain: gain [1/s], see `Task`.
-            name: name, see `Task`.
+            posture: name of a posture of the robot, or angles (n,) [rad].
+            weights: relative weight of each joint (n,), default 1.
+            weight: see `Task`.
+            gain: see `Task` [1/s].
+            name: see `Task`.
 
         Raises:
-            UnknownNameError: the robot has no posture of that name, with the nearest names.
-            ConfigError: a posture or weights of another length.
+            UnknownNameError: if the robot has no such posture.
+            ConfigError: if the posture or the weights have another length.
         """
         super().__init__(name, weight, gain)
         if isinstance(posture, str) and posture not in known_robot(robot).postures:
@@ -78,7 +77,7 @@ class PostureTask(Task):
 
     @property
     def posture(self) -> np.ndarray:
-        """Desired angles of the joints (n,) [rad]."""
+        """Desired joint angles (n,) [rad]."""
         return self._posture
 
     @posture.setter

@@ -1,7 +1,4 @@
-"""Points that move with the robot, and tasks that bring them to places, or onto a line or plane, or to one side of it.
-
-Lines, planes and half-spaces leave a point some freedom (Schwienbacher 2014, 4.2).
-"""
+"""Points of the robot, and tasks that bring them to a position, line, plane or half-space (Schwienbacher 2014, 4.2)."""
 
 from __future__ import annotations
 
@@ -19,32 +16,32 @@ WORLD_AXES = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
 
 class Point(ABC):
-    """A point and its derivatives, in the world frame, at what `prepare` has computed in `data`.
+    """Point and its derivatives in the world frame, with `data` from `prepare`.
 
     Attributes:
-        label: name of the tasks that move it, unless they have one of their own.
+        label: default name of its tasks.
     """
 
     label = "point"
 
     @abstractmethod
     def position(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        """Its position (3,) [m]."""
+        """Return the position (3,) [m]."""
 
     @abstractmethod
     def jacobian(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        """Its velocity by v, (3, nv)."""
+        """Return the Jacobian of the position (3, nv)."""
 
     @abstractmethod
     def drift(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        """Its acceleration (3,) [m/s^2] while the joints do not accelerate, after `prepare_second_order`."""
+        """Return the acceleration (3,) [m/s^2] for zero joint acceleration, after `prepare_second_order`."""
 
 
 class FramePoint(Point):
-    """A point fixed in a frame: its origin, or `offset` (3,) from it in its axes [m]."""
+    """Point fixed in a frame: its origin, or `offset` (3,) in its axes [m]."""
 
     def __init__(self, robot: Robot, frame: str | int, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> None:
-        """Make the point of a frame, by name or id as `frame_of`."""
+        """Select the frame, by name or id as in `frame_of`."""
         self.frame, self.offset = frame_of(robot, frame), np.array(offset, dtype=float)
         self.label = name_of(robot, frame)
         self._support = robot.ancestor_mask[robot.model.frames[self.frame].parentJoint]
@@ -65,16 +62,17 @@ class FramePoint(Point):
 
 
 def point_of(robot: Robot, what: str | int | Point) -> tuple[Point, str]:
-    """A Point as it is, or the FramePoint of a name or frame id as of `frame_of`; and its name for reports."""
+    """Return a Point unchanged, or the FramePoint of a name or frame id; and its label."""
     point = what if isinstance(what, Point) else FramePoint(robot, what)
     return point, point.label
 
 
 class PointTask(VectorTask):
-    """x = A^T (p - o): a point p, from another point o where one is given, in the axes A of a frame or of the world.
+    """x = A^T (p - o): point p relative to the origin o, in the axes A of a frame or of the world.
 
-    With the centre of mass for p it is the balance task, with that for o and a foot for p the foot task of
-    Schwienbacher 2014, table 4.2.
+    With the centre of mass as p it is the balance task. With the centre of mass as o and a foot as p it is the foot
+    task
+    of Schwienbacher 2014, table 4.2.
     """
 
     def __init__(
@@ -88,16 +86,15 @@ class PointTask(VectorTask):
         gain: float = 30.0,
         name: str | None = None,
     ) -> None:
-        """Make the task.
+        """Select the points and axes.
 
         Args:
-            robot: the robot.
             point: moving point: a Point, or the name of a point or link.
-            origin: from where it is measured; default: the world's origin.
-            axes: frame that gives the axes; default: the world.
-            weight: weight, see `Task`.
-            gain: gain [1/s], see `Task`.
-            name: name, see `Task`.
+            origin: origin o; default: the world origin.
+            axes: frame of the axes; default: the world.
+            weight: see `Task`.
+            gain: see `Task` [1/s].
+            name: see `Task`.
         """
         self.point, label = point_of(robot, point)
         self.origin = None if origin is None else point_of(robot, origin)[0]
@@ -127,7 +124,7 @@ class PointTask(VectorTask):
             a = a - self.origin.drift(robot, data)
         if self.axes is None:
             return a
-        # x = A^T d, with A' = [omega] A: the derivative twice.
+        # x = A^T d with A' = [omega] A, differentiated twice
         A = data.oMf[self.axes].rotation
         d, x_dot = self._apart(robot, data), self.jacobian(robot, data, q) @ v
         omega = pin.getFrameVelocity(robot.model, data, self.axes, WORLD_AXES).angular
@@ -138,7 +135,7 @@ class PointTask(VectorTask):
 
 
 class PointsTask(Task):
-    """Bring tracked points to places in the world, which may themselves move: three rows a point."""
+    """Positions of points in the world, three rows a point."""
 
     def __init__(
         self,
@@ -149,7 +146,7 @@ class PointsTask(Task):
         gain: float = 30.0,
         name: str = "points",
     ) -> None:
-        """Make the task of some points or links, by name or frame id as `frame_of`."""
+        """Select points or links, by name or frame id as in `frame_of`."""
         super().__init__(name, weight, gain)
         if isinstance(points, str):
             raise ConfigError(f"task '{name}': a list of points or links is needed, got '{points}' alone: [{points!r}]")
@@ -174,7 +171,7 @@ class PointsTask(Task):
 
     @property
     def velocities(self) -> np.ndarray:
-        """How fast the points should move (P, 3) [m/s]."""
+        """Desired velocities (P, 3) [m/s]."""
         return self._velocities
 
     @velocities.setter
@@ -185,7 +182,7 @@ class PointsTask(Task):
         return self._goal(self.targets, self._velocities)
 
     def set_target(self, targets: np.ndarray, velocities: np.ndarray | None = None) -> None:
-        """Set the desired positions (P, 3) [m], and velocities (P, 3) [m/s], default: none."""
+        """Set the desired positions (P, 3) [m] and velocities (P, 3) [m/s], default zero."""
         self.targets, self.velocities = targets, velocities
 
     def set_target_from(self, q: np.ndarray) -> None:
@@ -221,7 +218,7 @@ def _unit(name: str, direction: Sequence[float]) -> np.ndarray:
 
 
 class LineTask(VectorTask):
-    """Bring a point onto the line through `through` (3,) [m] along `direction` (3,): two rows [m]."""
+    """Point on the line through `through` (3,) [m] along `direction` (3,): two rows [m]."""
 
     def __init__(
         self,
@@ -250,7 +247,7 @@ class LineTask(VectorTask):
 
 
 class PlaneTask(VectorTask):
-    """Bring a point onto the plane through `through` (3,) [m] with the normal `normal` (3,): one row [m]."""
+    """Point on the plane through `through` (3,) [m] with the normal `normal` (3,): one row [m]."""
 
     def __init__(
         self,
@@ -279,7 +276,7 @@ class PlaneTask(VectorTask):
 
 
 class HalfSpaceTask(Task):
-    """Keep a point on the side of a plane to which `normal` shows: one row while it is outside, none inside."""
+    """Point on the side of a plane to which `normal` points: one row outside, none inside."""
 
     def __init__(
         self,
@@ -296,7 +293,7 @@ class HalfSpaceTask(Task):
         super().__init__(self.plane.name, weight, gain)
 
     def height(self, robot: Robot, data: pin.Data) -> float:
-        """Distance of the point from the plane [m]; negative outside."""
+        """Return the distance of the point from the plane [m]; negative outside."""
         return float(self.plane.normal @ (self.plane.point.position(robot, data) - self.plane.through))
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Task: rows of J v = v_desired, an error, and what second-order solvers ask for besides."""
+"""Task: rows of J v = v_desired, with error and drift."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.numerics.array_types import F1
 from humanoid_control.robots.robot import Robot
 
-PROBE = 1e-4  # [s] step along a velocity between the Jacobians of a finite difference
+PROBE = 1e-4  # [s] step along a velocity of the finite difference of Jacobians
 
 
 class TaskGoal(NamedTuple):
-    """Memory of a task that compiled rows read, so that what is set takes effect without being asked for.
+    """Memory of a task that compiled rows read; changes take effect at once.
 
     Attributes:
-        numbers: (3,) weight, gain [1/s], weight of its rows of orientation against the others.
-        target: (m,) numbers of its target, except rotations.
-        velocity: (m,) their desired rates.
-        R: (9,) rotation matrix, by rows or by columns.
-        turn: (3,) how fast that should turn [rad/s].
+        numbers: weight, gain [1/s], relative weight of orientation rows (3,).
+        target: target without rotations (m,).
+        velocity: desired rates (m,).
+        R: rotation matrix (9,), by rows or by columns.
+        turn: desired angular velocity (3,) [rad/s].
     """
 
     numbers: F1
@@ -36,18 +36,18 @@ class TaskGoal(NamedTuple):
 
 
 class Task(ABC):
-    """Desired motion of m quantities: a solver minimises weight^2 |J v - v_desired|^2 summed over the tasks.
+    """Desired motion of m quantities; a solver minimises the sum of weight^2 |J v - v_desired|^2 over the tasks.
 
-    A task is made of a robot and of what is to move, by name where it has one, and gets its target from `set_target` or
-    `set_target_from`. One whose target was never set raises ConfigError when it is used. What is set is copied; what is
-    read is the task's own memory, so that changes in place count too.
+    The target comes from `set_target` or `set_target_from`; a task without a target raises ConfigError when used.
+    Setters
+    copy. Getters return the task's own memory, so changes in place take effect.
 
     Attributes:
-        name: for reports.
-        weight: how much it counts against the others; units make rows comparable (1 / (m/s), 1 / (rad/s)).
-        gain: how fast an error decays [1/s].
-        level: priority for solvers with strict priorities: 0 first, then the next in the null space of 0.
-        acceleration: (m,) acceleration that is desired besides the feedback, for second-order solvers; None: zero.
+        name: name for reports.
+        weight: weight relative to other tasks, in units that make rows comparable (1 / (m/s), 1 / (rad/s)).
+        gain: decay rate of an error [1/s].
+        level: priority for solvers with strict priorities, 0 first.
+        acceleration: desired acceleration besides the feedback (m,), for second-order solvers; None: zero.
     """
 
     level: int = 0
@@ -72,7 +72,7 @@ class Task(ABC):
 
     @property
     def gain(self) -> float:
-        """How fast an error decays [1/s]."""
+        """Decay rate of an error [1/s]."""
         return float(self._numbers[1])
 
     @gain.setter
@@ -81,21 +81,21 @@ class Task(ABC):
 
     @abstractmethod
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Jacobian (m, nv) and desired task velocity (m,), at the configuration q already computed in `data`."""
+        """Return the Jacobian (m, nv) and the desired task velocity (m,) at q, with `data` computed at q."""
 
     @abstractmethod
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        """Desired minus actual, (m,) [m] or [rad]."""
+        """Return desired minus actual value (m,) [m] or [rad]."""
 
     def set_target_from(self, q: np.ndarray) -> None:
         """Set the target to the value at the configuration q (nq,), at rest."""
         raise ConfigError(f"task '{self.name}' has no target that a configuration could give")
 
     def goal(self) -> TaskGoal:
-        """Memory that compiled rows read; of the tasks that a `TaskTable` knows.
+        """Return the memory that compiled rows read, for tasks of a `TaskTable`.
 
         Raises:
-            ConfigError: the target was never set.
+            ConfigError: if the target was never set.
         """
         raise NotImplementedError(f"{type(self).__name__} has rows of its own only")
 
@@ -106,25 +106,25 @@ class Task(ABC):
         R: np.ndarray | None = None,
         turn: np.ndarray | None = None,
     ) -> TaskGoal:
-        """The goal of what a task has."""
+        """Build the goal."""
         parts = ((target, 0), (velocity, 0), (R, 9), (turn, 3))
         return TaskGoal(self._numbers, *(np.zeros(n) if x is None else x.reshape(-1) for x, n in parts))
 
     def _known(self, target: Any) -> Any:
-        """A target, which must have been set.
+        """Return a target.
 
         Raises:
-            ConfigError: it never was.
+            ConfigError: if it was never set.
         """
         if target is None:
             raise ConfigError(f"task '{self.name}': its target was never set; use set_target or set_target_from")
         return target
 
     def _array(self, what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-        """A new array of a shape.
+        """Return a new array of a shape.
 
         Raises:
-            ConfigError: another number of numbers.
+            ConfigError: if the size differs.
         """
         out = np.array(value, dtype=float)
         if out.size != math.prod(shape):
@@ -132,26 +132,26 @@ class Task(ABC):
         return out.reshape(shape)
 
     def _put(self, memory: np.ndarray, what: str, value: Any) -> None:
-        """Copy a value into memory of a task.
+        """Copy a value into memory of the task.
 
         Raises:
-            ConfigError: another number of numbers.
+            ConfigError: if the size differs.
         """
         new = np.asarray(value, dtype=float)
         memory[...] = new if new.shape == memory.shape else self._array(what, new, memory.shape)
 
     def _put_velocity(self, memory: np.ndarray, value: Any) -> None:
-        """As `_put`, zeros where there is no value."""
+        """Copy a velocity; None means zero."""
         if value is None:
             memory[...] = 0.0
         else:
             self._put(memory, "velocity", value)
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The rows' acceleration dJ/dt v (m,) while the joints do not accelerate (Schwienbacher 2014, eq. 4.18).
+        """Return the acceleration dJ/dt v of the rows (m,) for zero joint acceleration (Schwienbacher 2014, eq. 4.18).
 
-        This general form takes central differences of the Jacobian; tasks that know theirs override it. `data` must
-        hold the velocities too (`prepare_second_order`).
+        This default uses central differences of the Jacobian. `data` must contain the velocities
+        (`prepare_second_order`).
         """
         there = robot.model.createData()
         Jv = []
@@ -163,14 +163,10 @@ class Task(ABC):
 
 
 class VectorTask(Task):
-    """A task with a vector value x = f(q), so its error is a difference.
-
-    Attributes:
-        robot: the robot.
-    """
+    """Task with a vector value x = f(q), so its error is a difference."""
 
     def __init__(self, robot: Robot, size: int, name: str, weight: float, gain: float) -> None:
-        """Create a task with a number of rows."""
+        """Create a task with `size` rows."""
         super().__init__(name, weight, gain)
         self.robot, self._velocity, self._value = known_robot(robot), np.zeros(size), np.zeros(size)
         self._target: np.ndarray | None = None
@@ -190,7 +186,7 @@ class VectorTask(Task):
 
     @property
     def velocity(self) -> np.ndarray:
-        """How fast the value should move (m,)."""
+        """Desired rate of the value (m,)."""
         return self._velocity
 
     @velocity.setter
@@ -198,10 +194,10 @@ class VectorTask(Task):
         self._put_velocity(self._velocity, value)
 
     def set_target(self, target: np.ndarray | Sequence[float] | float, velocity: np.ndarray | None = None) -> None:
-        """Set the desired value (m,), and how fast it moves, default: not.
+        """Set the desired value (m,) and its rate (m,), default zero.
 
         Raises:
-            ConfigError: not as many numbers as the task has rows.
+            ConfigError: if the size differs from the number of rows.
         """
         self.target, self.velocity = np.asarray(target, dtype=float), velocity
 
@@ -210,11 +206,11 @@ class VectorTask(Task):
 
     @abstractmethod
     def value(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        """f(q), (m,)."""
+        """Return f(q) (m,)."""
 
     @abstractmethod
     def jacobian(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        """df / dv, (m, nv)."""
+        """Return df / dv (m, nv)."""
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         return self.target - self.value(robot, data, q)
@@ -224,26 +220,26 @@ class VectorTask(Task):
 
 
 def prepare(robot: Robot, data: pin.Data, q: np.ndarray) -> None:
-    """Compute in `data` what tasks ask for at the configuration q."""
+    """Compute Jacobians and frame placements at q in `data`."""
     pin.computeJointJacobians(robot.model, data, q)
     pin.updateFramePlacements(robot.model, data)
 
 
 class TickData:
-    """What `prepare` computes where a solver's last tick began: then, or when somebody looks."""
+    """Data of `prepare` at the start of a solver's last tick, computed at once or on access."""
 
     def __init__(self, robot: Robot) -> None:
         self._robot, self._data = robot, robot.model.createData()
-        self._begun: np.ndarray | None = None  # q of which it is still to be computed
+        self._begun: np.ndarray | None = None  # q of a pending computation
 
     def at(self, q: np.ndarray) -> pin.Data:
-        """The data of a tick that begins at q (nq,), computed now."""
+        """Compute and return the data of a tick that starts at q (nq,)."""
         self._begun = None
         prepare(self._robot, self._data, q)
         return self._data
 
     def later(self, q: np.ndarray) -> None:
-        """Take q (nq,), which nobody changes afterwards, for the configuration at which a tick began."""
+        """Register q (nq,) as the start of a tick, for computation on access; q must not change afterwards."""
         self._begun = q
 
     @property
@@ -252,22 +248,22 @@ class TickData:
         return self._begun is not None
 
     def get(self) -> pin.Data:
-        """The data of the last tick."""
+        """Return the data of the last tick."""
         return self._data if self._begun is None else self.at(self._begun)
 
 
 def prepared(robot: Robot, q: np.ndarray) -> pin.Data:
-    """Data of its own with what tasks ask for at the configuration q."""
+    """Return new data, prepared at q."""
     data = robot.model.createData()
     prepare(robot, data, q)
     return data
 
 
 def known_robot(robot: Robot) -> Robot:
-    """The robot, which must be one.
+    """Return the robot if it is one.
 
     Raises:
-        ConfigError: it is something else, such as the name of the task.
+        ConfigError: if it is something else, such as the name of the task.
     """
     if not isinstance(robot, Robot):
         raise ConfigError(f"a task is made of a robot first, such as load_robot('lola'), got {robot!r:.60}")
@@ -275,14 +271,14 @@ def known_robot(robot: Robot) -> Robot:
 
 
 def frame_of(robot: Robot, what: str | int) -> int:
-    """Frame id of a point or a link of a robot.
+    """Return the frame id of a point or link.
 
     Args:
-        what: name of the point or link, or pinocchio's id of any frame.
+        what: name of the point or link, or id of any frame.
 
     Raises:
-        UnknownNameError: the robot has no such point or link, with the nearest names.
-        ConfigError: no such frame, neither a name nor an id, or no robot.
+        UnknownNameError: if the robot has no such point or link.
+        ConfigError: if `what` is not a valid name or id, or robot is not a robot.
     """
     known_robot(robot)
     if isinstance(what, str):
@@ -300,11 +296,11 @@ def frame_of(robot: Robot, what: str | int) -> int:
 
 
 def name_of(robot: Robot, what: str | int) -> str:
-    """Name of a point, link or frame, for reports."""
+    """Return the name of a point, link or frame, for reports."""
     return what if isinstance(what, str) else str(robot.model.frames[frame_of(robot, what)].name)
 
 
 def prepare_second_order(robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> None:
-    """As `prepare`, and the accelerations of all links while the joints move at v (nv,) and do not accelerate."""
+    """Compute `prepare` and the accelerations of all links at v (nv,) with zero joint acceleration."""
     pin.forwardKinematics(robot.model, data, q, v, np.zeros(robot.nv))
     prepare(robot, data, q)
