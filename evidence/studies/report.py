@@ -6,14 +6,16 @@ A report is tables and words on a terminal, plain values as JSON, files in a fol
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.files import check_file, whole_file, whole_files
 from humanoid_control.terminal import Table, plain_values
 
@@ -160,11 +162,22 @@ class KeptOutcomes:
         """
         keys = [json.dumps(list(job)) for job in jobs]
         todo = [job for job, key in zip(jobs, keys, strict=True) if key not in self.known]
-        with ProcessPoolExecutor(max(workers or min(os.cpu_count() or 1, len(todo)), 1)) as pool:
+        count = max(workers or min(os.cpu_count() or 1, len(todo)), 1)
+        context = multiprocessing.get_context(
+            "forkserver"
+        )  # a plain fork of a process with threads can deadlock or die
+        with ProcessPoolExecutor(count, mp_context=context) as pool:
             fresh = pool.map(do, todo)
             for k, key in enumerate(keys):
                 if key not in self.known:
-                    self.keep(key, plain_values(next(fresh)))
+                    try:
+                        outcome = next(fresh)
+                    except BrokenProcessPool:
+                        raise EnvironmentProblem(
+                            f"a worker process was killed during {', '.join(map(str, jobs[k]))}: is memory short? "
+                            "Finished outcomes are kept, run the command again"
+                        ) from None
+                    self.keep(key, plain_values(outcome))
                 show((k + 1) / len(keys))
                 yield self.known[key]
 

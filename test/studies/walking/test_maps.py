@@ -1,5 +1,7 @@
 """Maps of who falls where: ladders, the least of the seeds, what is kept, tables and the picture."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -57,23 +59,22 @@ def test_the_picture_is_a_png(rows):
 
 
 def test_what_is_kept_is_not_walked_again(tmp_path, monkeypatch, rows):
+    (tmp_path / "directions_of_a_test.py").write_text("def direction(job):\n    return {'direction': job[3]}\n")
+    monkeypatch.syspath_prepend(tmp_path)  # a worker process imports it
+    outcome = importlib.import_module("directions_of_a_test").direction
     file = tmp_path / "maps.jsonl"
     kept = KeptOutcomes(file, "maps")
     jobs = [("push", "lola", 0.2, 45, 0), ("push", "lola", 0.2, 90, 0)]
     shares = []
-    assert list(kept.all(jobs[:1], _outcome, 1, shares.append)) == [{"direction": 45}]
+    assert list(kept.all(jobs[:1], outcome, 1, shares.append)) == [{"direction": 45}]
     again = KeptOutcomes(file, "maps")
-    assert list(again.all(jobs, _outcome, 1, shares.append)) == [{"direction": 45}, {"direction": 90}]
+    assert list(again.all(jobs, outcome, 1, shares.append)) == [{"direction": 45}, {"direction": 90}]
     assert shares == [1.0, 0.5, 1.0]
     assert len(file.read_text().splitlines()) == 2
     assert list(again.all(jobs, _never, 1, shares.append)) == [{"direction": 45}, {"direction": 90}]
     file.write_text("nothing of the kind\n")
     with pytest.raises(ConfigError, match="holds no outcomes of maps"):
         KeptOutcomes(file, "maps")
-
-
-def _outcome(job):
-    return {"direction": job[3]}
 
 
 def _never(job):
