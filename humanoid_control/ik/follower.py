@@ -41,17 +41,12 @@ class FollowerSettings:
     """Weights and gains of the tasks, with the settings of the solver and of the target filter.
 
     Attributes:
-        point_weight: weight of a target's position, relative to the posture.
         point_gain: decay rate of a target's error [1/s].
         orientation_weight: weight of a link's orientation relative to its position [m/rad].
-        posture_weight: weight of the neutral posture.
         posture_gain: gain of the neutral posture [1/s].
-        hold_idle_joints: keep joints that move no target in the neutral posture, or return them to it
-            (`IdleJointLimit`).
-        soft_start: time after each start in which the speed and acceleration limits of the joints grow from near
-            zero [s]. Full acceleration towards distant targets can exceed the power of weak drives.
-        ik: settings of the solver.
-        filter: settings of the target filter.
+        hold_idle_joints: hold joints that move no target in the neutral posture, or return them (`IdleJointLimit`).
+        soft_start: time in which the speed and acceleration limits grow from near zero after each start [s]; weak
+            drives cannot follow full acceleration towards distant targets.
     """
 
     point_weight: float = 1.0
@@ -68,18 +63,15 @@ class FollowerSettings:
 class TargetFollower:
     """Controller that follows named targets from any start and keeps every limit, whatever the targets do.
 
-    A target named after a point of the robot (sternum, l_wrist, ...) is a position. A target named after a link is a
-    pose.
-    A target with a problem (unknown name, non-finite value, jump, timeout) is held and listed in `problems`. Joints
-    that
+    A target named after a point of the robot (sternum, l_wrist, ...) is a position, one named after a link a pose. A
+    target with a problem (unknown name, non-finite value, jump, timeout) is held and listed in `problems`. Joints that
     move no target stay in the neutral posture, or return to it slowly.
 
     Attributes:
-        q: configuration commanded last (nq,).
-        v: velocity of the last command (nv,).
+        q: last commanded configuration (nq,).
+        v: its velocity (nv,).
         targets: target name -> row of the target.
-        more_unknown: number of unknown targets in the last samples that `problems` does not list.
-        last: result of the last tick.
+        more_unknown: number of unknown targets that `problems` does not list.
     """
 
     def __init__(self, robot: Robot, settings: FollowerSettings | None = None, collisions: bool = True) -> None:
@@ -108,8 +100,7 @@ class TargetFollower:
         """Start at rest from measured joint angles, without targets.
 
         Joints outside their range move into it at `joint_recovery_speed`. A joint more than `OUTSIDE` beyond its range
-        counts
-        as wrongly measured and starts at the end of the range.
+        counts as wrongly measured and starts at the end of the range.
 
         Args:
             joints: measured angles (n,) [rad]; NaN means neutral.
@@ -167,7 +158,6 @@ class TargetFollower:
         """Process samples of several targets with one time stamp.
 
         Args:
-            names: points or links of the robot (k,).
             poses: x, y, z [m] and quaternion x, y, z, w (k, 7), world frame; points ignore the quaternion.
             time: time stamp [s], on the clock of `step`.
 
@@ -193,7 +183,7 @@ class TargetFollower:
         return all_verdicts
 
     def _row(self, name: str, time: float) -> int:
-        """Return the row of a target, adding a new target; -1 if the robot has no such point or link."""
+        """Return the row of a target, adding new targets; -1 if the robot has no such point or link."""
         row = self.targets.get(name)
         if row is not None:
             return row
@@ -221,9 +211,7 @@ class TargetFollower:
         return row
 
     def _remember_unknown(self, name: str, time: float) -> None:
-        """Store an unknown name for `problems`; only one similar name is searched for each call, since the search is
-        slow.
-        """
+        """Store an unknown name for `problems`; a call searches for one similar name only, since the search is slow."""
         text, _ = self._unknown.get(name, ("", 0.0))
         if not text and len(self._unknown) >= MAX_UNKNOWN:
             self.more_unknown += 1
@@ -239,7 +227,7 @@ class TargetFollower:
         """Advance by one tick of length dt [s] that ends at `now` [s].
 
         Raises:
-            ConfigError: if dt is not positive and finite; nothing moves.
+            ConfigError: if dt is not positive and finite.
         """
         check_time_step(dt, "following targets")
         tasks: list[Task] = [self.posture]
@@ -263,7 +251,7 @@ class TargetFollower:
         return result
 
     def _get_faster(self, dt: float) -> None:
-        """Raise the speed and acceleration limits during the soft start, in proportion to time."""
+        """Raise the limits during the soft start, in proportion to time."""
         s = self.settings
         if self._moving < s.soft_start:
             self._moving += dt
@@ -282,10 +270,10 @@ class TargetFollower:
     def brake(self, dt: float) -> None:
         """Brake every joint at its acceleration limit for one tick, regardless of the targets.
 
-        A robot at rest stays at rest. The next `step` continues from there.
+        A robot at rest stays at rest.
 
         Raises:
-            ConfigError: if dt is not positive and finite; nothing moves.
+            ConfigError: if dt is not positive and finite.
         """
         check_time_step(dt, "braking")
         r, s = self.robot, self.settings.ik

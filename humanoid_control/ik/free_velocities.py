@@ -14,12 +14,7 @@ from humanoid_control.robots.robot import Robot
 
 
 class DofMap(NamedTuple):
-    """Selection matrix S of v = S u for kernels: v_c = factor_c u_column(c).
-
-    Attributes:
-        column: free velocity that moves each velocity (nv,), -1 for none.
-        factor: ratio of the velocity to its free velocity (nv,).
-    """
+    """Selection v_c = factor_c u_column(c) for kernels."""
 
     column: I1
     factor: F1
@@ -36,10 +31,9 @@ class DofSelection:
     """Free velocities u (k,) of a robot, v = S u, with the diagonal weights W of their norm.
 
     Attributes:
-        mobility: inverse weights W^-1 (k,).
+        mobility: W^-1 (k,).
         column_of: free velocity that moves each velocity (nv,), -1 for none.
         factor: ratio of the velocity to its free velocity (nv,).
-        map: `column_of` and `factor` for kernels.
         k: number of free velocities.
         free: their indices in v (k,).
     """
@@ -49,8 +43,7 @@ class DofSelection:
 
         Args:
             held: joints that do not move.
-            weights: joint name -> weight > 0, default 1; heavier joints move less. `base` sets the weight of all six
-                velocities of a floating base.
+            weights: joint name -> weight > 0, default 1; heavier joints move less. `base`: all six base velocities.
 
         Raises:
             UnknownNameError: if the robot has no such joint.
@@ -79,15 +72,13 @@ class DofSelection:
         self._nv = robot.nv
 
     def reduce(self, J: np.ndarray) -> np.ndarray:
-        """Convert rows or a gradient with respect to v (..., nv) to u (..., k)."""
+        """Convert rows or a gradient by v (..., nv) to u (..., k)."""
         if self._S is not None:
             return J @ self._S
         return J if self.k == self._nv else J[..., self.free]
 
     def reduce_limits(self, limits: np.ndarray) -> np.ndarray:
-        """Convert limits (nv,) on the size of v, or of its change, to the limits (k,) of u that keep all of v within
-        them.
-        """
+        """Convert limits (nv,) on |v|, or on its change, to the limits (k,) on u that keep all of v within them."""
         if self._S is None:
             return np.ascontiguousarray(self.reduce(limits))
         with np.errstate(divide="ignore"):
@@ -95,7 +86,7 @@ class DofSelection:
         return np.where(self._S != 0.0, own, np.inf).min(axis=0, initial=np.inf)
 
     def downhill(self, gain: float, gradient: np.ndarray) -> np.ndarray:
-        """Return -gain W^-1 gradient^T (k,) for a gradient with respect to v (nv,)."""
+        """Return -gain W^-1 gradient^T (k,) for a gradient by v (nv,)."""
         out = np.zeros(self.k)
         fill_downhill(gain, gradient, self.column_of, self.factor, self.mobility, out)
         return out

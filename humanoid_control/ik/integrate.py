@@ -22,10 +22,10 @@ Rate = Callable[[float, np.ndarray], np.ndarray]
 
 
 def explicit_euler(robot: Robot, q: np.ndarray, v: np.ndarray, dt: float, keep_range: bool = False) -> np.ndarray:
-    """Return q after dt at the constant velocity v (4.16); the base orientation stays a unit quaternion.
+    """Return q after dt at the constant velocity v (4.16).
 
     Args:
-        keep_range: keep joints inside their range; a joint outside does not move farther out.
+        keep_range: keep joints inside their range; joints outside do not move farther out.
     """
     q_next = pin.integrate(robot.model, q, v * dt)
     if keep_range:
@@ -43,12 +43,11 @@ def keep_inside(joints: np.ndarray, lower: np.ndarray, upper: np.ndarray, after:
 
 @kernel
 def integrate_base(q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> None:
-    """Integrate the pose of a floating base at a constant body-frame twist, as `pin.integrate`: X Exp(v dt).
+    """Integrate the pose of a floating base at a constant body twist, as `pin.integrate`: X Exp(v dt).
 
     Args:
-        q: configuration; its first seven numbers are x, y, z [m] and the quaternion x, y, z, w.
-        v: velocity; its first six numbers are linear [m/s] and angular [rad/s], in the base frame.
-        out: integrated configuration, filled like q.
+        q: configuration, beginning with x, y, z [m] and the quaternion x, y, z, w.
+        v: velocity, beginning with the linear [m/s] and angular [rad/s] base velocity, base frame.
     """
     # Exponential of SE(3): translation V u dt with V = I + (1 - cos t)/t^2 [w] + (t - sin t)/t^3 [w]^2, t = |w| dt.
     ux, uy, uz, wx, wy, wz = dt * v[0], dt * v[1], dt * v[2], dt * v[3], dt * v[4], dt * v[5]
@@ -85,13 +84,11 @@ def integrate_base(q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> 
 
 
 class Integration(NamedTuple):
-    """Joint ranges and mimicking joints of an integration step of n joints.
+    """Joint ranges and mimicking joints of an integration step.
 
     Attributes:
         lower: lower range ends (n,) [rad].
         upper: upper range ends (n,) [rad].
-        keep_range: keep joints inside their range.
-        followers: joints that mimic others.
     """
 
     lower: F1
@@ -123,10 +120,9 @@ def advance(path: Integration, q: np.ndarray, v: np.ndarray, dt: float, out: np.
 class AdamsMoulton:
     """Adams-Bashforth predictor and Adams-Moulton corrector of fourth order for dq/dt = rate(t, q) (4.3.1).
 
-    A multi-step method adds velocities of several instants. For a rotating base, these are expressed in different
-    frames.
-    They are therefore transformed to the coordinates around the present configuration, where they form a vector space.
-    The first three steps use the Runge-Kutta method of fourth order.
+    A multi-step method adds velocities of several instants, which for a rotating base are in different frames. They are
+    therefore transformed to the coordinates around the present configuration. The first three steps use the Runge-Kutta
+    method of fourth order.
     """
 
     def __init__(self, robot: Robot, rate: Rate) -> None:

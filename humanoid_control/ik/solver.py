@@ -19,30 +19,25 @@ class IkSettings:
     """Weights of the cost and parameters of the default limits; replaceable between ticks.
 
     Attributes:
-        damping: cost of every joint velocity [s/rad]; keeps the problem well posed at singularities.
-        smoothing: cost of a change of joint velocity since the previous tick [s/rad].
-        velocity_scale: usable share of the joint speed limits, above 0 and up to 1.
-        acceleration: acceleration limit of every joint [rad/s^2], with precedence over all other limits.
+        damping: cost of joint velocity [s/rad]; keeps the problem well posed at singularities.
+        smoothing: cost of a change of joint velocity [s/rad].
+        velocity_scale: usable share of joint speed limits, in (0, 1].
+        acceleration: acceleration limit of every joint [rad/s^2]; precedes all other limits.
         acceleration_scale: usable share of `Robot.acceleration_limits`; infinite: only `acceleration` counts.
-        margin: distance that shapes of the robot keep from each other [m].
-        activation: distance below which a pair becomes a row of the problem [m]; larger for fast motions.
+        margin: distance kept between shapes of the robot [m].
+        activation: distance below which a pair becomes a row [m]; larger for fast motions.
         barrier_gain: share of the distance above the margin that a pair may lose each second [1/s].
-        pair_recovery_speed: highest required speed of separation for pairs that are too close or in penetration [m/s].
-        joint_recovery_speed: speed of joints that return into their range, of homing out of a collision, and of idle
-            joints that return to their posture [rad/s].
-        range_ease: distance from the range end within which a joint slows down gently [rad], since drives lag behind
-            their
-            commands; 0: braking at a constant rate up to the end.
-        base_velocity: bound on the velocity of a floating base [m/s, rad/s].
-        slack_weight: cost of the squared slack of a pair's row, relative to 1 for a task [s^2/m^2].
-        max_gain: upper limit of task gains, as a share of 1 / dt.
-        swept: check the path through this tick and up to the stop, and slow down if it is blocked.
-        on_penetration: reaction to shapes in penetration: `recover`, or `stop` (brake and stay).
-        recovery_timeout: time without decreasing depth after which shapes in penetration are separated by homing to
-            the
-            neutral posture [s].
-        recovery_joint_speed: limit of all joint speeds while shapes are in penetration or a joint is outside its range
-            [rad/s].
+        pair_recovery_speed: highest required separation speed of pairs too close or in penetration [m/s].
+        joint_recovery_speed: speed of the return into the range, of homing, and of idle joints [rad/s].
+        range_ease: distance from the range end within which a joint slows down gently, to allow for drive lag [rad]; 0:
+            braking at a constant rate up to the end.
+        base_velocity: bound on base velocity [m/s, rad/s].
+        slack_weight: cost of a pair's squared slack, relative to 1 for a task [s^2/m^2].
+        max_gain: upper limit of task gains as a share of 1 / dt.
+        swept: check the path through this tick to the stop, and slow down if it is blocked.
+        on_penetration: `recover`, or `stop` (brake and stay).
+        recovery_timeout: time without decreasing depth before homing to the neutral posture starts [s].
+        recovery_joint_speed: joint speed limit in penetration or outside a joint range [rad/s].
     """
 
     damping: float = 0.02
@@ -82,13 +77,12 @@ class StepReport:
     """Report of one tick.
 
     Attributes:
-        ok: the result has the properties that the method guarantees; if not, `note` gives the fallback.
-        task_residual: norm of the weighted J v - v_desired over all rows.
-        manipulability: sqrt(det(J W^-1 J^T)) of the weighted rows; NaN where the method does not compute it.
+        ok: the guarantees of the method hold; otherwise `note` gives the fallback.
+        task_residual: norm of the weighted J v - v_desired.
+        manipulability: sqrt(det(J W^-1 J^T)); NaN if not computed.
         damping: lambda in use.
         null_scale: factor on the null-space motion.
         speed_scale: factor on the whole motion, applied last.
-        iterations: number of iterations; 1 for differential methods.
         note: one line for the log, or empty.
     """
 
@@ -113,7 +107,7 @@ class IkSolver(Protocol):
             dt: time step [s] > 0.
 
         Raises:
-            ConfigError: if dt is not positive and finite; nothing moves.
+            ConfigError: if dt is not positive and finite.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Smoothing of targets: position samples, some of them wrong, become smooth references with velocities."""
+"""Smoothing of targets: position samples with errors become smooth references with velocities."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class TargetFilterSettings:
     Attributes:
         bandwidth: cut-off frequency of the smoothing [Hz].
         max_speed: speed limit of the reference [m/s].
-        max_jump: distance between two successive samples above which the new one is rejected at first [m].
-        jump_hold: time for which samples must stay at the new place before a jump is accepted [s].
-        timeout: time without a sample after which the reference comes to rest [s].
-        horizon: time beyond the last sample for which the reference is extrapolated with its velocity [s].
+        max_jump: distance of successive samples above which the new one is rejected at first [m].
+        jump_hold: time of samples at the new place before a jump is accepted [s].
+        timeout: time without samples after which the reference comes to rest [s].
+        horizon: time of extrapolation beyond the last sample [s].
     """
 
     bandwidth: float = 10.0
@@ -57,7 +57,7 @@ class Samples(NamedTuple):
     Attributes:
         position: positions (n, 3) [m].
         velocity: velocities (n, 3) [m/s].
-        time: times of the samples (n,) [s]; NaN: no sample yet.
+        time: time stamps (n,) [s]; NaN: none.
         jump: rejected positions (n, 3) [m]; NaN: none.
         jump_since: time of the first sample near `jump` (n,) [s].
     """
@@ -85,8 +85,6 @@ class Smoothing(NamedTuple):
         now: end of the tick [s].
         omega: natural frequency [rad/s].
         decay: exp(-omega dt).
-        timeout: as in TargetFilterSettings [s].
-        horizon: as in TargetFilterSettings [s].
     """
 
     now: float
@@ -100,9 +98,8 @@ class Smoothing(NamedTuple):
 class TargetFilter:
     """Critically damped second-order references that follow position samples, with velocity feed-forward.
 
-    x'' = omega^2 (p - x) + 2 omega (p' - x'), solved exactly over each tick, hence stable for any tick length. Targets
-    at
-    constant velocity are followed without lag; targets at rest are reached without overshoot.
+    x'' = omega^2 (p - x) + 2 omega (p' - x'), solved exactly over each tick: stable for any tick length, without lag at
+    constant velocity, without overshoot at rest.
 
     Attributes:
         x: reference positions (n, 3) [m].
@@ -126,15 +123,12 @@ class TargetFilter:
         return len(self.x) - 1
 
     def update(self, rows: np.ndarray, positions: np.ndarray, time: float) -> np.ndarray:
-        """Process samples with the time stamp `time` [s]; samples not newer than the last count as repeats.
+        """Process samples with one time stamp; samples not newer than the last count as repeats.
 
         Args:
-            rows: rows of the targets (k,).
+            rows: targets (k,).
             positions: positions (k, 3) [m].
             time: time stamp [s].
-
-        Returns:
-            SampleVerdict of each sample (k,).
         """
         s, verdicts, fast = self.settings, np.empty(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=bool)
         law = Plausibility(s.max_jump, s.jump_hold, s.timeout, s.max_speed)
@@ -154,10 +148,10 @@ class TargetFilter:
         return np.where(np.isnan(time), np.inf, now - time)
 
     def step(self, now: float, dt: float) -> tuple[np.ndarray, np.ndarray]:
-        """Advance by dt to `now` and return reference positions (n, 3) [m] and velocities (n, 3) [m/s].
+        """Advance by dt to `now` [s] and return reference positions (n, 3) [m] and velocities (n, 3) [m/s].
 
         Raises:
-            ConfigError: if dt is not positive and finite; nothing moves.
+            ConfigError: if dt is not positive and finite.
         """
         check_time_step(dt, "target filter")
         s, omega = self.settings, 2 * math.pi * self.settings.bandwidth
@@ -173,7 +167,7 @@ class TargetFilter:
 
 
 def limit_lengths(vectors: np.ndarray, rows: Iterable[int], longest: float) -> list[int]:
-    """Shorten rows of vectors (n, 3) in place to at most `longest`; return the shortened rows."""
+    """Shorten rows of vectors (n, 3) in place to `longest`; return the shortened rows."""
     shortened = []
     for k in rows:
         length = math.hypot(*vectors[k])
@@ -193,18 +187,11 @@ def accept_samples(
     verdicts: np.ndarray,
     fast: np.ndarray,
 ) -> bool:
-    """Judge samples and store the accepted ones; see `TargetFilter.update`.
+    """Judge and store samples; arguments as in `TargetFilter.update`.
 
     Args:
-        rows: rows of the targets (k,).
-        positions: positions (k, 3) [m].
-        time: time stamp [s].
-        law: thresholds.
         verdicts: SampleVerdict of each sample (k,), filled.
-        fast: set where a new velocity may exceed the limit (k,).
-
-    Returns:
-        True if any velocity may exceed the limit.
+        fast: True where a velocity may exceed the limit (k,), filled.
     """
     samples, any_fast = unpack(table, Samples), False
     for k in range(rows.shape[0]):
@@ -248,11 +235,7 @@ def advance_references(
     """Advance the references by one tick: their velocities at its end, and their displacements.
 
     Args:
-        x: reference positions (n, 3) [m].
-        v: reference velocities (n, 3) [m/s], updated in place.
         moved: displacements (n, 3) [m], filled.
-        tick: coefficients of the tick.
-        max_speed: speed limit [m/s].
 
     Returns:
         True if any reference may exceed the speed limit.

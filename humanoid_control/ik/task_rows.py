@@ -1,7 +1,4 @@
-"""Stacked rows of any tasks, weighted, with respect to the free velocities.
-
-Tasks that `TaskTable` supports are computed by it; every other task computes its own rows.
-"""
+"""Stacked weighted rows of tasks; `TaskTable` computes the tasks that it supports."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ class Rows:
 
     Attributes:
         v: desired rates (m,).
-        level: priority of each row (m,).
+        level: priorities (m,).
         parts: rows of each task.
     """
 
@@ -36,12 +33,10 @@ class Rows:
 def stacked(
     robot: Robot, data: pin.Data, q: np.ndarray, tasks: Sequence[Task], dofs: DofSelection, max_gain: float = np.inf
 ) -> Rows:
-    """Stack the rows of tasks, each computed by the task itself; tasks of weight 0 have none.
+    """Stack the rows of tasks, each computed by the task itself.
 
     Args:
         data: kinematic data at q, as `prepare` computes it.
-        tasks: tasks in the order of their rows.
-        dofs: the free velocities.
         max_gain: upper limit of the gains [1/s].
     """
     Js, vs, levels, parts, start = [], [], [], [], 0
@@ -66,7 +61,7 @@ def stacked(
 
 
 class TaskStack:
-    """Cache of `stacked` across ticks: tables are kept while the set of tasks stays the same."""
+    """Cache of `stacked` for an unchanged set of tasks."""
 
     def __init__(self, robot: Robot, dofs: DofSelection) -> None:
         self.robot, self.dofs = robot, dofs

@@ -1,7 +1,7 @@
-"""Table of tasks: weighted rows of many small tasks with respect to the free velocities, in one compiled call.
+"""Table of tasks: weighted rows of many small tasks in one compiled call.
 
-Points, centres of mass, orientations, poses, joints and momentum are blocks of rows. The structure of a task is read
-when the table is built. Targets, velocities, gains and weights are read from the task's memory at each call.
+Points, centres of mass, orientations, poses, joints and momentum are blocks of rows. Their structure is read once;
+targets, velocities, gains and weights are read at each call.
 """
 
 from __future__ import annotations
@@ -39,12 +39,10 @@ NONE = -1
 
 
 class PointParts(NamedTuple):
-    """P points, each a weighted mean of T points fixed in joints: a point on a link, or a centre of mass.
+    """P points, each a weighted mean of T points fixed in joints (a point on a link, or a centre of mass).
 
     Attributes:
-        start: first term of each point, and T at the end (P + 1,).
-        joint: joint of each term (T,).
-        share: weight of each term (T,).
+        start: first term of each point (P + 1,).
         lever: point in the joint frame (T, 3) [m].
     """
 
@@ -58,9 +56,9 @@ class PlacedPoints(NamedTuple):
     """P points of N joints in the world.
 
     Attributes:
-        x: positions (P, 3) [m], world frame.
-        share: weight of each point carried by each joint and its descendants (P, N).
-        moment: weighted sum of the positions of these terms (P, N, 3) [m], world frame.
+        x: positions, world frame (P, 3) [m].
+        share: weight of each point carried by each joint (P, N).
+        moment: weighted sum of the carried positions, world frame (P, N, 3) [m].
     """
 
     x: F2
@@ -78,16 +76,13 @@ class Blocks(NamedTuple):
 
     Attributes:
         kind: POINT, TURN, JOINT or MOMENTUM (B,).
-        first: first row of the block (B,).
-        a: point of a POINT, joint of a JOINT, row of the centroidal map of a MOMENTUM (B,).
-        b: origin of a POINT, NONE for the world origin (B,).
-        frame: joint of the frame of a TURN (B,).
-        frame_R: orientation of this frame in the joint frame (B, 3, 3).
-        base: joint of the frame that gives the axes of a block, NONE for the world (B,).
-        base_R: orientation of this frame in the joint frame (B, 3, 3).
-        task: task of the goal (B,).
-        at: index of the goal in the numbers of the task (B,); for a TURN, 1 if the rotation is stored by columns, else
-            0.
+        a: point of a POINT, joint of a JOINT, centroidal map row of a MOMENTUM (B,).
+        b: origin of a POINT, or NONE (B,).
+        frame: joint of a TURN's frame (B,).
+        frame_R: orientation of the frame in its joint (B, 3, 3).
+        base: joint of the frame that gives the axes, or NONE (B,).
+        base_R: orientation of this frame in its joint (B, 3, 3).
+        at: index in the target of the task (B,); for a TURN, 1 for a rotation stored by columns.
     """
 
     kind: I1
@@ -103,7 +98,7 @@ class Blocks(NamedTuple):
 
 
 class GoalTable(NamedTuple):
-    """Table of the packed TaskGoal of a task: one indirection more, since each task has its own."""
+    """Table of the packed TaskGoal of a task, one indirection more."""
 
     words: Table[TaskGoal]
 
@@ -113,9 +108,8 @@ class Columns(NamedTuple):
 
     Attributes:
         support: 1 where a column moves a joint (N, nv).
-        joint: joint of each column (nv,).
         free: free velocity of each column (nv,), or NONE.
-        factor: ratio of the velocity to its free velocity (nv,).
+        factor: ratio to the free velocity (nv,).
     """
 
     support: F2
@@ -129,12 +123,8 @@ class TableArrays(NamedTuple):
     """Arrays of `fill_rows` for T tasks.
 
     Attributes:
-        with_momentum: True if any task concerns momentum.
         twists: memory of `fill_twists` (6, nv).
         goals: words of the packed GoalTable of each task.
-        matrices: work memory (5, 3, 3).
-        J: Jacobian (m, k), filled.
-        v: desired rates (m,), filled.
     """
 
     tree: ModelTree
@@ -154,14 +144,7 @@ class TableArrays(NamedTuple):
 
 @kernel
 def place_points(world: WorldPoses, parent: np.ndarray, parts: PointParts, out: PlacedPoints) -> None:
-    """Compute positions of weighted points, and the share of each point that every joint carries.
-
-    Args:
-        world: poses of the joints.
-        parent: parent of each joint (N,).
-        parts: terms of the points.
-        out: placed points, filled.
-    """
+    """Compute positions of weighted points, and the share of each point that every joint carries."""
     R, p, count = world.R, world.p, parent.shape[0]
     for k in range(parts.start.shape[0] - 1):
         for j in range(count):
@@ -189,7 +172,7 @@ def place_points(world: WorldPoses, parent: np.ndarray, parts: PointParts, out: 
 
 @kernel
 def fill_rows(table: Table[TableArrays], q: np.ndarray, max_gain: float, placed: bool) -> None:
-    """Fill the Jacobian and the desired velocity of every block of a table; tasks of weight 0 get zeros.
+    """Fill the Jacobian and desired velocity of every block; tasks of weight 0 get zeros.
 
     Args:
         max_gain: upper limit of the gains [1/s].
@@ -227,7 +210,7 @@ def fill_rows(table: Table[TableArrays], q: np.ndarray, max_gain: float, placed:
 
 @kernel
 def _fill_vector(t: TableArrays, goal: TaskGoal, k: int, gain: float) -> None:
-    """Fill the rows of block k, a POINT or a TURN of nonzero weight, with its gain [1/s]."""
+    """Fill block k, a POINT or TURN of nonzero weight, with its gain [1/s]."""
     R, columns, block, J6 = t.world.R, t.columns, t.blocks, t.twists
     x, carried, moment = t.placed
     A0, A1, own, seen_R, vectors = t.matrices[0], t.matrices[1], t.matrices[2], t.matrices[3], t.matrices[4]
@@ -316,7 +299,7 @@ TABLED_POINTS = (FramePoint, CenterOfMass, LimbCenterOfMass)
 
 
 def is_tabled(task: Task) -> bool:
-    """Return True if `TaskTable` supports a task; subclasses are excluded, since they may compute anything."""
+    """Return True if `TaskTable` supports a task; subclasses may compute anything and are excluded."""
     if type(task) in MOMENTA:
         return True
     if type(task) not in TABLED:
@@ -329,11 +312,9 @@ def is_tabled(task: Task) -> bool:
 class TaskTable:
     """Rows of tasks that `is_tabled` accepts.
 
-    A point is stored as a weighted mean of points fixed in joints, which includes centres of mass.
+    Points and centres of mass are stored as weighted means of points fixed in joints.
 
     Attributes:
-        rows: number of rows.
-        parts: rows of each task.
         level: priority of each row (rows,).
         packed: argument of `fill_rows`.
     """
@@ -344,7 +325,6 @@ class TaskTable:
         """Read the structure of the tasks.
 
         Args:
-            tasks: tasks in the order of their rows.
             world: memory for the joint poses; default: own memory.
 
         Raises:
@@ -462,7 +442,7 @@ class TaskTable:
     # -- every tick ---------------------------------------------------------------------------------------------
 
     def fill(self, q: np.ndarray, max_gain: float = np.inf) -> tuple[np.ndarray, np.ndarray]:
-        """Return the Jacobian (rows, k) and the desired velocity (rows,) at q (nq,); the next call reuses the arrays.
+        """Return the Jacobian (rows, k) and desired velocity (rows,) at q (nq,); the next call reuses the arrays.
 
         Args:
             max_gain: upper limit of the gains [1/s].
@@ -474,10 +454,10 @@ class TaskTable:
 
 
 class PackedGoals:
-    """Goals of tasks for kernels, which read the present values of the tasks.
+    """Goals of tasks for kernels.
 
     Attributes:
-        table: words of the GoalTable of each task (T, 2); without compilation an array of the records.
+        table: words of the GoalTable of each task (T, 2); records without compilation.
     """
 
     def __init__(self, tasks: Sequence[Task]) -> None:

@@ -1,7 +1,6 @@
-"""Tick in one compiled call, from one configuration to the next, for the known classes of tasks and limits.
+"""Tick in one compiled call, for the known classes of tasks and limits.
 
-`WholeBodyIk` uses it when it suffices. Other classes, and shapes in penetration, are handled step by step with the
-same kernels.
+`WholeBodyIk` handles other classes, and shapes in penetration, step by step with the same kernels.
 """
 
 from __future__ import annotations
@@ -79,29 +78,17 @@ PAIR_TABLES = ("monitor", "path", "pair_rows")
 
 @by_reference
 class TickTables(NamedTuple):
-    """Tables of one tick: packed records of its parts, and the remaining values.
+    """Packed records and values of one tick.
 
     Attributes:
-        program: table of SolverArrays.
-        tasks: table of TableArrays.
-        range: table of RangeLimits.
-        idle: table of IdleJoints.
-        sides: table of JointSides.
-        monitor: table of MonitorArrays.
-        path: table of PathArrays.
-        pair_rows: table of PairRows.
-        with_pairs: True if collisions are limited; otherwise the tables of pairs are not used.
+        with_pairs: use the tables of pairs.
         swept: check the path to the stop.
         order: kinds of the limits, in their order.
-        goals: goals of the PostureTasks, as in `PackedGoals`.
-        found: pairs found by the monitor.
+        goals: goals of the PostureTasks (`PackedGoals`).
         acceleration: acceleration limits (nv,).
         free_acceleration: acceleration limits of the free velocities (k,).
-        diagonal: quadratic cost of the velocity itself (nv,).
-        linear: linear cost of the velocity itself (nv,).
-        limits: limits of the joints.
-        integration: argument of `advance`.
-        numbers: numbers of the settings.
+        diagonal: quadratic cost of the velocity (nv,).
+        linear: linear cost of the velocity (nv,).
     """
 
     program: Table[SolverArrays]
@@ -155,10 +142,10 @@ def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out:
 
     Args:
         v: velocity of the last tick (nv,).
-        out: filled with the next q (nq,), v (nv,) and the NUMBERS last numbers.
+        out: next q (nq,), v (nv,) and NUMBERS numbers, filled.
 
     Returns:
-        0, or PENETRATING if shapes are in penetration; then nothing is filled.
+        0, or PENETRATING: then nothing is filled.
     """
     t = unpack(table, TickTables)
     near = watch(t, q, v) if t.with_pairs else 0
@@ -204,7 +191,7 @@ def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out:
 
 @kernel
 def watch(t: TickTables, q: np.ndarray, v: np.ndarray) -> int:
-    """Return the number of pairs that may become rows at q; -1 if a pair is in penetration."""
+    """Return the number of possible rows at q; -1 in penetration."""
     n = t.numbers
     law = CollisionLaw(n.margin, n.barrier_gain, n.pair_recovery_speed, t.acceleration, GRADIENT)
     count = watch_pairs(t.monitor, q, v, law, n.activation)
@@ -271,14 +258,7 @@ class CompiledTick:
     def __init__(
         self, robot: Robot, dofs: DofSelection, program: Packed[SolverArrays], limits: Sequence[Limit]
     ) -> None:
-        """Prepare for the limits of a solver; call `follow` and `configure` next.
-
-        Args:
-            robot: robot of the solver.
-            dofs: free velocities of the solver.
-            program: memory of its quadratic program.
-            limits: limits in their order, all accepted by `knows_limits`.
-        """
+        """Prepare for the limits of a solver; call `follow` and `configure` next."""
         self.robot, self._dofs, self._program = robot, dofs, program
         self._apart = next((m for m in limits if type(m) is SelfCollisionLimit), None)
         self.idle = next((m for m in limits if type(m) is IdleJointLimit), None)
@@ -300,10 +280,7 @@ class CompiledTick:
 
     @staticmethod
     def knows_limits(limits: Sequence[Limit]) -> bool:
-        """Return True if every limit has a compiled kind, at most one of each, and the shapes are exact.
-
-        A class with replaced methods does not count as compiled.
-        """
+        """Return True if all limits have different compiled kinds, without replaced methods, and shapes are exact."""
         kinds = [type(m) for m in limits]
         exact = all(isinstance(m.monitor, ShapePairs) for m in limits if isinstance(m, SelfCollisionLimit))
         own = all(k in OWN and [getattr(k, name) for name in METHODS] == OWN[k] for k in kinds)
@@ -326,12 +303,11 @@ class CompiledTick:
         self._settings = None
 
     def configure(self, settings: IkSettings, acceleration: np.ndarray, braking: np.ndarray) -> None:
-        """Set the settings; call after `follow`. Packed records are kept while settings and idle joints stay the same.
+        """Set the settings after `follow`; unchanged packed records are kept.
 
         Args:
-            settings: settings of the solver.
             acceleration: acceleration limits (nv,), as in `IkState`.
-            braking: guaranteed deceleration of the joints (n,), as in `IkState`.
+            braking: assumed deceleration of joints (n,), as in `IkState`.
         """
         r, apart, idle, s = self.robot, self._apart, self.idle, settings
         key = (None, 0.0) if idle is None else (idle.enabled, idle.gain)
@@ -367,9 +343,6 @@ class CompiledTick:
         )
 
     def run(self, q: np.ndarray, v: np.ndarray, dt: float) -> np.ndarray | None:
-        """Return the outcome (nq + nv + NUMBERS,) of `tick` from q (nq,) and the last velocity v (nv,) after dt [s].
-
-        None if shapes are in penetration.
-        """
+        """Return the outcome (nq + nv + NUMBERS,) of `tick` after dt [s]; None in penetration."""
         out = np.empty(self._size)
         return None if tick(self._packed.table, q, v, dt, out) == PENETRATING else out

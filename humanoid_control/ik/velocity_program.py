@@ -1,4 +1,4 @@
-"""Quadratic program of a tick: its memory, and the kernels that fill and solve it."""
+"""Quadratic program of a tick: memory, filling and solution."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ NOT_FINITE = -3
 
 
 class SolverArrays(NamedTuple):
-    """Memory of a solver of nv velocities, k of them free, and up to R rows.
+    """Memory for nv velocities, k of them free, and R rows.
 
     Attributes:
-        H: Hessian of the cost of the free velocities (k, k), lower triangle.
-        g: gradient of this cost (k,).
-        lower: lower bounds of all velocities (nv,).
-        upper: upper bounds of all velocities (nv,).
+        H: Hessian by the free velocities (k, k), lower triangle.
+        g: gradient (k,).
+        lower: lower velocity bounds (nv,).
+        upper: upper velocity bounds (nv,).
         brake: velocity of hardest braking (nv,).
         acceleration: acceleration limits (nv,).
-        free: indices of the DofSelection.
         bounds: bounds of the free velocities (k,).
         rows: rows of all limits (R + 1).
         x: solution (k,).
         multipliers: Lagrange multipliers (k + R,).
-        guess: active set of the last solution, for the warm start.
+        guess: active set, for the warm start.
     """
 
     H: F2
@@ -52,7 +51,7 @@ class SolverArrays(NamedTuple):
 
 @kernel
 def begin_cost(v: np.ndarray, damping: float, smoothing: float, diagonal: np.ndarray, linear: np.ndarray) -> None:
-    """Start the cost with the size of the velocity and its change from v (nv,), into diagonal and linear (nv,)."""
+    """Set diagonal and linear (nv,) to the cost of a velocity and of its change from v (nv,)."""
     for c in range(v.shape[0]):
         diagonal[c] = damping**2 + smoothing**2
         linear[c] = -(smoothing**2) * v[c]
@@ -68,7 +67,7 @@ def add_posture(
     diagonal: np.ndarray,
     linear: np.ndarray,
 ) -> None:
-    """Add the cost of a PostureTask: weights and posture (n,), q (nq,); diagonal and linear (nv,)."""
+    """Add the cost of a PostureTask to diagonal and linear (nv,); weights and posture (n,)."""
     n = weights.shape[0]
     iv, iq = diagonal.shape[0] - n, q.shape[0] - n
     for k in range(n):
@@ -84,11 +83,10 @@ def fill_cost(
     """Fill the lower triangle of H = J^T J + S^T diag(diagonal) S, and g = S^T linear - J^T desired.
 
     Args:
-        table: table of the packed SolverArrays; H and g are filled.
-        J: weighted task rows with respect to the free velocities (m, k).
+        J: weighted task rows (m, k).
         desired: desired rates (m,).
-        diagonal: quadratic cost of all velocities v = S u (nv,).
-        linear: linear cost of all velocities v = S u (nv,).
+        diagonal: quadratic cost of v = S u (nv,).
+        linear: linear cost of v = S u (nv,).
     """
     a = unpack(table, SolverArrays)
     H, g, dofs = a.H, a.g, a.dofs
@@ -124,7 +122,7 @@ def fill_cost(
 
 @kernel
 def add_rows(table: Table[SolverArrays], J: np.ndarray, desired: np.ndarray, weight: float) -> None:
-    """Add the rows J (m, nv) of one more task, with respect to all velocities, to the lower triangle of H and to g."""
+    """Add the rows J (m, nv) of one more task to H and g."""
     memory = unpack(table, SolverArrays)
     H, g, dofs = memory.H, memory.g, memory.dofs
     k = g.shape[0]
@@ -145,14 +143,9 @@ def add_rows(table: Table[SolverArrays], J: np.ndarray, desired: np.ndarray, wei
 
 @kernel
 def reduce_bounds(table: Table[SolverArrays], v: np.ndarray, iv: int, dt: float) -> None:
-    """Reduce the bounds of all velocities (nv,) to bounds of the free velocities, and compute the braking velocity.
+    """Reduce velocity bounds (nv,) to the free velocities, and compute the braking velocity.
 
-    If a joint and a joint that mimics it cannot both keep their bounds, the leading joint keeps its own.
-
-    Args:
-        table: table of the packed SolverArrays; bounds and brake are filled.
-        v: velocity of the last tick (nv,).
-        iv: index of the first joint in v.
+    A leader keeps its bounds if its followers' bounds conflict with them.
     """
     a = unpack(table, SolverArrays)
     lower, upper, dofs, free = a.lower, a.upper, a.dofs, a.free
@@ -171,11 +164,7 @@ def reduce_bounds(table: Table[SolverArrays], v: np.ndarray, iv: int, dt: float)
 
 @kernel
 def solve_program(table: Table[SolverArrays], rows: int, rho: float) -> int:
-    """Solve the program of the packed SolverArrays with its first rows, as `solve_box_qp_from`.
-
-    Args:
-        rows: number of rows.
-        rho: weight of the squared slack.
+    """Solve the program with its first `rows` rows and the squared slack weight rho.
 
     Returns:
         Result of `solve_box_qp_from`; NOT_FINITE if x or a multiplier is not finite.
@@ -191,11 +180,7 @@ def solve_program(table: Table[SolverArrays], rows: int, rho: float) -> int:
 
 @kernel
 def largest_slack(table: Table[SolverArrays], count: int, v: np.ndarray) -> float:
-    """Return the largest violation of the rows by v (nv,), unscaled; 0 if v meets all rows.
-
-    Args:
-        count: number of rows.
-    """
+    """Return the largest unscaled violation of the first `count` rows by v (nv,)."""
     a = unpack(table, SolverArrays)
     worst = 0.0
     for r in range(count):

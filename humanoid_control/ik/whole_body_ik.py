@@ -1,4 +1,4 @@
-"""Whole-body inverse kinematics: each tick computes the joint velocity that serves the tasks best within limits."""
+"""Whole-body inverse kinematics: tasks within limits, one velocity a tick."""
 
 from __future__ import annotations
 
@@ -56,18 +56,16 @@ class IkStatus(enum.Enum):
 class IkReport(StepReport):
     """Report of one tick of the whole-body solver.
 
-    The velocity is brake + `speed_scale` (desired - brake), brake being the velocity of hardest braking. `speed_scale`
-    is
-    below 1 if the path to the stop is blocked. `note` is the message of the status. `iterations` counts active-set
-    iterations. `task_residual` and `manipulability` are not computed: both are NaN.
+    The velocity is brake + `speed_scale` (desired - brake), with the hardest braking as brake; `speed_scale` is below 1
+    if the path to the stop is blocked. `note` is the message of the status. `iterations` counts active-set iterations.
+    `task_residual` and `manipulability` are NaN.
 
     Attributes:
-        status: result of the tick.
         look: function that finds the pairs `near`.
-        rows: number of rows of the problem besides its bounds.
+        rows: number of rows besides bounds.
         slack: violation of the worst row [m/s]; 0 if all are met.
-        penetration_depth: depth of the worst pair [m]; 0 without penetration.
-        limit_violation: distance of the worst joint outside its range [rad]; 0 if all are inside.
+        penetration_depth: depth of the worst pair [m].
+        limit_violation: distance of the worst joint outside its range [rad].
     """
 
     task_residual: float = float("nan")
@@ -80,14 +78,12 @@ class IkReport(StepReport):
 
     @cached_property
     def near(self) -> NearPairs:
-        """Pairs of shapes near enough to matter at the velocity of the previous tick; found on access."""
+        """Pairs near enough to matter at the previous velocity; found on access."""
         return self.look()
 
 
 class IkResult:
-    """Result of one tick; unpacks into (q, v, report), as for all solvers.
-
-    The report, with the list of near pairs, is created on the first access.
+    """Result of one tick; unpacks into (q, v, report). The report is created on access.
 
     Attributes:
         q: configuration after the step (nq,).
@@ -124,7 +120,7 @@ class IkResult:
 
     @property
     def status(self) -> IkStatus:
-        """Outcome of the tick: the limit that restricted the robot, if any."""
+        """Outcome: the limit that restricted the robot, if any."""
         return self.report.status
 
 
@@ -134,13 +130,12 @@ class WholeBodyIk:
     minimise  sum_i w_i^2 |J_i v - v_i|^2 + damping^2 |v|^2 + smoothing^2 |v - v_previous|^2 + slack_weight |s|^2
     subject to  lower <= v <= upper, and A v >= b - s                               of all limits.
 
-    The bounds are always feasible and the slack makes every row feasible, so there is always a solution. Afterwards
-    the
-    path to the next posture and up to the stop is checked; if it is blocked, the velocity moves towards braking.
+    Bounds are always feasible, and slack makes every row feasible. Afterwards the path to the next posture and to the
+    stop is checked; if it is blocked, the velocity moves towards braking.
 
     Attributes:
-        limits: limits in the order of their precedence.
-        self_collision: the collision limit among them, if there is one.
+        limits: limits in order of precedence.
+        self_collision: collision limit among them, or None.
         v: velocity of the last tick (nv,).
     """
 
@@ -193,11 +188,11 @@ class WholeBodyIk:
         self._compile()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copy without the compiled tick, which holds addresses; a copy builds its own."""
+        """Copy without the compiled tick, which holds addresses."""
         return vars(self) | {"_tick": None, "_tick_limits": None, "_tick_tasks": None}
 
     def _compile(self) -> None:
-        """Take steps with every kind of task, so that no later tick waits for the compiler."""
+        """Step with every kind of task, so that no later tick waits for the compiler."""
         r = self.robot
         joint = JointTask(r, r.joint_names[:1])
         joint.set_target_from(r.q())
@@ -221,11 +216,10 @@ class WholeBodyIk:
 
         Args:
             q: previous command (nq,).
-            tasks: goals of the tick.
             dt: time step [s] > 0.
 
         Raises:
-            ConfigError: if the target of a task was never set, or dt is not positive and finite.
+            ConfigError: if a target was never set, or dt is not positive and finite.
         """
         check_time_step(dt, "inverse kinematics")
         q = np.ascontiguousarray(q, dtype=float)
@@ -294,7 +288,7 @@ class WholeBodyIk:
     # -- step by step -------------------------------------------------------------------------------------------
 
     def _step_by_step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> IkResult:
-        """Compute the tick for any classes of tasks and limits, with the recovery from collisions."""
+        """Compute the tick for any classes, with recovery from collisions."""
         s, r = self.settings, self.robot
         state = IkState(r, s, self.dofs, self._data.at(q), q, self.v, dt, *self._accelerations())
         for limit in self.limits:
@@ -334,9 +328,7 @@ class WholeBodyIk:
         return IkResult(self._integrate(q, dt), v, ok, lambda: report)
 
     def _accelerations(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the limits of all velocities (nv,) and the braking of the joints (n,), recomputed when the settings
-        change.
-        """
+        """Return acceleration limits (nv,) and braking (n,), updated with the settings."""
         s, r = self.settings, self.robot
         if s is not self._limited_by:
             own = r.accelerations_within(s.acceleration, s.acceleration_scale)

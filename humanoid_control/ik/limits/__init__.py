@@ -5,11 +5,9 @@ from humanoid_control.ik import WholeBodyIk
 from humanoid_control.ik.limits import Limit, clamp_bounds, default_limits
 from humanoid_control.robots import load_robot
 
-
 class Slow(Limit):
     def tighten(self, state, lower, upper):
         clamp_bounds(lower, upper, -0.1, 0.1)
-
 
 robot = load_robot("hrp2")
 solver = WholeBodyIk(robot, limits=[Slow(), *default_limits(robot)])

@@ -40,14 +40,12 @@ class AccelerationLimits:
     """Acceleration limits of one robot.
 
     Attributes:
-        rate: r of the law [1/s].
-        margin: distance that shapes keep [m].
         activation: distance below which a pair has a row [m]; 0: no rows.
         clearance: smallest distance of the last rows [m]; infinite if no pair is near.
     """
 
     def __init__(self, robot: Robot, rate: float, margin: float, activation: float) -> None:
-        """Start the monitor; the arguments are attributes of the class."""
+        """Start the monitor; arguments as in the class."""
         self.robot, self.rate, self.activation = robot, rate, activation
         self.clearance = np.inf
         self.monitor = robot.collision_monitor(SHAPES) if activation > 0 and len(robot.pairs) else None
@@ -56,7 +54,7 @@ class AccelerationLimits:
         self._later = robot.model.createData()
 
     def joints(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lowest and highest joint accelerations (n,) at angles q and velocities v (n,) [rad/s^2]."""
+        """Return the lowest and highest joint accelerations (n,) at q and v (n,) [rad/s^2]."""
         r, robot = self.rate, self.robot
         # The law with d = upper - q or d = q - lower; the speed limit is approached within SPEED_TIME.
         high = np.minimum(r * r * (robot.upper - q) - 2 * r * v, (robot.velocity - v) / SPEED_TIME)
@@ -86,7 +84,7 @@ class AccelerationLimits:
         return DistanceRows(J[own], least[own])
 
     def _speeds_ahead(self, pair: np.ndarray, speed: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Rates (k,) of the distances a little later; unchanged for pairs that are no longer near."""
+        """Return the rates (k,) of the distances a little later; unchanged if no longer near."""
         assert self.monitor is not None
         later = pin.integrate(self.robot.model, q, AHEAD * v)
         near, out = self.monitor.update(later, 2 * self.activation), speed.copy()

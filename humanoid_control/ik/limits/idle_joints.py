@@ -24,35 +24,24 @@ START = 2.0  # [rad/s^2] initial acceleration of the return
 
 
 class IdleJointLimit(Limit):
-    """Limit that keeps joints which move no followed frame at rest, or returns them to a posture.
+    """Limit that holds joints which move no followed frame, or returns them to a posture.
 
-    No task uses an idle joint, so rows of other limits alone would move it. A hand near a thigh would push the leg
-    away.
-    This limit bounds the velocity of an idle joint by 0 and by the return velocity gain (posture - q). The return is
-    no
-    faster than `joint_recovery_speed` and starts gently. A joint that becomes idle in motion brakes at its
-    acceleration
-    limit.
+    No task uses an idle joint, so only other limits would move it: a hand near a thigh would push the leg away. The
+    velocity is bounded by 0 and by the return velocity gain (posture - q), at most `joint_recovery_speed`, with a
+    gentle start.
 
-    All joints are free during penetration and homing. If idle joints alone bring a pair close (crossed legs at the
-    start), they are free until the pair is apart or they are back.
+    All joints are free during penetration and homing. Idle joints that alone bring a pair close (crossed legs) are free
+    until the pair is apart or they are back.
 
     Attributes:
         enabled: False: no joint is bounded.
-        gain: gain of the return [1/s].
-        idle: True for joints that move no frame (n,). A mimicking joint is bounded by its leader.
+        idle: joints that move no frame (n,). A mimicking joint is bounded by its leader.
     """
 
     def __init__(
         self, robot: Robot, posture: np.ndarray, gain: float = 2.0, self_collision: SelfCollisionLimit | None = None
     ) -> None:
-        """Start with no frames, so that every joint is idle.
-
-        Args:
-            posture: return posture (n,) [rad].
-            gain: gain of the return [1/s].
-            self_collision: collision limit of the same solver, if there is one.
-        """
+        """Start with no frames, so that every joint is idle."""
         self.enabled, self.gain = True, gain
         self._robot, self._apart = robot, self_collision
         count = 0 if self_collision is None else self_collision.monitor.count
@@ -118,7 +107,7 @@ class IdleJoints(NamedTuple):
         posture: return posture (n,) [rad].
         bounded: idle joints that mimic none (n,).
         held: bounded joints that are held now (n,).
-        away: distance of the farthest idle joint from the posture (1,) [rad].
+        away: largest distance of an idle joint from the posture (1,) [rad].
         moved: velocities that move each pair (P, nv).
         only_idle: pairs moved by idle joints only (P,).
         at_posture: distances in the posture (P,) [m].
@@ -159,16 +148,9 @@ def hold_joints(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> None:
-    """Tighten the velocity bounds of idle joints to rest, or to the return to the posture.
+    """Tighten velocity bounds (nv,) of idle joints to rest, or to the return to the posture.
 
-    Joints are left out if they alone move a near pair: they must move around each other.
-
-    Args:
-        previous: velocity of the last tick (nv,).
-        rule: rule of the return.
-        found: near pairs.
-        lower: lower bounds (nv,), lower <= upper.
-        upper: upper bounds (nv,).
+    Joints that alone move a near pair are left out: they must move around each other.
     """
     joints, farthest, blocked = unpack(table, IdleJoints), 0.0, False
     n = joints.posture.shape[0]

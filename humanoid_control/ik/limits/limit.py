@@ -1,4 +1,4 @@
-"""Limits: inequalities that the next velocity must satisfy, and the limits of joints."""
+"""Limits: inequalities of the next velocity, and the limits of joints."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ class IkState(NamedTuple):
         data: kinematics, Jacobians and frame placements at q.
         v: command of the last tick (nv,).
         acceleration: limits (nv,) [rad/s^2], or [m/s^2] for a floating base.
-        braking: deceleration assumed before the range ends (n,) [rad/s^2]. Both arrays are replaced when the settings
-            change.
+        braking: assumed deceleration before range ends (n,) [rad/s^2]; like `acceleration` replaced with the settings.
     """
 
     robot: Robot
@@ -40,12 +39,10 @@ class IkState(NamedTuple):
 
 
 class SoftRows(NamedTuple):
-    """Rows A u >= b of the free velocities. A slack in row i costs the weight times scale_i^2.
+    """Rows A u >= b of the free velocities; slack in row i costs the weight times scale_i^2.
 
     Attributes:
-        A: rows (r, k).
-        b: right-hand sides (r,).
-        scale: factor by which each row was multiplied (r,).
+        scale: factor applied to each row (r,).
     """
 
     A: F2
@@ -54,12 +51,11 @@ class SoftRows(NamedTuple):
 
 
 class Limit:
-    """Inequalities on the next velocity v (nv,): lower <= v <= upper, and A v >= b - s with a penalised slack s >= 0.
+    """Inequalities on the next velocity v (nv,): lower <= v <= upper, A v >= b - s with penalised slack s >= 0.
 
-    A subclass overrides `tighten` for bounds, `max_rows` and `rows` for inequalities, and `update` for measurements.
-    The order in a solver's list is the precedence: a later limit cuts the interval that earlier ones left. If nothing
-    would remain, the bounds collapse to the nearest allowed point. Limits may have state, so each solver needs its
-    own.
+    Subclasses override `tighten` (bounds), `max_rows` and `rows` (inequalities), and `update` (measurements). Later
+    limits in a solver's list have precedence: they cut the remaining interval, or collapse it to the nearest allowed
+    point. Each solver needs its own limits, since they may have state.
     """
 
     def max_rows(self, robot: Robot) -> int:
@@ -81,12 +77,12 @@ class Limit:
         Args:
             A: rows (max_rows, nv), zero on entry.
             b: right-hand sides (max_rows,).
-            slack_weight: cost of the squared slack of each row (max_rows,), preset from the settings.
+            slack_weight: cost of squared slack (max_rows,), preset from the settings.
         """
         return 0
 
     def free_rows(self, state: IkState, bounds: Bounds, out: SoftRows) -> int:
-        """Write rows for the free velocities u, v = S u, within their bounds, and return their number."""
+        """Write rows for the free velocities u, v = S u, and return their number."""
         weight = state.settings.slack_weight
         most = self.max_rows(state.robot)
         A, weights = np.zeros((most, state.robot.nv)), np.full(most, weight)
@@ -111,7 +107,7 @@ ROUNDING = 1e-9  # [rad] range violation by rounding alone
 
 
 class VelocityLimit(Limit):
-    """Speed limits: the share `velocity_scale` of the joint limits, and `base_velocity` of a floating base."""
+    """Speed limits: `velocity_scale` of the joint limits, `base_velocity` of a floating base."""
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
         s = state.settings
@@ -121,11 +117,11 @@ class VelocityLimit(Limit):
 class ConfigurationLimit(Limit):
     """Joint ranges: each joint is slow enough to brake before the end of its range.
 
-    A joint outside its range returns at `joint_recovery_speed` at most; meanwhile no joint is faster than
-    `recovery_joint_speed`. Earlier limits on speed are kept.
+    Outside its range a joint returns at `joint_recovery_speed` at most, and all joints are slowed to
+    `recovery_joint_speed`. Earlier speed limits hold.
 
     Attributes:
-        violation: distance of the worst joint outside its range [rad]; 0 if all are inside.
+        violation: distance of the worst joint outside its range [rad].
     """
 
     def __init__(self) -> None:
@@ -143,7 +139,7 @@ class ConfigurationLimit(Limit):
 
 
 class AccelerationLimit(Limit):
-    """Limit of the velocity change of each joint to its acceleration times dt; has precedence over earlier limits."""
+    """Limit of velocity changes to acceleration times dt; precedes earlier limits."""
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
         iv = state.robot.iv
@@ -155,9 +151,9 @@ SIDE_SHARE = 0.5  # largest share of the remaining angle in one tick, for any ga
 
 
 class JointSideLimit(Limit):
-    """Limit that keeps joints on one side of an angle, such as knees that must not stretch; later limits may cut it.
+    """Limit that keeps joints on one side of an angle, such as knees that must not stretch.
 
-    The distance to the angle decays exponentially at most. From the wrong side a joint returns at SIDE_SPEED at most.
+    The distance to the angle decays exponentially at most; the return is at most SIDE_SPEED.
 
     Attributes:
         packed: the JointSides; changes apply from the next tick.
@@ -170,7 +166,7 @@ class JointSideLimit(Limit):
             joints: indices (m,).
             angles: angles (m,) [rad].
             sides: +1: stay above the angle; -1: below (m,).
-            gain: largest decay rate of the distance [1/s].
+            gain: largest decay rate [1/s].
         """
         given = [np.array(x, dtype=float) for x in (angles, sides, [gain])]
         self.packed = Packed(JointSides(np.array(joints, dtype=np.int64), *given))
@@ -180,14 +176,7 @@ class JointSideLimit(Limit):
 
 
 class JointSides(NamedTuple):
-    """Sides of m joints.
-
-    Attributes:
-        joints: indices (m,).
-        angle: angles (m,) [rad].
-        side: signs (m,).
-        gain: largest decay rate of the distance (1,) [1/s].
-    """
+    """Arguments of `JointSideLimit` as arrays (m,); `gain` (1,)."""
 
     joints: I1
     angle: F1
@@ -197,7 +186,7 @@ class JointSides(NamedTuple):
 
 @kernel
 def keep_sides(table: Table[JointSides], q: np.ndarray, dt: float, lower: np.ndarray, upper: np.ndarray) -> None:
-    """Tighten the velocity bounds (nv,) of joints that stay on one side of an angle, never to an empty interval."""
+    """Tighten velocity bounds (nv,) of joints that stay on one side of an angle, never to nothing."""
     own, more = unpack(table, JointSides), q.shape[0] - lower.shape[0]
     first = 7 if more else 0
     gain = min(own.gain[0], SIDE_SHARE / dt)
@@ -215,7 +204,7 @@ def keep_sides(table: Table[JointSides], q: np.ndarray, dt: float, lower: np.nda
 
 @kernel
 def keep_speed(velocity: np.ndarray, share: float, base_velocity: float, lower: np.ndarray, upper: np.ndarray) -> None:
-    """Cut the bounds (nv,) to a share of the joint speed limits (n,), and to `base_velocity` for a floating base."""
+    """Cut bounds (nv,) to a share of the joint speeds (n,), and to `base_velocity`."""
     iv = lower.shape[0] - velocity.shape[0]
     for c in range(lower.shape[0]):
         speed = share * velocity[c - iv] if c >= iv else base_velocity
@@ -234,8 +223,8 @@ class RangeSpeeds(NamedTuple):
     """Speeds near and outside the range.
 
     Attributes:
-        recovery: return into the range [rad/s].
-        slow: all joints meanwhile [rad/s].
+        recovery: speed of the return into the range [rad/s].
+        slow: speed of all joints meanwhile [rad/s].
         ease: `range_ease` [rad].
     """
 
@@ -254,14 +243,11 @@ def keep_configuration(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> float:
-    """Tighten the velocity bounds to the range; slow all joints down while a joint is outside its range.
+    """Tighten velocity bounds to the range, and slow all joints while one is outside.
 
     Args:
         dt: time step [s]; shorter ticks may follow.
-        speeds: speeds near and outside the range.
         previous: velocity of the last tick (nv,).
-        lower: lower bounds (nv,).
-        upper: upper bounds (nv,).
 
     Returns:
         Distance of the worst joint outside its range [rad].
@@ -285,15 +271,7 @@ def keep_configuration(
 def fill_braking(
     v: np.ndarray, iv: int, acceleration: np.ndarray, dt: float, dofs: DofMap, bounds: Bounds, out: np.ndarray
 ) -> None:
-    """Write the velocity of hardest braking within the bounds; a base comes to rest with the last joint.
-
-    Args:
-        v: velocity of the last tick (nv,).
-        iv: index of the first joint in v.
-        acceleration: limits (nv,) [rad/s^2].
-        bounds: bounds of the free velocities.
-        out: braking velocity (nv,), filled.
-    """
+    """Write the velocity (nv,) of hardest braking within the bounds; a base stops with the last joint."""
     nv, ticks, low, high = v.shape[0], 0.0, bounds.lower, bounds.upper
     u = np.zeros(low.shape[0])
     # The base slows in proportion, so that it stops with the joint that needs the most ticks.

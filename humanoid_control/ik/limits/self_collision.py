@@ -45,25 +45,22 @@ GRADIENT, HOMING, HOMING_THROUGH_PAIRS, HOMING_FREE = range(4)
 
 
 class SelfCollisionLimit(Limit):
-    """Control barrier on the distance of every near pair of the robot's shapes.
+    """Control barrier on the distance of every near pair of shapes.
 
-    A pair at x above its margin closes at most at `barrier_gain` x, or as fast as it can brake; below the margin it
-    must
-    separate. Pairs nearer than the margin in the neutral posture keep their neutral distance. The rows are soft.
-    `safe_scale` also checks the path to the stop. `recovery` separates shapes in penetration.
+    A pair at x above its margin closes at most at `barrier_gain` x, or as fast as it can brake; below it must separate.
+    Pairs nearer in the neutral posture keep their neutral distance. The rows are soft. `safe_scale` checks the path to
+    the stop.
 
     Attributes:
-        monitor: monitor of the pairs.
         path: check of the path to the stop; None without exact shapes.
-        penetration_depth: depth of the deepest pair [m]; 0 without penetration.
-        recovery: recovery from a collision.
+        penetration_depth: depth of the deepest pair [m].
     """
 
     def __init__(self, robot: Robot, monitor: CollisionMonitor | None = None) -> None:
         """Start the monitor and the path check.
 
         Args:
-            monitor: monitor of its pairs; default: its exact shapes. Only exact shapes allow a path check.
+            monitor: default: exact shapes, which the path check requires.
         """
         self.monitor = ShapePairs(robot) if monitor is None else monitor
         self._near: Callable[[], NearPairs] | NearPairs = NearPairs.none()
@@ -115,11 +112,10 @@ class SelfCollisionLimit(Limit):
     def look(
         self, q: np.ndarray, v: np.ndarray, s: IkSettings, acceleration: np.ndarray, after: np.ndarray, dt: float
     ) -> NearPairs:
-        """Return the active pairs of exact shapes at q (nq,), for the velocities of the previous and of this tick.
+        """Return the active pairs of exact shapes at q (nq,) for the previous velocity and this one.
 
         Args:
             v: velocity of the previous tick (nv,).
-            acceleration: limits (nv,).
             after: velocity of this tick (nv,).
         """
         assert isinstance(self.monitor, ShapePairs)
@@ -134,7 +130,7 @@ class SelfCollisionLimit(Limit):
         return near
 
     def look_again(self, near: NearPairs, state: IkState, v: np.ndarray) -> NearPairs:
-        """Return the active pairs, with pairs that become active at the velocity v (nv,) of this tick."""
+        """Return the active pairs, with those of the new velocity v (nv,)."""
         pairs = self.monitor
         if not isinstance(pairs, ShapePairs) or self.recovery.is_homing:
             return near
@@ -163,7 +159,7 @@ class SelfCollisionLimit(Limit):
             clamp_to_speed(lower[r.iv :], upper[r.iv :], np.full(r.n, slow))
 
     def free_rows(self, state: IkState, bounds: Bounds, out: SoftRows) -> int:
-        """Write the rows of near pairs that a velocity within the bounds could violate."""
+        """Write the rows of near pairs that may be violated."""
         s = state.settings
         free = self._free_accelerations(state)
         law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, free, self.recovery.stage)
@@ -182,7 +178,7 @@ class SelfCollisionLimit(Limit):
         return self._free_limits
 
     def safe_scale(self, state: IkState, brake: np.ndarray, v: np.ndarray) -> float:
-        """Return the largest tested s for which the path to the stop at brake + s (v - brake) is clear; 0 if none is.
+        """Return the largest tested s with a clear stopping path at brake + s (v - brake); 0 if none.
 
         Args:
             brake: velocity of hardest braking (nv,).
@@ -195,7 +191,7 @@ class SelfCollisionLimit(Limit):
 
 
 def default_limits(robot: Robot, self_collision: bool = True) -> list[Limit]:
-    """Return the limits of a robot in order: speed, self-collision (with shapes only), range, acceleration."""
+    """Return the limits in order: speed, self-collision (with shapes only), range, acceleration."""
     apart: list[Limit] = [SelfCollisionLimit(robot)] if self_collision and len(robot.pairs) else []
     return [VelocityLimit(), *apart, ConfigurationLimit(), AccelerationLimit()]
 
@@ -203,16 +199,13 @@ def default_limits(robot: Robot, self_collision: bool = True) -> list[Limit]:
 class CollisionRecovery:
     """Recovery from a collision in stages.
 
-    The gradient of a distance is local: an arm through the torso is pushed to both sides at once. Without progress,
-    all
-    joints therefore move slowly and straight to the neutral posture. Pairs that block this way are ignored stage by
-    stage,
-    each after a time-out without progress.
+    Distance gradients are local: an arm through the torso is pushed to both sides. Without progress, all joints
+    therefore move slowly and straight to the neutral posture. Blocking pairs are ignored stage by stage, each after a
+    time-out.
 
     Attributes:
-        stage: GRADIENT: along the gradients, with the tasks. HOMING: to the neutral posture, ignoring pairs in
-            penetration. HOMING_THROUGH_PAIRS: also ignoring pairs whose links both are in penetration elsewhere.
-            HOMING_FREE: ignoring all pairs.
+        stage: GRADIENT: along gradients, with the tasks. HOMING: to the neutral posture, ignoring pairs in penetration.
+            HOMING_THROUGH_PAIRS: also pairs of links in penetration elsewhere. HOMING_FREE: all pairs.
     """
 
     def __init__(self) -> None:
@@ -250,11 +243,7 @@ class CollisionLaw(NamedTuple):
     """Law of the approach of pairs.
 
     Attributes:
-        margin: margin [m].
-        barrier_gain: gain [1/s].
-        recovery_speed: speed of separation [m/s].
-        acceleration: deceleration of all velocities (nv,) or of the free ones (k,) [rad/s^2].
-        stage: stage of the recovery.
+        acceleration: deceleration [rad/s^2] by velocity (nv,) or free velocity (k,).
     """
 
     margin: float
@@ -270,15 +259,11 @@ def watch_pairs(
 ) -> int:
     """Measure the pairs that matter at q and the velocity of the last tick, and return their number.
 
-    A pair becomes a row at a distance where its row still allows the present velocity. `watch_faster_pairs` does the
-    same
-    for the next velocity. New rows therefore do not cause a jump. A pair closes at most at s = sum_c |g_c v_c|, and
-    can
-    brake with BRAKING_SHARE sum_c a_c |g_c| >= s / T, T = max_c |v_c| / (BRAKING_SHARE a_c). `max_closing_speed` then
-    allows s from x = s `distance_per_speed(gain, T)`, with s <= sum_c bound_c |v_c|.
+    The activation distance is such that a new row allows the present velocity and causes no jump. A pair closes at most
+    at s = sum_c |g_c v_c|, and brakes with BRAKING_SHARE sum_c a_c |g_c| >= s / T, T = max_c |v_c| / (BRAKING_SHARE
+    a_c). `max_closing_speed` then allows s from x = s `distance_per_speed(gain, T)`, with s <= sum_c bound_c |v_c|.
 
     Args:
-        previous: velocity of the last tick (nv,).
         law: law with decelerations (nv,).
         activation: smallest activation distance [m].
     """
@@ -293,17 +278,7 @@ def watch_pairs(
 def watch_faster_pairs(
     monitor: Table[MonitorArrays], iv: int, v: np.ndarray, law: CollisionLaw, activation: float, dt: float, count: int
 ) -> int:
-    """Add pairs that matter at the new velocity v to the pairs of `watch_pairs`, and return the total number.
-
-    Without new pairs the solution stands: their rows would not change it.
-
-    Args:
-        iv: number of base velocities.
-        v: velocity of the tick (nv,).
-        law: law with decelerations (nv,).
-        activation: smallest activation distance [m].
-        count: number of pairs of `watch_pairs`.
-    """
+    """Add pairs that matter at the new velocity v (nv,), and return the total number."""
     return find_faster_shapes(monitor, v, (activation, law.margin, _distance_for(v, iv, law) + dt), count)
 
 
@@ -318,12 +293,9 @@ def _distance_for(v: np.ndarray, iv: int, law: CollisionLaw) -> float:
 
 @kernel
 def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> float:
-    """Return the speed [m/s] at which a pair may close at x > 0 above its margin: barrier_gain x, if it can brake from
-    it.
+    """Return the closing speed [m/s] of a pair at x > 0 above its margin: barrier_gain x, limited by braking.
 
-    For barrier_gain^2 x > deceleration the speed follows a constant deceleration down to the linear part. Value and
-    slope
-    are continuous.
+    For barrier_gain^2 x > deceleration it follows a constant deceleration, with continuous value and slope.
     """
     knee = deceleration / (barrier_gain * barrier_gain)
     return barrier_gain * x if x <= knee else np.sqrt(2.0 * deceleration * (x - 0.5 * knee))
@@ -331,7 +303,7 @@ def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> flo
 
 @kernel
 def distance_per_speed(barrier_gain: float, stop: float) -> float:
-    """Distance above the margin for each m/s of closing speed, for pairs that stop within `stop` [s]."""
+    """Return the distance above the margin for each m/s of closing speed, for pairs that stop within `stop` [s]."""
     if stop * barrier_gain <= 1.0:  # below the knee
         return 1.0 / barrier_gain
     return 0.5 * stop + 0.5 / (stop * barrier_gain * barrier_gain)
@@ -341,8 +313,7 @@ class PairRows(NamedTuple):
     """Arrays of `fill_pair_rows`.
 
     Attributes:
-        at_rest: distances of the pairs in the neutral posture (P,) [m]: their largest margins.
-        out: rows, filled; at least as many as pairs.
+        at_rest: neutral distances of the pairs (P,) [m], their largest margins.
     """
 
     joints: PairJoints
@@ -356,11 +327,9 @@ class PairRows(NamedTuple):
 def fill_pair_rows(table: Table[PairRows], found: PairsFound, J6: np.ndarray, law: CollisionLaw) -> int:
     """Fill rows A u >= b of the near pairs, A u being their separation speed, and return their number.
 
-    Rows that every velocity within the bounds satisfies are dropped, to save time. Fixed joints have no part in a row:
-    they can neither move nor brake.
+    Rows that the bounds satisfy anyway are dropped. Fixed joints neither move nor brake, and have no part in a row.
 
     Args:
-        found: pairs of NearPairs.
         J6: twists of the velocities at the world origin (6, nv).
         law: law with decelerations of the free velocities (k,).
     """

@@ -1,4 +1,4 @@
-"""Stopping path of a robot: the swept way of its shapes until it stops, and the proof that it is clear."""
+"""Stopping path of a robot: the motion of its shapes until it stops, and the proof that it is clear."""
 
 from __future__ import annotations
 
@@ -34,28 +34,20 @@ NO_MOTION, FULL_MOTION = 0.0, 1.0
 class StoppingPathCheck:
     """Check of the path through this tick at v, followed by braking of every joint.
 
-    Two lower bounds hold between postures a and b of a path on which no joint reverses. First, a pair's distance is at
-    least (d_a + d_b - T) / 2, with the travel T = sum_i m_i |q_b - q_a|_i and the motion bounds m_i. Second, the gap
-    along
-    a direction n fixed to the last common joint of both shapes is at most the distance. Its derivatives are at most
-    m_i by
-    angle i, and m_j by angles i and j, j being the more distal joint. With Theta = sum_i |q_b - q_a|_i and the
-    deviations
-    e_i of the angles from linear motion, the distance is at least
+    Two lower bounds hold between postures a and b on a path without reversals. First, a pair's distance is at least
+    (d_a + d_b - T) / 2, with the travel T = sum_i m_i |q_b - q_a|_i and the motion bounds m_i. Second, the gap along a
+    direction n fixed to the last common joint is at most the distance. Its derivatives are at most m_i by angle i, and
+    m_j by angles i and j, j being the more distal joint. With Theta = sum_i |q_b - q_a|_i and the deviations e_i from
+    linear motion, the distance is at least
 
         min(d_a, gap_b(n)) - T Theta / 8 - sum_i m_i e_i,
 
-    n being the normal at a, and likewise with a and b exchanged. The first bound falls linearly with the length of the
-    path, the second one with its square. Few postures therefore prove a whole path: it is halved until it is proven or
-    a
-    measured posture is too close.
+    n being the normal at a; likewise with a and b exchanged. The first bound falls linearly, the second one
+    quadratically with the length, so few postures prove a path. It is halved until it is proven or a posture is too
+    close.
 
-    A separated pair keeps at least 95 % of its floor. The floor is the lowest of the given one, a share of the neutral
-    distance, and nearly the present distance. A pair in contact may continue: the rows separate it.
-
-    Attributes:
-        motion_bound: motion bounds of the pairs (P, nv).
-        packed: argument of `max_safe_scale`.
+    A separated pair keeps at least 95 % of its floor: the lowest of the given one, a share of the neutral distance, and
+    nearly the present distance. A pair in contact may continue: the rows separate it.
     """
 
     def __init__(self, robot: Robot, monitor: ShapePairs) -> None:
@@ -69,12 +61,12 @@ class StoppingPathCheck:
     def max_safe_scale(
         self, q: np.ndarray, brake: np.ndarray, v: np.ndarray, dt: float, acceleration: np.ndarray, floor: float
     ) -> float:
-        """Return the largest tested s for which the path at brake + s (v - brake) is clear; 0 if none is.
+        """Return the largest tested s with a clear path at brake + s (v - brake); 0 if none.
 
         Args:
-            brake: velocity of hardest braking (nv,): the continuation of the path proven a tick ago.
+            brake: hardest braking (nv,), the continuation of the proven path.
             v: desired velocity (nv,).
-            acceleration: deceleration of the joints (nv,) [rad/s^2].
+            acceleration: deceleration (nv,) [rad/s^2].
             floor: distance that pairs keep [m].
         """
         iv = self._robot.iv
@@ -86,8 +78,8 @@ class Braking(NamedTuple):
     """Parameters of a path.
 
     Attributes:
-        dt: length of its ticks [s].
-        acceleration: deceleration of the joints (n,) [rad/s^2].
+        dt: tick length [s].
+        acceleration: joint deceleration (n,) [rad/s^2].
         floor: distance that pairs keep [m].
     """
 
@@ -101,32 +93,27 @@ class ProofMemory(NamedTuple):
     """Memory of the proof for P pairs.
 
     Attributes:
-        world: poses of the joints.
-        R: rotations of the shapes (S, 3, 3).
-        p: origins of the shapes (S, 3) [m].
-        start: distances at the start of the open segments (MAX_DEPTH, P) [m].
+        start: distances at the start of open segments (MAX_DEPTH, P) [m].
         end: distances at their end (MAX_DEPTH, P) [m].
-        start_normal: normals at the start (MAX_DEPTH, P, 3), in the axes of the pairs' common joints.
-        end_normal: normals at the end (MAX_DEPTH, P, 3), likewise.
-        chord: lower gap of both ends along the normal of one of them (MAX_DEPTH, P) [m].
-        distance: distances of the pairs at risk (P,) [m].
-        floor: their smallest allowed distances (P,) [m].
+        start_normal: normals at the start, in the axes of the common joints (MAX_DEPTH, P, 3).
+        end_normal: normals at the end (MAX_DEPTH, P, 3).
+        chord: lower gap of both ends along one of the normals (MAX_DEPTH, P) [m].
+        distance: distances of pairs at risk (P,) [m].
+        floor: their floors (P,) [m].
         pair: their indices (P,).
-        normal: their normals (P, 3).
-        carries: number of their shapes that each joint carries (njoints,).
-        joints: joints that carry some of the shapes but not all (njoints,).
+        carries: number of their shapes on each joint (njoints,).
+        joints: joints with some of the shapes but not all (njoints,).
         column: their indices in v (njoints,).
         lever: their motion bounds (P, njoints).
-        turns: 1 where the motion bound is not 0 (P, njoints).
-        shapes: shapes of the pairs at risk (S,).
-        used: marks of these shapes (S,).
+        turns: 1 for a nonzero lever (P, njoints).
+        shapes: their shapes (S,).
         trial: tested velocity (n,).
-        lost: loss of velocity in a tick (n,).
-        moved: travel of each joint to its stop (n,).
-        travelled: travel of the moving joints in a segment (n,).
-        beside: deviation of this travel from linear motion (n,).
-        begin: start times of the open segments (MAX_DEPTH,) [ticks].
-        end_time: their end times (MAX_DEPTH,) [ticks].
+        lost: velocity lost in a tick (n,).
+        moved: travel to the stop (n,).
+        travelled: travel in a segment (n,).
+        beside: its deviation from linear motion (n,).
+        begin: start times of open segments (MAX_DEPTH,) [ticks].
+        end_time: end times (MAX_DEPTH,) [ticks].
     """
 
     world: WorldPoses
@@ -195,11 +182,10 @@ class PathArrays(NamedTuple):
 
 @kernel
 def braking_distance(speed: float, step: float, ticks: float) -> float:
-    """Return the travel of a joint after some ticks: one tick at its speed, then braking by step [per tick].
+    """Return the travel of a joint: one tick at its speed, then braking by step [per tick].
 
-    Tick-wise braking, each tick at its end speed, lags behind steady braking by half a tick at the lost speed. The
-    next
-    ticks may be shorter or longer than the first one. The result is the mean of infinitesimal and equal ticks.
+    Tick-wise braking lags behind steady braking by half a tick at the lost speed. Since later ticks may be shorter or
+    longer, the result is the mean of infinitesimal and equal ticks.
     """
     begin = max(speed - LATER * step, 0.0)
     braking = min(max(ticks - 1.0, 0.0), begin / step)
@@ -210,7 +196,7 @@ def braking_distance(speed: float, step: float, ticks: float) -> float:
 def max_safe_scale(
     table: Table[PathArrays], q: np.ndarray, brake: np.ndarray, v: np.ndarray, braking: Braking
 ) -> float:
-    """Compute `StoppingPathCheck.max_safe_scale` for the joint velocities brake and v (n,)."""
+    """Compute `StoppingPathCheck.max_safe_scale` for joint velocities (n,)."""
     path = unpack(table, PathArrays)
     u = path.scratch.trial
     for i in range(v.shape[0]):
@@ -232,7 +218,7 @@ def max_safe_scale(
 
 @kernel
 def speed_after(speed: float, step: float, ticks: float) -> float:
-    """Return the speed of a joint after some ticks of `braking_distance`; it never grows."""
+    """Return the speed after some ticks of `braking_distance`; it never grows."""
     return speed if ticks < 1.0 else max(speed - LATER * step - step * (ticks - 1.0), 0.0)
 
 
@@ -240,9 +226,8 @@ def speed_after(speed: float, step: float, ticks: float) -> float:
 def beside_line(speed: float, step: float, begin: float, end: float) -> float:
     """Return the largest deviation of `braking_distance` from its chord between two times [ticks].
 
-    The travel is linear in the first tick and has a curvature in [-step, 0] afterwards. Its deviation is largest if
-    all
-    braking happens at once in the middle. It is also at most the travel at the first speed after the first tick.
+    The curvature is 0 in the first tick and in [-step, 0] afterwards. The deviation is largest if all braking happens
+    at once in the middle; it is also at most the travel at the first speed after the first tick.
     """
     if end <= 1.0:
         return 0.0
@@ -255,18 +240,18 @@ def beside_line(speed: float, step: float, begin: float, end: float) -> float:
 
 @inlined
 def least_by_travel(start: float, end: float, travel: float) -> float:
-    """Return the lower bound of a distance [m] between two values, if it changes by at most `travel`."""
+    """Return the lower bound of a distance [m] between two values whose change is at most `travel`."""
     return 0.5 * (start + end - travel)
 
 
 @inlined
 def least_by_gap(chord: float, travel: float, turned: float, beside: float) -> float:
-    """Return the lower bound of a distance [m] by the lower gap of both ends along the normal of one of them.
+    """Return the lower bound of a distance [m] by the gaps at both ends along one normal.
 
     Args:
-        chord: the gap [m].
+        chord: lower gap [m].
         travel: sum of motion bounds times angles [m].
-        turned: sum of the angles [rad].
+        turned: sum of angles [rad].
         beside: sum of motion bounds times deviations from linear motion [m].
     """
     return chord - 0.125 * travel * turned - beside
@@ -274,7 +259,7 @@ def least_by_gap(chord: float, travel: float, turned: float, beside: float) -> f
 
 @kernel
 def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) -> bool:
-    """Return True if the path at v is proven clear; bounds of the monitor become exact where necessary."""
+    """Return True if the path at v is proven clear."""
     a, w = path.monitor, path.scratch
     dt, n, last = braking.dt, v.shape[0], 1.0
     step = w.lost
@@ -351,7 +336,7 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
 
 @kernel
 def _gap(a: MonitorArrays, w: ProofMemory, k: int, normal: np.ndarray) -> float:
-    """Return the gap of pair k at risk along a normal in the axes of its common joint, at the last measured posture."""
+    """Return the gap of pair k along a normal in the axes of its common joint, at the last measured posture."""
     i, j = a.bounds.pairs[w.pair[k], 0], a.bounds.pairs[w.pair[k], 1]
     n = rotate(w.world.R[a.bounds.common[w.pair[k]]], (normal[0], normal[1], normal[2]))
     first = Solid(a.shapes.kinds[i], a.shapes.sizes[i], w.R[i], (w.p[i, 0], w.p[i, 1], w.p[i, 2]))
@@ -361,7 +346,7 @@ def _gap(a: MonitorArrays, w: ProofMemory, k: int, normal: np.ndarray) -> float:
 
 @inlined
 def _copy(given: np.ndarray, out: np.ndarray) -> None:
-    """Copy one row (3,); element-wise is several times faster than a slice."""
+    """Copy a row (3,) by elements, several times faster than a slice."""
     out[0], out[1], out[2] = given[0], given[1], given[2]
 
 
@@ -373,12 +358,9 @@ def _keep_normal(R: np.ndarray, n: tuple, out: np.ndarray) -> None:
 
 @kernel
 def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
-    """Store the pairs that may fall below their floors, with floors and present distances, and return their number.
-
-    Distances that the monitor measured in this posture are reused.
+    """Store the pairs that may fall below their floors, and return their number.
 
     Args:
-        path: arrays of the path.
         moved: travel of each joint to its stop (n,) [rad, m].
         highest: distance that pairs keep [m].
     """
@@ -409,7 +391,7 @@ def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
 
 @inlined
 def _extent(shapes: ShapeArrays, R: np.ndarray, s: int, u: Vec) -> float:
-    """Return the extent of shape s from its centre along a vector u, times the length of u [m]."""
+    """Return the extent of shape s from its centre along u, times |u| [m]."""
     v, x, y, z, half = unrotate(R[s], u), shapes.sizes[s, 0], shapes.sizes[s, 1], shapes.sizes[s, 2], shapes.sizes[s, 3]
     if shapes.kinds[s] == BOX:
         return x * abs(v[0]) + y * abs(v[1]) + z * abs(v[2])
@@ -420,18 +402,13 @@ def _extent(shapes: ShapeArrays, R: np.ndarray, s: int, u: Vec) -> float:
 def least_on_way(a: MonitorArrays, k: int, n: Vec, moved: np.ndarray) -> float:
     """Return the lowest possible distance [m] of a pair while all joints move.
 
-    The gap along a direction n fixed to the common joint is at most the distance. To first order, a joint moves a
-    point
-    along n by its lever times its angle. Separating motions do not count, since other joints may be farther on their
-    way.
-    Higher orders are at most T Theta / 2, with the travel T of the pair and the sum Theta of all angles. For spheres
-    and
-    capsules the points are the ends of the axis; for other solids, the point with the largest lever of each joint.
+    The gap along a direction n fixed to the common joint is at most the distance. To first order, a joint moves a point
+    along n by lever times angle; separating motions do not count. Higher orders are at most T Theta / 2, with the
+    pair's travel T and the sum Theta of all angles. Points are the axis ends of spheres and capsules, otherwise the
+    point with the largest lever.
 
     Args:
-        a: arrays with the distance and travel of the pair, at the start posture.
-        k: the pair.
-        n: normal of the pair at the start.
+        n: normal at the start.
         moved: travel of the joints, of either sign (n,) [rad, m].
     """
     shapes, world, tree = a.shapes, a.world, a.tree
@@ -463,12 +440,7 @@ def least_on_way(a: MonitorArrays, k: int, n: Vec, moved: np.ndarray) -> float:
 
 
 class Moving(NamedTuple):
-    """Numbers of joints and shapes in the proof.
-
-    Attributes:
-        joints: joints that move the pairs at risk relative to each other.
-        shapes: shapes of these pairs.
-    """
+    """Numbers of joints that move the pairs at risk, and of their shapes."""
 
     joints: int
     shapes: int
@@ -476,11 +448,7 @@ class Moving(NamedTuple):
 
 @kernel
 def _begin_path(a: MonitorArrays, iq: int, count: int, w: ProofMemory) -> Moving:
-    """Find the joints that move the pairs at risk; a joint that carries all of their shapes, or none, changes no
-    distance.
-
-    A joint that carries all shapes belongs to a chain from the root and keeps its present pose.
-    """
+    """Find the joints that move the pairs at risk; joints that carry all of their shapes, or none, keep their pose."""
     parent, first, total, joints = a.tree.parent, 2 if a.tree.floating else 1, 0, 0
     for j in range(parent.shape[0]):
         w.carries[j] = 0
@@ -522,7 +490,7 @@ def _measure(
     moving: Moving,
     w: ProofMemory,
 ) -> None:
-    """Measure pairs after some ticks of the path; pairs with an infinite distance are skipped."""
+    """Measure pairs after some ticks; infinite distances are skipped."""
     iq, world = q.shape[0] - v.shape[0], w.world
     for m in range(moving.joints):
         j, i = w.joints[m], w.column[m]

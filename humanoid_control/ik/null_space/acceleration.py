@@ -1,4 +1,4 @@
-"""Resolved acceleration: resolved rate one derivative higher, for smooth velocities (Schwienbacher 2014, 4.3.3)."""
+"""Resolved acceleration: resolved rate one derivative higher (Schwienbacher 2014, 4.3.3)."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from humanoid_control.robots.robot import Robot
 
 
 class ResolvedAcceleration:
-    """Solver from task accelerations with feedback to joint accelerations (4.20), integrated by trapezoids (4.21).
+    """Solver from task accelerations to joint accelerations (4.20), integrated by trapezoids (4.21).
 
-    Task space: a = J# (x'' + K_v (x' - J v) + K_x e - J' v). In the null space v converges to the velocity
-    -alpha_N W^-1 grad H^T of the objectives, or to rest; otherwise null-space motion would never stop. A task gain k,
-    limited to max_gain / dt, sets the critically damped loop K_x = k^2, K_v = 2 k.
+    Task space: a = J# (x'' + K_v (x' - J v) + K_x e - J' v). In the null space v converges to the velocity -alpha_N
+    W^-1 grad H^T of the objectives, or to rest; otherwise its motion would never stop. A task gain k, at most max_gain
+    / dt, sets the critically damped loop K_x = k^2, K_v = 2 k.
 
     Attributes:
-        v: velocity after the last tick (nv,).
-        acceleration: acceleration of the last tick (nv,).
+        v: last velocity (nv,).
+        acceleration: last acceleration (nv,).
         null_damping: convergence rate of the null-space velocity [1/s].
     """
 
@@ -50,7 +50,7 @@ class ResolvedAcceleration:
         self.v, self.acceleration = np.zeros(self.robot.nv), np.zeros(self.robot.nv)
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
-        """Compute the next configuration, its velocity, and a report; see `IkSolver.step`."""
+        """Compute the next configuration, its velocity and a report; see `IkSolver.step`."""
         check_time_step(dt, "inverse kinematics")
         r, s, m = self.robot, self.settings, self.dofs
         prepare_second_order(r, self.data, q, self.v)
@@ -86,7 +86,7 @@ class ResolvedAcceleration:
         return q_next, v_next, StepReport(ok, residual, w, damping, 1.0, scale, 1, note)
 
     def _rows(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return J (m, k) and the desired acceleration minus the drift J' v (m,) of all tasks."""
+        """Return J (m, k) and the desired acceleration minus the drift J' v (m,)."""
         r, Js, desired = self.robot, [], []
         for task in tasks:
             J, v = task.rows(r, self.data, q)

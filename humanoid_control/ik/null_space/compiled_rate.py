@@ -1,7 +1,4 @@
-"""Tick of the resolved rate in one compiled call, for the known classes of tasks and objectives.
-
-Other classes use the same kernels step by step in `ResolvedRate`.
-"""
+"""Tick of the resolved rate in one compiled call, for the known classes of tasks and objectives."""
 
 from __future__ import annotations
 
@@ -53,9 +50,8 @@ class RatePairs(NamedTuple):
         kind: NO_PAIRS, SHAPES or VOLUMES.
         table: packed MonitorArrays or SegmentMemory.
         poses: work memory (N, 12).
-        found: near pairs, filled by the kernels.
         activation: activation distances (P,) [m].
-        contact: push at contact (P,), s_0 of `repulsion`.
+        contact: s_0 of `repulsion` (P,).
         blend: t of `repulsion`.
     """
 
@@ -73,15 +69,12 @@ class RateMomentum(NamedTuple):
     """Parameters of a MomentumTracking about one axis.
 
     Attributes:
-        row: row of the centroidal map; -1: no tracking.
-        J: memory of this row (1, nv).
+        row: centroidal map row; -1: no tracking.
         reference: desired momentum (1,) [kg m^2/s].
-        reducing: columns of the reducing joints (r,).
-        limit: their speed limits (r,) [rad/s].
-        mode: mode of `one_axis_rates`.
-        mu: damping of `one_axis_rates`.
-        share: usable share of the speeds, contained in `limit`.
-        clamp: keep rates below the limits.
+        reducing: columns of reducing joints (r,).
+        limit: their speeds (r,) [rad/s].
+        mu: see `one_axis_rates` [kg m^2].
+        share: usable share of the speeds, included in `limit`.
     """
 
     row: int
@@ -100,11 +93,10 @@ class RateTables(NamedTuple):
     """Tables and numbers of one tick.
 
     Attributes:
-        mobility: inverse weights W^-1 (k,).
-        band: band of a JointLimitCost [rad].
-        band_weight: weight of a JointLimitCost.
-        posture: posture of a ComfortCost (n,) [rad].
-        comfort: weights of a ComfortCost (n,); 0 without one.
+        mobility: W^-1 (k,).
+        band: of a JointLimitCost [rad].
+        posture: of a ComfortCost (n,) [rad].
+        comfort: its weights (n,); 0 without one.
         velocity: speed limits (n,) [rad/s].
     """
 
@@ -132,10 +124,10 @@ def rate_tick(table: Table[RateTables], q: np.ndarray, dt: float, out: np.ndarra
     """Compute one tick.
 
     Args:
-        out: filled with the next q (nq,), v (nv,) and the NUMBERS last numbers.
+        out: next q (nq,), v (nv,) and NUMBERS numbers, filled.
 
     Returns:
-        DONE, or STEP_BY_STEP if rows are dependent (as with a task of weight 0); then nothing is filled.
+        DONE, or STEP_BY_STEP for dependent rows (also tasks of weight 0): then nothing is filled.
     """
     t = unpack(table, RateTables)
     a = unpack(t.tasks, TableArrays)
@@ -185,7 +177,7 @@ def _null_velocity(t: RateTables, q: np.ndarray, near: int, twists: np.ndarray) 
 
 @kernel
 def _add_momentum(t: RateTables, a: TableArrays, task: np.ndarray, z: np.ndarray) -> float:
-    """Add the rates that cancel the momentum of the velocity `task` (k,) to z (k,), and return the demand."""
+    """Add to z (k,) the rates that cancel the momentum of the velocity `task` (k,), and return the demand."""
     m, nv = t.momentum, t.dofs.column.shape[0]
     if not a.with_momentum:
         fill_centroidal_map(a.tree, a.world, a.links)
@@ -208,7 +200,7 @@ def _add_momentum(t: RateTables, a: TableArrays, task: np.ndarray, z: np.ndarray
 
 @dataclass(frozen=True)
 class RateWork:
-    """Work of one tick; the numbers of the objectives and of the momentum are read at each tick."""
+    """Work of one tick; numbers of objectives and momentum are read at each tick."""
 
     tasks: Sequence[Task]
     objectives: Sequence[Objective]
@@ -218,7 +210,7 @@ class RateWork:
 
     @property
     def is_known(self) -> bool:
-        """True if all parts are of compiled classes; a class with replaced methods does not count."""
+        """True if all classes are compiled and have no replaced methods."""
         kinds = [type(o) for o in self.objectives]
         own = all(k in OWN and [getattr(k, name) for name in METHODS] == OWN[k] for k in kinds)
         m = self.momentum
@@ -233,7 +225,7 @@ class RateWork:
         return own and one_axis and measured and len(set(kinds)) == len(kinds) and all(map(is_tabled, self.tasks))
 
     def parts(self) -> list[Any]:
-        """Return the objects of the packed form; it is packed again if any of them is replaced."""
+        """Return the packed objects; replacing one requires packing again."""
         parts: list[Any] = [*self.tasks, self.settings, self.dofs, self.dofs.mobility]
         for o in self.objectives:
             parts.append(o)
@@ -248,7 +240,7 @@ class RateWork:
 
 
 class CompiledRate:
-    """Compiled tick of a solver, packed once for each set of tasks, objectives and settings."""
+    """Compiled tick of a solver, packed once for the same work."""
 
     def __init__(self, robot: Robot) -> None:
         """Prepare for a robot."""
@@ -258,9 +250,7 @@ class CompiledRate:
         self._reference = np.zeros(1)
 
     def run(self, work: RateWork, q: np.ndarray, dt: float) -> np.ndarray | None:
-        """Return the outcome (nq + nv + NUMBERS,) of `rate_tick` from q (nq,) after dt [s].
-
-        None if a class is not compiled, if rows are dependent, or if a task has no weight.
+        """Return the outcome (nq + nv + NUMBERS,) of `rate_tick`; None for unknown classes or dependent rows.
 
         Raises:
             ConfigError: if the target of a task was never set.

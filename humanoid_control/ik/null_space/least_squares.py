@@ -1,7 +1,6 @@
-"""Solvers from task velocities to joint velocities by weighted least squares (Schwienbacher 2014, chapter 4).
+"""Weighted least-squares solvers from task to joint velocities (Schwienbacher 2014, chapter 4).
 
-`ResolvedRate` runs on Lola. `DampedLeastSquares`, `TruncatedSvd` and `BoundedNorm` handle singularities.
-`JacobianTranspose` needs no inverse, and `Hierarchy` has strict priorities.
+`ResolvedRate` runs on Lola; `DampedLeastSquares`, `TruncatedSvd` and `BoundedNorm` handle singularities.
 """
 
 from __future__ import annotations
@@ -44,11 +43,9 @@ def rescue_damping(J: np.ndarray, mobility: np.ndarray) -> float:
 
 
 class ResolvedRate(VelocitySolver):
-    """Exact tasks, objectives in their null space, least weighted velocity: the method that runs on Lola.
+    """Exact tasks, objectives in their null space, least weighted velocity: the method on Lola.
 
-    Priorities are ignored. Contradictory tasks and singular postures have no exact solution; the damped solution is
-    used,
-    and the report notes it.
+    Priorities are ignored. Contradictory tasks and singular postures are damped and reported.
     """
 
     def __init__(
@@ -59,18 +56,16 @@ class ResolvedRate(VelocitySolver):
         dofs: DofSelection | None = None,
         momentum: MomentumTracking | None = None,
     ) -> None:
-        """Store the settings.
+        """Build the solver.
 
         Args:
-            objectives: null-space objectives.
-            dofs: free velocities; default: all.
-            momentum: angular momentum to track in the null space, besides the objectives.
+            momentum: tracked angular momentum in the null space, besides the objectives.
         """
         super().__init__(robot, objectives, settings, dofs)
         self.momentum, self._compiled = momentum, CompiledRate(robot)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copy without the compiled tick, which holds addresses; a copy builds its own."""
+        """Copy without the compiled tick, which holds addresses."""
         return vars(self) | {"_compiled": CompiledRate(self.robot)}
 
     def velocity(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, StepReport]:
@@ -134,7 +129,7 @@ class DampingSchedule:
 
     Attributes:
         max_damping: lambda at a singularity.
-        threshold: threshold of w = sqrt(det(J W^-1 J^T)); infinite: always `max_damping`.
+        threshold: of w = sqrt(det(J W^-1 J^T)); infinite: always `max_damping`.
     """
 
     max_damping: float = 0.05
@@ -157,9 +152,9 @@ class DampingSchedule:
         share: float = 0.1,
         max_damping: float = 0.05,
     ) -> DampingSchedule:
-        """Return a schedule with a share of the median manipulability of tasks over random postures as threshold.
+        """Return a schedule with a share of the median manipulability over random postures as threshold.
 
-        The scale of w depends on units and number of the rows, so no fixed threshold suits all tasks.
+        The scale of w depends on units and rows, so no fixed threshold suits all tasks.
         """
         rng, data, m, found = np.random.default_rng(0), robot.model.createData(), dofs or DofSelection(robot), []
         for _ in range(40):
@@ -171,9 +166,9 @@ class DampingSchedule:
 
 
 class DampedLeastSquares(VelocitySolver):
-    """Velocity that minimises |J u - v|^2 + lambda^2 |u|_W^2, with rows weighted by their tasks.
+    """Minimiser of |J u - v|^2 + lambda^2 |u|_W^2, with weighted rows.
 
-    For lambda > 0 the null space is not orthogonal to the tasks: objectives disturb them slightly.
+    For lambda > 0 objectives disturb the tasks slightly.
     """
 
     def __init__(
@@ -204,7 +199,7 @@ class DampedLeastSquares(VelocitySolver):
 
 
 class TruncatedSvd(VelocitySolver):
-    """Pseudo-inverse without the directions of singular values below epsilon; objectives may use these directions."""
+    """Pseudo-inverse without singular values below epsilon; objectives may use their directions."""
 
     def __init__(
         self,
@@ -217,10 +212,7 @@ class TruncatedSvd(VelocitySolver):
         """Set the threshold.
 
         Args:
-            objectives: null-space objectives.
-            settings: settings of the solver.
-            dofs: free velocities; default: all.
-            epsilon: smallest singular value of J W^-1/2 that is kept.
+            epsilon: smallest kept singular value of J W^-1/2.
 
         Raises:
             ConfigError: if epsilon is not positive.
@@ -245,9 +237,8 @@ class TruncatedSvd(VelocitySolver):
 class BoundedNorm(VelocitySolver):
     """Least damping that bounds the norm of the task velocity.
 
-    |u|_W^2 = sum (sigma_i b_i / (sigma_i^2 + lambda^2))^2 falls with lambda. Newton's method on 1/|u| finds the root,
-    as
-    for a trust region (after Maciejewski and Klein 1988).
+    |u|_W^2 = sum (sigma_i b_i / (sigma_i^2 + lambda^2))^2 falls with lambda; the root is found by Newton's method on
+    1/|u|, as for a trust region (after Maciejewski and Klein 1988).
     """
 
     def __init__(
@@ -261,7 +252,7 @@ class BoundedNorm(VelocitySolver):
         """Set the bound.
 
         Args:
-            max_norm: bound on the weighted norm of the task velocity [rad/s].
+            max_norm: bound on the weighted norm [rad/s].
 
         Raises:
             ConfigError: if the bound is not positive.
@@ -289,9 +280,8 @@ def damping_for_norm(sigma: np.ndarray, b: np.ndarray, max_norm: float) -> float
     """Return the least lambda >= 0 with sum (sigma b / (sigma^2 + lambda^2))^2 <= max_norm^2.
 
     Args:
-        sigma: singular values (r,); numerically zero values are ignored.
-        b: desired velocities in their directions (r,).
-        max_norm: bound, > 0.
+        sigma: singular values (r,); numerical zeros are ignored.
+        b: desired velocities along their directions (r,).
     """
     live = sigma > 1e-9 * max(float(sigma.max(initial=0.0)), 1e-300)
     s, b = sigma[live], b[live]
@@ -317,11 +307,10 @@ def _svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 class JacobianTranspose(VelocitySolver):
-    """u = W^-1 J^T K e (4.17): desired task velocities act like forces at the joints; never singular, but slow.
+    """u = W^-1 J^T K e (4.17): desired task velocities act like joint forces; never singular, but slow.
 
-    The largest eigenvalue of J W^-1 J^T multiplies the loop gain. If this would be unstable in steps of dt, the
-    velocity
-    is divided by the eigenvalue, and the report notes it. Objectives are ignored.
+    The loop gain is multiplied by the largest eigenvalue of J W^-1 J^T. If steps of dt would be unstable, the velocity
+    is divided by it and the report notes it. Objectives are ignored.
     """
 
     def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
@@ -335,12 +324,10 @@ class JacobianTranspose(VelocitySolver):
 
 
 class Hierarchy(VelocitySolver):
-    """Strict priorities: each level acts in the null space of all higher ones, objectives in the rest (section 4.3.4).
+    """Strict priorities: each level in the null space of all higher ones, objectives in the rest (section 4.3.4).
 
     Z is an orthonormal basis of the remaining null space. A level minimises |J_i (u + Z y) - v_i| over y; then Z loses
-    the
-    used directions. Directions weaker than epsilon count as lost, which keeps joints slow where levels compete
-    (algorithmic singularities).
+    the used directions, including those weaker than epsilon. Joints thus stay slow at algorithmic singularities.
     """
 
     def __init__(
@@ -354,7 +341,7 @@ class Hierarchy(VelocitySolver):
         """Set the threshold.
 
         Args:
-            epsilon: smallest singular value that is kept.
+            epsilon: smallest kept singular value.
 
         Raises:
             ConfigError: if epsilon is not positive.

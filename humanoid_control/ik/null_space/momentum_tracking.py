@@ -1,7 +1,7 @@
 """Angular momentum in resolved motion rate control (Schwienbacher 2014, chapter 7).
 
-Method 1, tracking: joints that no task needs (reducing, q_r) cancel, in the null space, the momentum of all others
-(producing, q_p). Method 2, minimisation: the momentum is part of the norm of the joint velocities.
+Method 1, tracking: joints without a task (reducing, q_r) cancel the momentum of all others (producing, q_p) in the null
+space. Method 2, minimisation: momentum is part of the norm of joint velocities.
 """
 
 from __future__ import annotations
@@ -27,24 +27,23 @@ MU = 0.1  # [kg m^2] damping of mode 'damped', about half of |J_r| of light arms
 
 
 class MomentumTracking:
-    """Method 1: reducing joints cancel, in the null space, the momentum of all other joints (7.8), (7.9).
+    """Method 1: reducing joints cancel the momentum of all other joints in the null space (7.8), (7.9).
 
-    The momentum is taken from the particular solution J# xdot of the same tick: in (7.9) it would depend on the
-    result.
+    The momentum is that of the particular solution J# xdot; in (7.9) it would depend on the result.
 
     Attributes:
-        reducing: names of the reducing joints, which no task needs.
-        reference: desired momentum about the centre of mass (3,), world axes [kg m^2/s]; set for each tick.
-        axes: active axes x, y, z (3,).
-        mode: mode of `reducing_rates`.
-        mu: damping of `reducing_rates` [kg m^2].
+        reducing: names of joints without a task.
+        reference: desired momentum about the centre of mass (3,), world axes [kg m^2/s].
+        axes: active x, y, z (3,).
+        mode: see `reducing_rates`.
+        mu: see `reducing_rates` [kg m^2].
         speed_share: usable share of the joint speed limits.
         clamp: keep rates within this share.
-        demand: largest unclamped rate of the last tick, as a share of its speed limit.
-        columns: columns of the reducing joints (r,).
-        speed: their speed limits (r,) [rad/s].
-        rows: active rows of the centroidal map.
-        J: these rows (k, nv), from `place`.
+        demand: largest unclamped rate as a share of its limit.
+        columns: columns of reducing joints (r,).
+        speed: their limits (r,) [rad/s].
+        rows: active centroidal map rows.
+        J: these rows (k, nv), by `place`.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class MomentumTracking:
             self.J[k] = A[row]
 
     def rates(self, v: np.ndarray) -> np.ndarray:
-        """Return the null-space vector (nv,) to be subtracted [rad/s], for the task velocity v (nv,)."""
+        """Return the null-space vector (nv,) to subtract [rad/s] for the task velocity v (nv,)."""
         columns, out, limit = self.columns, np.zeros(len(v)), self.speed_share * self.speed
         if len(self.rows) == 1:
             reference = float(self.reference[self.rows[0] - 3])
@@ -99,7 +98,7 @@ class MomentumTracking:
         return out
 
     def residual(self, v: np.ndarray, rates: np.ndarray) -> np.ndarray:
-        """Return the remaining momentum of the producing joints (axes,) [kg m^2/s] for v and the result of `rates`."""
+        """Return the remaining momentum (axes,) [kg m^2/s] for v and the result of `rates`."""
         producing = v.copy()
         producing[self.columns] = 0.0
         return self.J @ (producing - rates) - self.reference[self.axes]
@@ -109,9 +108,9 @@ def reducing_rates(J_r: np.ndarray, surplus: np.ndarray, mode: str = "thesis", m
     """Return the rates q_r of method 1 (r,), to be subtracted in the null space: y in eq. (7.3).
 
     Args:
-        J_r: columns of the reducing joints in the momentum map (k, r) [kg m^2].
-        surplus: e = J_p q_p - L_d (k,), momentum of the producing joints above the reference [kg m^2/s].
-        mode: one of MODES; for several axes |J| is the largest singular value.
+        J_r: momentum map columns of the reducing joints (k, r) [kg m^2].
+        surplus: e = J_p q_p - L_d (k,) [kg m^2/s].
+        mode: one of MODES; |J| is the largest singular value.
         mu: damping of mode 'damped' [kg m^2].
 
     Raises:
@@ -141,13 +140,11 @@ def one_axis_rates(
     """Compute `reducing_rates` of one axis.
 
     Args:
-        J: row of the momentum map (nv,).
+        J: momentum map row (nv,).
         v: task velocity (nv,).
-        reducing: columns of the reducing joints (r,).
+        reducing: columns (r,).
         reference: desired momentum [kg m^2/s].
-        mode: THESIS, UNIT or DAMPED.
-        mu: damping of DAMPED [kg m^2].
-        limit: speed limits of the reducing joints (r,).
+        limit: speed limits (r,).
         out: rates (nv,), zero on entry.
 
     Returns:
@@ -178,8 +175,7 @@ def weighting_inverse(J_L: np.ndarray, delta: float) -> np.ndarray:
     For one axis it is eq. (7.15) with the scalar denominator delta + J_L J_L^T.
 
     Args:
-        J_L: rows of the momentum map (k, n).
-        delta: regularisation, > 0.
+        J_L: momentum map rows (k, n).
 
     Raises:
         ConfigError: if delta is not positive.

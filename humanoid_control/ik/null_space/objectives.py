@@ -36,15 +36,11 @@ class Objective(ABC):
 def band_depth(
     joints: np.ndarray, lower: np.ndarray, upper: np.ndarray, band: float, range_share: float = 0.5
 ) -> np.ndarray:
-    """Return the depth of joints in the bands at the ends of their ranges (n,) [rad]: positive at the upper end, 0
-    outside.
+    """Return the depth of joints in the bands at their range ends (n,) [rad]: positive at the upper end.
 
     Args:
-        joints: joint angles (n,) [rad].
-        lower: lower range ends (n,) [rad].
-        upper: upper range ends (n,) [rad].
-        band: width of the bands [rad].
-        range_share: largest band as a share of the joint range.
+        band: width of bands [rad].
+        range_share: largest width as a share of the range.
     """
     out = np.empty(len(joints))
     fill_band_depth(joints, lower, upper, band, range_share, 1.0, out)
@@ -69,10 +65,10 @@ def fill_band_depth(
 
 
 class JointLimitCost(Objective):
-    """Cost that is zero inside the joint range and grows with the squared depth in the bands at its ends.
+    """Cost of the squared depth in bands at the range ends.
 
     Attributes:
-        band: width of each band [rad]; at most half of the range.
+        band: width [rad], at most half of the range.
         weight: k_l; the gradient is weight times depth.
     """
 
@@ -91,7 +87,7 @@ class JointLimitCost(Objective):
 
 
 class ComfortCost(Objective):
-    """Half the weighted squared distance to a comfortable posture; prevents drift of free joints.
+    """Half the weighted squared distance to a comfortable posture; prevents drift.
 
     Attributes:
         posture: preferred angles (n,) [rad].
@@ -122,17 +118,17 @@ MIN_PAIR_MOBILITY = 0.02  # [m^2/rad^2] lower bound of the mobility: nearly immo
 def repulsion(
     d: np.ndarray, activation: float | np.ndarray, contact: float | np.ndarray, blend: float = 0.5
 ) -> np.ndarray:
-    """Return the repulsive law g(d) >= 0 between two shapes (eq. 5.15): -g is dH/dd.
+    """Return the repulsive law g(d) >= 0 of two shapes (eq. 5.15): -g is dH/dd.
 
-    With the printed sign +g of (5.10), the gradient descent of (4.12) would attract the shapes. The law is linear near
-    contact and quadratic towards the activation distance.
+    With +g as printed in (5.10), gradient descent (4.12) would attract the shapes. Linear near contact, quadratic
+    towards the activation distance.
 
     Args:
         d: signed distances (k,) [m].
-        activation: d_a > 0, distance of zero push [m], scalar or (k,).
+        activation: d_a > 0 [m], scalar or (k,).
         contact: s_0 = g(0), scalar or (k,).
-        blend: t, the linear share of d_a: 0 is quadratic (5.12), 1 linear (5.11); Schwienbacher uses 0.4 to 0.6. Value
-            and slope are continuous for t < 1.
+        blend: t, linear share of d_a: 0 quadratic (5.12), 1 linear (5.11); Schwienbacher uses 0.4 to 0.6. Value and
+            slope are continuous for t < 1.
     """
     d, a, s = np.broadcast_arrays(np.asarray(d, dtype=float), activation, contact)
     return np.array(
@@ -160,14 +156,12 @@ def repulsion_gradient(
     blend: float,
     out: np.ndarray,
 ) -> None:
-    """Compute the gradient -sum g(d) dd/dv of all near pairs: eq. 5.9, with the sign of `repulsion`.
+    """Compute the gradient -sum g(d) dd/dv of near pairs: eq. 5.9, with the sign of `repulsion`.
 
     Args:
         J6: twists of the velocities at the world origin (6, nv).
-        activation: activation distances (P,) [m].
-        contact: push at contact (P,).
-        blend: t of `repulsion`.
-        out: gradient (nv,), filled.
+        contact: s_0 (P,).
+        blend: t.
     """
     out[:] = 0.0
     moves = joints.ancestor_mask
@@ -186,7 +180,7 @@ def repulsion_gradient(
 def repulsion_potential(
     d: np.ndarray, activation: float | np.ndarray, contact: float | np.ndarray, blend: float = 0.5
 ) -> np.ndarray:
-    """Return H_C(d) with dH_C/dd = -g(d), zero from the activation distance on; arguments as in `repulsion`."""
+    """Return H_C(d) with dH_C/dd = -g(d), zero beyond activation; arguments as in `repulsion`."""
     a, s, t = activation, contact, blend
     start = s * a * (1 - t) ** 2 / (3 * (1 + t))
     line = start + s * (t * a - d) - s * (t**2 * a**2 - d**2) / (a * (1 + t))
@@ -199,24 +193,23 @@ def repulsion_potential(
 def stable_contact_gradient(
     null_gain: float, dt: float, activation: float | np.ndarray, blend: float, mobility: float | np.ndarray
 ) -> float | np.ndarray:
-    """Return the largest s_0 without overshoot in an Euler step of one pair; twice this value is the stability limit.
+    """Return the largest s_0 without overshoot in Euler steps of one pair; twice it is the stability limit.
 
-    From alpha_N dt 2 s_0 / (d_a (1 + t)) m < 1, with the steepest slope of the law and the mobility m.
+    alpha_N dt 2 s_0 / (d_a (1 + t)) m < 1, from the steepest slope of the law.
 
     Args:
         null_gain: alpha_N.
         activation: d_a [m].
         blend: t.
-        mobility: m = grad d N W^-1 grad d^T; without N it is an upper bound, hence safe.
+        mobility: m = grad d N W^-1 grad d^T; omitting N is safe.
     """
     return activation * (1 + blend) / (2 * null_gain * dt * mobility)
 
 
 def activation_distances(robot: Robot, maximum: float = 0.05, share: float = 0.8) -> np.ndarray:
-    """Return the activation distance of each pair (P,) [m], below its clearance in the neutral posture.
+    """Return the activation distance of each pair (P,) [m], below its neutral clearance.
 
     Args:
-        maximum: upper limit [m].
         share: share of the clearance.
     """
     pairs = robot.collision_monitor()
@@ -226,12 +219,10 @@ def activation_distances(robot: Robot, maximum: float = 0.05, share: float = 0.8
 
 
 class SelfCollisionCost(Objective):
-    """Sum of the blended repulsive potential over all pairs, which pushes near pairs apart.
-
-    The tasks have precedence: a pair without freedom is not separated.
+    """Sum of the repulsive potentials of all pairs; tasks have precedence.
 
     Attributes:
-        activation: distance below which a pair is pushed (P,) [m].
+        activation: distance of first push (P,) [m].
         contact: push s_0 at contact (P,) [rad/s per m/rad, with a null-space gain of 1].
         blend: t of the law, 0 quadratic, 1 linear.
     """
@@ -244,11 +235,6 @@ class SelfCollisionCost(Objective):
         blend: float = 0.5,
     ) -> None:
         """Monitor the volumes of a robot if it has a file of them, otherwise its shapes.
-
-        Args:
-            activation: one value or one for each pair [m]; default: `activation_distances`.
-            contact: s_0, one value or one for each pair.
-            blend: t, 0..1.
 
         Raises:
             ConfigError: if a value is out of range.
@@ -290,14 +276,13 @@ class SelfCollisionCost(Objective):
         return out
 
     def stiffness(self, data: pin.Data, q: np.ndarray, mobility: np.ndarray | None = None) -> float:
-        """Return the common stiffness of all active pairs [m/s per m].
+        """Return the stiffness of all active pairs together [m/s per m].
 
-        It is the largest eigenvalue of G W^-1 G^T diag(slope). An Euler step is stable if null_gain dt times it is
-        below 2,
-        and does not overshoot below 1. The null-space projector can only lower it.
+        Largest eigenvalue of G W^-1 G^T diag(slope), an upper bound without the null-space projector. Euler steps are
+        stable for null_gain dt times it below 2, without overshoot below 1.
 
         Args:
-            data: data after `prepare` at q.
+            data: after `prepare` at q.
             mobility: inverse joint weights (nv,); default 1.
         """
         near = self._near(q)
@@ -311,14 +296,10 @@ class SelfCollisionCost(Objective):
         return float(np.abs(np.linalg.eigvals(M * slope)).max())
 
     def limit_contact(self, robot: Robot, dt: float, null_gain: float = 1.0, share: float = 0.2, seed: int = 0) -> None:
-        """Set the push at contact to a share of the limit of `stable_contact_gradient`, for each pair.
-
-        The mobility of a pair is its largest value over random postures.
+        """Set the push at contact to a share of `stable_contact_gradient`, with mobilities of random postures.
 
         Args:
-            null_gain: alpha_N.
-            share: 1 avoids overshoot of one pair, 2 is its stability limit; several pairs together need less.
-            seed: seed of the postures.
+            share: 1 avoids overshoot of one pair, 2 is its stability limit; several pairs need less.
         """
         rng, data = np.random.default_rng(seed), robot.model.createData()
         mobility = np.full(self.pairs.count, MIN_PAIR_MOBILITY)
@@ -338,14 +319,14 @@ STEP = 1e-6  # [rad] of the finite differences
 
 
 def manipulability(J: np.ndarray) -> float:
-    """Return Yoshikawa's measure sqrt(det(J J^T)), the product of the singular values (4.22); 0 for a tall J."""
+    """Return Yoshikawa's measure sqrt(det(J J^T)) (4.22); 0 for a tall J."""
     if J.shape[0] > J.shape[1]:
         return 0.0
     return float(np.sqrt(max(np.linalg.det(J @ J.T), 0.0)))
 
 
 def condition_number(J: np.ndarray) -> float:
-    """Return the ratio of the largest to the smallest singular value; infinite for dependent rows."""
+    """Return the ratio of largest to smallest singular value; infinite for dependent rows."""
     sigma = np.linalg.svd(J, compute_uv=False)
     if not len(sigma) or J.shape[0] > J.shape[1] or sigma[-1] <= np.finfo(float).eps * sigma[0] * max(J.shape):
         return float("inf")
@@ -353,10 +334,10 @@ def condition_number(J: np.ndarray) -> float:
 
 
 class ManipulabilityCost(Objective):
-    """Cost H = -weight w(q): its minimisation leads away from singularities of the tasks.
+    """Cost H = -weight w(q), against singularities of the tasks.
 
-    The gradient uses central differences over the given joints, two forward kinematics each. For a floating base, name
-    the joints of the limb: the base would make every limb look regular.
+    Central differences over the given joints, two forward kinematics each. For a floating base name the limb's joints:
+    the base would make every limb look regular.
     """
 
     def __init__(
@@ -365,9 +346,7 @@ class ManipulabilityCost(Objective):
         """Set the tasks and joints.
 
         Args:
-            tasks: tasks of the measured Jacobian.
             joints: joints that perform the tasks; default: all.
-            weight: weight of the cost.
 
         Raises:
             UnknownNameError: if the robot has no such joint.

@@ -1,7 +1,7 @@
 """Base of all null-space velocity solvers.
 
-One tick of closed-loop inverse kinematics (Schwienbacher 2014, Fig. 4.3): task rows, gradient of the objectives,
-resolution of the rows (`resolve`), velocity limits, integration. A ramp smooths changes of the task set.
+One tick (Schwienbacher 2014, Fig. 4.3): task rows, objectives, resolution of the rows, velocity limits, integration. A
+ramp smooths changes of the task set.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_FINITE = "not a number in the tasks: the robot holds"
 
 @dataclass(frozen=True)
 class SwitchSettings:
-    """Bounds of the joint motion after a change of the task set.
+    """Bounds of joint motion after a change of the task set.
 
     Attributes:
         acceleration: [rad/s^2].
@@ -57,13 +57,10 @@ class SolverSettings:
     """Settings of all velocity solvers.
 
     Attributes:
-        null_gain: alpha_N, gain of the objectives (Schwienbacher 2014, eq. 4.12).
-        max_gain: limit of task gains as a share of 1 / dt. Up to 1 errors decay without overshoot; from 2 on the loop
-            is
-            unstable (4.15 in steps of dt).
-        clamp: keep joint speed limits, first by slowing the null-space motion, then all motion.
-        keep_range: keep joint angles inside their range.
-        switch: ramp after a change of the task set; None: the velocity may jump.
+        null_gain: alpha_N (Schwienbacher 2014, eq. 4.12).
+        max_gain: limit of task gains as a share of 1 / dt: up to 1 without overshoot, from 2 on unstable (4.15).
+        clamp: keep joint speed limits by slowing null-space motion first, then all motion.
+        switch: ramp after task changes; None: the velocity may jump.
     """
 
     null_gain: float = 1.0
@@ -81,7 +78,7 @@ class SolverSettings:
 
 @dataclass(frozen=True)
 class ResolvedVelocity:
-    """Velocity (k,) in two parts: of the tasks, and of the objectives in the null space."""
+    """Velocity (k,) of the tasks, and of the objectives in the null space."""
 
     task: np.ndarray
     null: np.ndarray
@@ -92,11 +89,11 @@ class ResolvedVelocity:
 
 
 class VelocitySolver(ABC):
-    """Base of all solvers from task velocities, with feedback of the task errors, to joint velocities.
+    """Base of solvers from task velocities, with feedback of task errors, to joint velocities.
 
     Attributes:
-        objectives: null-space objectives; may change between ticks.
-        settings: settings; may change between ticks.
+        objectives: replaceable between ticks.
+        settings: replaceable between ticks.
         v: velocity of the last tick (nv,).
     """
 
@@ -130,9 +127,8 @@ class VelocitySolver(ABC):
         """Compute the free velocities.
 
         Args:
-            rows: Jacobian and priorities.
             v: desired task velocities (m,).
-            z: free velocities desired by the objectives (k,).
+            z: desired free velocities of the objectives (k,).
         """
 
     def velocity(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, StepReport]:
@@ -176,12 +172,11 @@ class VelocitySolver(ABC):
 
 
 class TaskSwitching:
-    """Ramp of the joint velocities after a change of the task set (Schwienbacher 2014, section 5.1, after Gienger).
+    """Ramp of joint velocities after a change of the task set (Schwienbacher 2014, section 5.1, after Gienger).
 
-    The motion of a removed task fades in the null space. An added task starts with its present velocity, and its own
-    desired velocity fades in. The velocity is therefore continuous, and remaining tasks are not disturbed. A change
-    during
-    a ramp starts a new one; the acceleration may then jump, within the bound.
+    The motion of a removed task fades in the null space; the desired velocity of an added task fades in from its
+    present one. The velocity is continuous, and remaining tasks are undisturbed. Changes during a ramp start a new one;
+    the acceleration may then jump within the bound.
     """
 
     def __init__(self, settings: SwitchSettings) -> None:
@@ -207,10 +202,8 @@ class TaskSwitching:
         """Start a ramp.
 
         Args:
-            tasks: tasks of this tick.
-            rows: their rows.
             u_desired: free velocities without a ramp (k,).
-            u_before: free velocities of the previous tick (k,).
+            u_before: previous free velocities (k,).
         """
         known = {id(t) for t in self._tasks or ()}
         if self.remaining() > 0.0:  # tasks that still fade in continue to do so
@@ -221,7 +214,7 @@ class TaskSwitching:
         self._age, self._time = 0.0, self.settings.ramp_time(float(np.abs(self._offset).max(initial=0.0)))
 
     def task_velocities(self, tasks: Sequence[Task], rows: Rows) -> np.ndarray:
-        """Return the desired velocities of the rows (m,), with added tasks fading in."""
+        """Return the desired row velocities (m,), with added tasks fading in."""
         keep = self.remaining()
         if keep == 0.0:
             return rows.v
@@ -250,13 +243,12 @@ class TaskSwitching:
 def velocity_scales(task: np.ndarray, null: np.ndarray, limit: np.ndarray) -> tuple[float, float]:
     """Return factors (null, all) with |all (task + null_factor null)| <= limit.
 
-    As much null-space motion as fits is kept; slowing it costs the tasks nothing. If the task part alone is too fast,
-    all
-    motion is scaled evenly, which keeps its direction.
+    As much null-space motion as fits is kept, since slowing it costs the tasks nothing. If the task part alone is too
+    fast, all motion is scaled.
 
     Args:
-        task: part of the velocity that serves the tasks (n,).
-        null: part in their null space (n,).
+        task: task part (n,).
+        null: null-space part (n,).
         limit: speed limits (n,), > 0.
     """
     fits = True
@@ -295,17 +287,11 @@ def apply_velocity_limits(
     Args:
         task: free velocities of the tasks (k,).
         null: free velocities in the null space (k,).
-        column_of: see `DofSelection` (nv,).
-        factor: see `DofSelection` (nv,).
-        limit: speed limits of the joints (n,), the last n of the nv velocities.
-        clamp: keep the limits.
-        J: Jacobian of the task rows (m, k).
-        v_desired: desired values of the rows (m,).
+        limit: speed limits of the last n of nv velocities (n,).
 
     Returns:
-        u (k,) and v (nv,), zero for non-finite input; whether all is finite; the factors of `velocity_scales`; the
-        norm of
-        J u - v_desired.
+        u (k,) and v (nv,), zero for non-finite input; whether all is finite; factors of `velocity_scales`; |J u -
+        v_desired|.
     """
     n, nv, k = limit.shape[0], column_of.shape[0], task.shape[0]
     u, v = np.empty(k), np.empty(nv)

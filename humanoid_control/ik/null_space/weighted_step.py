@@ -11,21 +11,18 @@ from humanoid_control.numerics.cholesky import dot, solve_upper, upper_cholesky
 def weighted_step(
     J: np.ndarray, v: np.ndarray, mobility: np.ndarray, z: np.ndarray, damping: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, float, bool]:
-    """Compute both parts of algorithm 4.3 with one Cholesky factor and two right-hand sides.
+    """Compute both parts of algorithm 4.3 with one Cholesky factor.
 
     task = W^-1 J^T B^-1 v and null = z - W^-1 J^T B^-1 J z, B = J W^-1 J^T + damping^2 E. Without damping this is
-    (4.12):
-    exact tasks with the least |u|_W, and z as far as they allow.
+    (4.12): exact tasks with the least |u|_W, and z as far as they allow.
 
     Args:
-        v: task velocity (m,).
-        mobility: W^-1, its diagonal (k,) or all of it (k, k).
-        z: desired velocities for the null space (k,).
+        mobility: W^-1, diagonal (k,) or full (k, k).
+        z: desired null-space velocities (k,).
         damping: lambda.
 
     Returns:
-        task (k,), null (k,), the manipulability sqrt(det(J W^-1 J^T)) (including the damping), and whether B could be
-        factorised.
+        task (k,), null (k,), manipulability sqrt(det(B)), and whether B could be factorised.
     """
     if mobility.ndim == 1:
         w, WJ, U = factored_rows(J, mobility, damping)
@@ -42,9 +39,9 @@ def resolved_rate(J: np.ndarray, v: np.ndarray, mobility: np.ndarray, y: np.ndar
 
     Args:
         J: Jacobian (m, k) of full row rank.
-        v: task velocity (m,), met exactly.
-        mobility: W^-1, its diagonal (k,) or all of it (k, k).
-        y: null-space vector (k,): gain times gradient of a cost, or velocities to be subtracted.
+        v: task velocity, met exactly (m,).
+        mobility: W^-1, diagonal (k,) or full (k, k).
+        y: null-space vector (k,): gain times cost gradient, or velocities to subtract.
 
     Raises:
         numpy.linalg.LinAlgError: if the rows are dependent.
@@ -58,7 +55,7 @@ def resolved_rate(J: np.ndarray, v: np.ndarray, mobility: np.ndarray, y: np.ndar
 
 @kernel
 def factored_rows(J: np.ndarray, mobility: np.ndarray, damping: float) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return (sqrt(det B), J W^-1 (m, k), U (m, m)) for W^-1 = diag(mobility); see `factor_weighted_rows`."""
+    """Return (sqrt(det B), J W^-1 (m, k), U (m, m)) for W^-1 = diag(mobility), as `factor_weighted_rows`."""
     m, k = J.shape
     WJ = np.empty((m, k))
     for i in range(m):
@@ -106,7 +103,7 @@ def task_part(WJ: np.ndarray, U: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 @kernel
 def null_part(J: np.ndarray, WJ: np.ndarray, U: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Return z - W^-1 J^T B^-1 J z (k,): the part of z that does not disturb the tasks."""
+    """Return z - W^-1 J^T B^-1 J z (k,), the part of z that does not disturb the tasks."""
     m, k = WJ.shape
     y, out = np.empty(m), z.copy()
     for i in range(m):

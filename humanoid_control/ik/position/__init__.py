@@ -1,7 +1,7 @@
 """Position solvers: iterate from a start until the targets are met as well as possible.
 
-Root finding, descent with line searches, and constrained goals (Schwienbacher 2014, section 4.2). Their computing time
-is not bounded: use them for plans and postures, not in a control loop.
+Root finding, descent and constrained goals (Schwienbacher 2014, section 4.2). The computing time is not bounded: for
+plans and postures, not for a control loop.
 
     from humanoid_control.ik import lola_tasks
     from humanoid_control.ik.position import LevenbergMarquardt

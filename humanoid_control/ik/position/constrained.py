@@ -44,7 +44,7 @@ class ClearanceConstraint:
     """Constraint that keeps all pairs of shapes apart.
 
     Attributes:
-        margin: required distance [m]; pairs nearer in the neutral posture keep their neutral distance.
+        margin: required distance [m], at most the neutral distance of a pair.
         horizon: distance above which pairs are ignored [m].
     """
 
@@ -62,11 +62,9 @@ class ClearanceConstraint:
 class ConstrainedGoals(PositionSolver):
     """Solver of the best posture inside the joint ranges and all constraints.
 
-    Sequential quadratic programming: Gauss-Newton goals with an adapted mu E, linearised constraints, exact ranges. A
-    step
-    is accepted if it lowers 1/2 |r|^2 + penalty * (sum of the violations). The penalty is twice the largest multiplier
-    so
-    far. Higher penalties would reject the last steps along curved constraints.
+    Sequential quadratic programming: Gauss-Newton goals with an adapted mu E, linearised constraints, exact ranges.
+    Steps must lower 1/2 |r|^2 + penalty * (sum of the violations). The penalty is twice the largest multiplier so far:
+    a higher one would reject the last steps along curved constraints.
     """
 
     def __init__(
@@ -84,19 +82,19 @@ class ConstrainedGoals(PositionSolver):
         self._lower, self._upper = lower[m.free], upper[m.free]
 
     def _constraints(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return h (p,) and dh/du (p, k) of all constraints at the last evaluated configuration."""
+        """Return h (p,) and dh/du (p, k) of all constraints."""
         found = [c.rows(self.robot, self.data, q) for c in self.constraints]
         h = np.concatenate([f[0] for f in found]) if found else np.zeros(0)
         G = np.concatenate([f[1] for f in found]) if found else np.zeros((0, self.robot.nv))
         return h, self.dofs.reduce(G)
 
     def _range(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds (k,) of the step that keep the joints in their ranges."""
+        """Return the bounds (k,) of the step by joint ranges."""
         x = np.concatenate([np.zeros(self.robot.iv), q[self.robot.iq :]])[self.dofs.free]
         return self._lower - x, self._upper - x
 
     def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
-        """Iterate from q (nq,), which is clipped to the joint ranges and may violate the constraints."""
+        """Iterate from q (nq,), which may violate the constraints and is clipped to the joint ranges."""
         q = np.array(q)
         joints = q[self.robot.iq :]
         joints[:] = np.clip(joints, self.robot.lower, self.robot.upper)
@@ -130,9 +128,9 @@ class ConstrainedGoals(PositionSolver):
     def _program(
         self, q: np.ndarray, J: np.ndarray, r: np.ndarray, h: np.ndarray, G: np.ndarray, mu: float
     ) -> tuple[np.ndarray, float, bool]:
-        """Return the step (k,) that minimises 1/2 |r + J d|^2 + mu/2 |d|^2 with h + G d >= 0 and joints in range.
+        """Return the minimiser (k,) of 1/2 |r + J d|^2 + mu/2 |d|^2 with h + G d >= 0 and joints in range.
 
-        Also return the largest multiplier of the constraints, and whether the step is valid.
+        Also return the largest multiplier, and validity.
         """
         H = J.T @ J
         H[np.diag_indices_from(H)] += mu

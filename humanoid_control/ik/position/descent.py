@@ -1,7 +1,4 @@
-"""Descent: inverse kinematics as minimisation of 1/2 |f(q) - x|^2 (Schwienbacher 2014, algorithm 4.2).
-
-`Descent` combines a direction (eq. 4.5) with a rule for the step length.
-"""
+"""Descent: minimisation of 1/2 |f(q) - x|^2 (Schwienbacher 2014, algorithm 4.2), by direction (4.5) and step rule."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ class DescentDirection(Protocol):
         ...
 
     def update(self, s: np.ndarray, y: np.ndarray) -> None:
-        """Update B with an accepted step s (k,) and the change y (k,) of the gradient."""
+        """Update B with a step s (k,) and the change y (k,) of the gradient."""
         ...
 
 
@@ -50,10 +47,10 @@ class SteepestDescent:
 
 
 class GaussNewton:
-    """B = J^T J + delta E: Newton's method without the curvature of f; Schwienbacher 2014 calls it exact.
+    """B = J^T J + delta E: Newton's method without the curvature of f (exact in Schwienbacher 2014).
 
     Attributes:
-        delta: keeps B regular with fewer rows than free velocities.
+        delta: regularisation for fewer rows than velocities.
     """
 
     def __init__(self, delta: float = 1e-6) -> None:
@@ -100,7 +97,7 @@ class Bfgs:
 
 
 class ConjugateGradient:
-    """d = -g + beta d_before with beta of Polak and Ribiere; a negative beta restarts the method."""
+    """d = -g + beta d_before with beta of Polak and Ribiere; negative beta restarts."""
 
     def __init__(self) -> None:
         self.reset()
@@ -137,10 +134,8 @@ class StepSize(Protocol):
         """Return the step length; 0 if none is found.
 
         Args:
-            cost: cost as a function of alpha.
-            slope: slope as a function of alpha; requires a Jacobian.
-            cost_0: cost at alpha = 0.
-            slope_0: slope at alpha = 0, negative.
+            cost: cost by alpha.
+            slope: slope by alpha; requires a Jacobian.
         """
         ...
 
@@ -180,7 +175,7 @@ class ExactLineSearch:
 
 
 class Armijo:
-    """Armijo's rule: halve the step from alpha_0 until the cost falls by a share of its linear prediction."""
+    """Armijo's rule: halve alpha until the cost falls by a share of its linear prediction."""
 
     def __init__(self, start: float = 1.0, share: float = 1e-4, shrink: float = 0.5) -> None:
         if not (start > 0 and 0 < share < 1 and 0 < shrink < 1):
@@ -197,9 +192,9 @@ class Armijo:
 
 
 class WolfePowell:
-    """Armijo's condition, with a minimum decrease of the slope, so that steps are not too short.
+    """Armijo's condition and a minimum decrease of the slope, against too short steps.
 
-    Bisection from alpha_0: contract if the cost falls too little, expand while it still falls steeply.
+    Bisection: contract if the cost falls too little, expand while it falls steeply.
     """
 
     def __init__(self, start: float = 1.0, share: float = 1e-4, flat: float = 0.9) -> None:
@@ -224,10 +219,10 @@ class WolfePowell:
 
 
 class Descent(PositionSolver):
-    """Descent from the start, with one direction method and one step rule; also for unreachable targets.
+    """Descent with one direction method and one step rule, also for unreachable targets.
 
     Attributes:
-        refresh: iterations between Jacobians. An outdated Jacobian without a descent step is recomputed at once.
+        refresh: iterations between Jacobians; an outdated one without descent is recomputed.
     """
 
     def __init__(

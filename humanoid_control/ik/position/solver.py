@@ -1,4 +1,4 @@
-"""Position solvers: base class, Newton-Raphson (Schwienbacher 2014, algorithm 4.1) and Levenberg-Marquardt."""
+"""Position solvers: base, Newton-Raphson (Schwienbacher 2014, algorithm 4.1), Levenberg-Marquardt."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Stop(Enum):
 
 @dataclass(frozen=True)
 class StopSettings:
-    """Stopping criteria; any one ends the iteration (table 4.1, whose formula prints 'and').
+    """Stopping criteria; any one suffices (table 4.1; its formula prints 'and').
 
     Attributes:
         iterations: k_max.
-        converged: eps_c, bound on the norm of the weighted residual.
-        progress: eps_p, bound on its change in one iteration.
-        gradient: eps_g, bound on the norm of the gradient.
+        converged: eps_c, bound on the weighted residual norm.
+        progress: eps_p, bound on its change.
+        gradient: eps_g, bound on the gradient norm.
     """
 
     iterations: int = 100
@@ -52,13 +52,11 @@ class StopSettings:
     def fired(
         self, k: int, residual: np.ndarray, previous: np.ndarray | None, gradient: np.ndarray | None
     ) -> Stop | None:
-        """Return the criterion that ends the iteration now, the best one first; None: continue.
+        """Return the criterion that ends the iteration, the best one first; None: continue.
 
         Args:
-            k: number of iterations.
-            residual: present residual (m,).
-            previous: residual of the previous iteration (m,); None at the start.
-            gradient: gradient of half the squared residual (k,); None if not computed.
+            previous: previous residual (m,), or None.
+            gradient: gradient (k,), or None if not computed.
         """
         if float(np.linalg.norm(residual)) < self.converged:
             return Stop.CONVERGED
@@ -75,12 +73,8 @@ class Solution:
     """Outcome of an iteration.
 
     Attributes:
-        q: final configuration (nq,).
-        residual: norm of the weighted residual at q.
-        stop: reason for the end.
-        history: residual before each iteration and at the end.
-        residuals: number of residual evaluations.
-        jacobians: number of Jacobian evaluations.
+        residual: norm of the weighted residual.
+        history: residuals before each iteration and at the end.
     """
 
     q: np.ndarray
@@ -98,15 +92,10 @@ class Solution:
 
 
 class TaskResidual:
-    """Residual r(q) = f(q) - x of tasks and its Jacobian with respect to the free velocities.
+    """Residual r(q) = f(q) - x of tasks and its Jacobian by the free velocities.
 
-    Orientation rows use the geometric Jacobian. It differs from the derivative of the angle-axis error by a factor
-    that
-    preserves the direction of the error. The gradient J^T r is therefore exact, also far from the target.
-
-    Attributes:
-        residuals: number of residual evaluations.
-        jacobians: number of Jacobian evaluations.
+    Orientation rows use the geometric Jacobian, which differs from the derivative of the angle-axis error by a factor
+    that preserves the error's direction. The gradient J^T r is therefore exact.
     """
 
     def __init__(self, robot: Robot, tasks: Sequence[Task], dofs: DofSelection, data: pin.Data) -> None:
@@ -139,7 +128,7 @@ class TaskResidual:
 
 
 class PositionSolver(ABC):
-    """Base of the iterative solvers; `step` exists for comparisons, since the computing time is not bounded."""
+    """Base of iterative solvers; `step` is for comparisons, since the computing time is not bounded."""
 
     def __init__(self, robot: Robot, stop: StopSettings | None = None, dofs: DofSelection | None = None) -> None:
         self.robot, self.stop, self.dofs = robot, stop or StopSettings(), dofs or DofSelection(robot)
@@ -168,7 +157,7 @@ class PositionSolver(ABC):
 
 
 class NewtonRaphson(PositionSolver):
-    """q := q - J# r with J# = W^-1 J^T (J W^-1 J^T)^-1 (4.3): quadratic convergence near a regular root.
+    """q := q - J# r with J# = W^-1 J^T (J W^-1 J^T)^-1 (4.3): quadratic convergence near regular roots.
 
     Attributes:
         refresh: iterations between Jacobians.
@@ -215,12 +204,12 @@ class NewtonRaphson(PositionSolver):
 
 
 class LevenbergMarquardt(PositionSolver):
-    """d = -(J^T J + mu E)^-1 J^T r with mu adapted to the agreement of prediction and progress (Nielsen 1999).
+    """d = -(J^T J + mu E)^-1 J^T r with adapted mu (Nielsen 1999).
 
-    Only steps that lower the residual are accepted. For unreachable targets it ends at a local minimum.
+    Steps must lower the residual; for unreachable targets it ends at a local minimum.
 
     Attributes:
-        start: initial mu, relative to the largest diagonal entry of J^T J.
+        start: initial mu relative to the largest diagonal entry of J^T J.
     """
 
     def __init__(

@@ -24,8 +24,8 @@ class BipedTasks:
     """Named rows of table 4.2, each of them optional.
 
     Attributes:
-        tasks: name -> task, in the order of the table.
-        held: joints without a row that must not move: the head.
+        tasks: name -> task, in table order.
+        held: joints without a row, to be held: the head.
     """
 
     robot: Robot
@@ -54,15 +54,15 @@ class BipedTasks:
 
 
 def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0) -> BipedTasks:
-    """Build Lola's task vector for any robot with two feet and two arms; the target is the neutral posture.
+    """Build Lola's task vector for any robot with two feet and two arms; target: the neutral posture.
 
     Rows: feet relative to the centre of mass and to the upper body, centre of mass, upper body, centres of mass of the
-    arms, waist and toe joints. Lola has 28 rows, as many as moved velocities.
+        arms, waist and toe joints; 28 rows for Lola.
 
     Args:
-        robot: floating base, with the points `sternum`, `l_foot_tcp`, `r_foot_tcp`, `l_wrist`, `r_wrist`.
-        gain: gain of every row [1/s].
-        orientation_weight: weight of the rows in rad.
+        robot: with the points `sternum`, `l_foot_tcp`, `r_foot_tcp`, `l_wrist`, `r_wrist`.
+        gain: of every row [1/s].
+        orientation_weight: weight of rows in rad.
 
     Raises:
         RobotError: if the base is fixed or an arm has no joints.

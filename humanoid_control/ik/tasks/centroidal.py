@@ -47,9 +47,6 @@ class LimbCenterOfMass(Point):
 
         Args:
             joints: joint ids of pinocchio.
-
-        Raises:
-            RobotError: if the links have no mass.
         """
         self.joints = list(joints)
         inertias = [robot.model.inertias[j] for j in self.joints]
@@ -87,9 +84,9 @@ class LimbCenterOfMass(Point):
 
 
 class CenterOfMassTask(PointTask):
-    """Balance task: centre of mass of the whole robot at a position in the world.
+    """Balance task: centre of mass of the robot at a world position.
 
-    For another origin or other axes use `PointTask` with `CenterOfMass()`.
+    For other origins or axes use `PointTask` with `CenterOfMass()`.
     """
 
     def __init__(self, robot: Robot, *, weight: float = 1.0, gain: float = 30.0, name: str = "center_of_mass") -> None:
@@ -103,11 +100,10 @@ class CenterOfMassTask(PointTask):
 class MomentumTask(Task):
     """Momentum J v = reference along some world axes.
 
-    Momentum depends on the velocity only, so there is no accumulated error and no gain.
+    Momentum depends on velocity only: there is no error and no gain.
 
     Attributes:
-        axes: active axes x, y, z (3,), read-only.
-        parts: rows of pinocchio's centroidal map.
+        axes: active x, y, z (3,), read-only.
     """
 
     parts: slice
@@ -141,7 +137,7 @@ class MomentumTask(Task):
         return A[self.axes], self._reference[self.axes]
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        """Return zeros: momentum has no error at a configuration."""
+        """Return zeros: momentum has no error."""
         return np.zeros(int(self.axes.sum()))
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:

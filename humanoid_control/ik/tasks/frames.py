@@ -1,4 +1,4 @@
-"""Tasks of frames: orientation, pose (absolute or relative), and gaze.
+"""Tasks of frames: orientation, pose, relative pose, gaze.
 
 Orientation errors are rotation vectors (Schwienbacher 2014, appendix C).
 """
@@ -20,7 +20,7 @@ NO_ROTATION = 1e-3  # largest deviation of R R^T from 1; allows single precision
 
 
 def _check_rotation(name: str, R: np.ndarray) -> None:
-    """Reject a scaled, skewed or mirrored target (3, 3); NaN passes, and the solver then stops the robot.
+    """Reject a scaled, skewed or mirrored target (3, 3); NaN passes, and the solver stops the robot.
 
     Raises:
         ConfigError: if the columns are not orthonormal and right-handed.
@@ -33,7 +33,7 @@ def _check_rotation(name: str, R: np.ndarray) -> None:
 
 
 class OrientationTask(Task):
-    """Orientation of a frame by the geometric Jacobian, without the singularities of angles."""
+    """Orientation of a frame, by the geometric Jacobian."""
 
     def __init__(
         self,
@@ -45,14 +45,11 @@ class OrientationTask(Task):
         gain: float = 30.0,
         name: str | None = None,
     ) -> None:
-        """Select the frame.
+        """Select the frame; other arguments as in `Task`.
 
         Args:
-            frame: point or link, by name or frame id as in `frame_of`.
-            relative_to: point or link of the reference frame; default: the world.
-            weight: see `Task`.
-            gain: see `Task` [1/s].
-            name: see `Task`.
+            frame: point or link, by name or frame id (`frame_of`).
+            relative_to: point or link; default: the world.
         """
         super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
         self.robot, self.frame = robot, frame_of(robot, frame)
@@ -132,14 +129,11 @@ class FrameTask(Task):
         orientation_weight: float = 0.3,
         name: str | None = None,
     ) -> None:
-        """Select the frame.
+        """Select the frame; other arguments as in `Task`.
 
         Args:
-            frame: point or link, by name or frame id as in `frame_of`.
-            orientation_weight: weight of orientation rows relative to position rows [m/rad].
-            weight: see `Task`.
-            gain: see `Task` [1/s].
-            name: see `Task`.
+            frame: point or link, by name or frame id (`frame_of`).
+            orientation_weight: relative to position rows [m/rad].
         """
         super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
         self.robot, self.frame, self.orientation_weight = robot, frame_of(robot, frame), orientation_weight
@@ -215,10 +209,10 @@ class FrameTask(Task):
 
 
 class RelativeFrameTask(Task):
-    """Pose of a frame relative to another frame of the same robot, such as one hand to the other.
+    """Pose of a frame relative to another frame of the robot, such as one hand to the other.
 
     Attributes:
-        place: rows of position, in the other frame's axes.
+        place: rows of position, in the other frame.
         turn: rows of orientation.
     """
 
@@ -277,9 +271,7 @@ STRAIGHT = 1e-9  # [rad] below this angle to straight ahead or straight behind, 
 
 
 class GazeTask(Task):
-    """Aim of a frame axis at a point: two rows, the angle of the sight line across the axis [rad].
-
-    The rows are smooth except straight behind, where the direction is arbitrary.
+    """Aim of a frame axis at a point: two rows, the angle across the axis [rad]; not smooth straight behind.
 
     Attributes:
         velocity: velocity of the point (3,) [m/s].
@@ -295,14 +287,11 @@ class GazeTask(Task):
         gain: float = 30.0,
         name: str | None = None,
     ) -> None:
-        """Select the frame and its axis.
+        """Select the frame and its axis; other arguments as in `Task`.
 
         Args:
-            frame: aimed point or link, by name or frame id as in `frame_of`.
-            axis: direction in that frame (3,), of any length.
-            weight: see `Task`.
-            gain: see `Task` [1/s].
-            name: see `Task`.
+            frame: point or link, by name or frame id (`frame_of`).
+            axis: direction in the frame (3,), of any length.
 
         Raises:
             ConfigError: if the axis has no direction.

@@ -22,7 +22,7 @@ class JointTask(VectorTask):
 
         Raises:
             UnknownNameError: if the robot has no such joint.
-            ConfigError: if joints is a single name, or robot is not a robot.
+            ConfigError: if joints is a single name, or robot no robot.
         """
         if isinstance(joints, str):
             raise ConfigError(f"a joint task takes a list of joints, got the name '{joints}' alone: [{joints!r}]")
@@ -42,7 +42,7 @@ class JointTask(VectorTask):
 
 
 class PostureTask(Task):
-    """Posture (n,) that keeps joints defined which no other task needs."""
+    """Posture (n,) of joints that no other task needs."""
 
     def __init__(
         self,
@@ -54,18 +54,15 @@ class PostureTask(Task):
         gain: float = 2.0,
         name: str = "posture",
     ) -> None:
-        """Select the posture.
+        """Select the posture; other arguments as in `Task`.
 
         Args:
-            posture: name of a posture of the robot, or angles (n,) [rad].
-            weights: relative weight of each joint (n,), default 1.
-            weight: see `Task`.
-            gain: see `Task` [1/s].
-            name: see `Task`.
+            posture: name of a posture, or angles (n,) [rad].
+            weights: relative joint weights (n,), default 1.
 
         Raises:
             UnknownNameError: if the robot has no such posture.
-            ConfigError: if the posture or the weights have another length.
+            ConfigError: if posture or weights have another length.
         """
         super().__init__(name, weight, gain)
         if isinstance(posture, str) and posture not in known_robot(robot).postures:

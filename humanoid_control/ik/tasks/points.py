@@ -1,4 +1,4 @@
-"""Points of the robot, and tasks that bring them to a position, line, plane or half-space (Schwienbacher 2014, 4.2)."""
+"""Points of the robot, and tasks of positions, lines, planes and half-spaces (Schwienbacher 2014, 4.2)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class FramePoint(Point):
 
 
 def point_of(robot: Robot, what: str | int | Point) -> tuple[Point, str]:
-    """Return a Point unchanged, or the FramePoint of a name or frame id; and its label."""
+    """Return a Point, or the FramePoint of a name or frame id; and its label."""
     point = what if isinstance(what, Point) else FramePoint(robot, what)
     return point, point.label
 
@@ -70,9 +70,8 @@ def point_of(robot: Robot, what: str | int | Point) -> tuple[Point, str]:
 class PointTask(VectorTask):
     """x = A^T (p - o): point p relative to the origin o, in the axes A of a frame or of the world.
 
-    With the centre of mass as p it is the balance task. With the centre of mass as o and a foot as p it is the foot
-    task
-    of Schwienbacher 2014, table 4.2.
+    With the centre of mass as p it is the balance task; as o, with a foot as p, the foot task of Schwienbacher 2014,
+    table 4.2.
     """
 
     def __init__(
@@ -86,15 +85,12 @@ class PointTask(VectorTask):
         gain: float = 30.0,
         name: str | None = None,
     ) -> None:
-        """Select the points and axes.
+        """Select points and axes; other arguments as in `Task`.
 
         Args:
-            point: moving point: a Point, or the name of a point or link.
-            origin: origin o; default: the world origin.
-            axes: frame of the axes; default: the world.
-            weight: see `Task`.
-            gain: see `Task` [1/s].
-            name: see `Task`.
+            point: Point, or name of a point or link.
+            origin: default: the world origin.
+            axes: frame; default: the world.
         """
         self.point, label = point_of(robot, point)
         self.origin = None if origin is None else point_of(robot, origin)[0]

@@ -18,10 +18,10 @@ PROBE = 1e-4  # [s] step along a velocity of the finite difference of Jacobians
 
 
 class TaskGoal(NamedTuple):
-    """Memory of a task that compiled rows read; changes take effect at once.
+    """Memory of a task that compiled rows read.
 
     Attributes:
-        numbers: weight, gain [1/s], relative weight of orientation rows (3,).
+        numbers: weight, gain [1/s], weight of orientation rows (3,).
         target: target without rotations (m,).
         velocity: desired rates (m,).
         R: rotation matrix (9,), by rows or by columns.
@@ -36,18 +36,16 @@ class TaskGoal(NamedTuple):
 
 
 class Task(ABC):
-    """Desired motion of m quantities; a solver minimises the sum of weight^2 |J v - v_desired|^2 over the tasks.
+    """Desired motion of m quantities; solvers minimise the sum of weight^2 |J v - v_desired|^2.
 
-    The target comes from `set_target` or `set_target_from`; a task without a target raises ConfigError when used.
-    Setters
-    copy. Getters return the task's own memory, so changes in place take effect.
+    Targets come from `set_target` or `set_target_from`; a task without a target raises ConfigError. Setters copy;
+    getters return the task's own memory, and changes in place take effect.
 
     Attributes:
-        name: name for reports.
-        weight: weight relative to other tasks, in units that make rows comparable (1 / (m/s), 1 / (rad/s)).
+        weight: in units that make rows comparable (1 / (m/s), 1 / (rad/s)).
         gain: decay rate of an error [1/s].
-        level: priority for solvers with strict priorities, 0 first.
-        acceleration: desired acceleration besides the feedback (m,), for second-order solvers; None: zero.
+        level: priority, 0 first, for solvers with strict priorities.
+        acceleration: desired acceleration besides feedback (m,), for second-order solvers; None: zero.
     """
 
     level: int = 0
@@ -81,7 +79,7 @@ class Task(ABC):
 
     @abstractmethod
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the Jacobian (m, nv) and the desired task velocity (m,) at q, with `data` computed at q."""
+        """Return the Jacobian (m, nv) and desired velocity (m,) at q, with `data` computed at q."""
 
     @abstractmethod
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
@@ -92,7 +90,7 @@ class Task(ABC):
         raise ConfigError(f"task '{self.name}' has no target that a configuration could give")
 
     def goal(self) -> TaskGoal:
-        """Return the memory that compiled rows read, for tasks of a `TaskTable`.
+        """Return the memory for compiled rows.
 
         Raises:
             ConfigError: if the target was never set.
@@ -148,10 +146,9 @@ class Task(ABC):
             self._put(memory, "velocity", value)
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return the acceleration dJ/dt v of the rows (m,) for zero joint acceleration (Schwienbacher 2014, eq. 4.18).
+        """Return the acceleration dJ/dt v (m,) for zero joint acceleration (Schwienbacher 2014, eq. 4.18).
 
-        This default uses central differences of the Jacobian. `data` must contain the velocities
-        (`prepare_second_order`).
+        Default: central differences of the Jacobian. `data` must contain velocities (`prepare_second_order`).
         """
         there = robot.model.createData()
         Jv = []
@@ -197,7 +194,7 @@ class VectorTask(Task):
         """Set the desired value (m,) and its rate (m,), default zero.
 
         Raises:
-            ConfigError: if the size differs from the number of rows.
+            ConfigError: if the size is not the number of rows.
         """
         self.target, self.velocity = np.asarray(target, dtype=float), velocity
 
@@ -226,7 +223,7 @@ def prepare(robot: Robot, data: pin.Data, q: np.ndarray) -> None:
 
 
 class TickData:
-    """Data of `prepare` at the start of a solver's last tick, computed at once or on access."""
+    """Data of `prepare` at the start of the last tick, computed at once or on access."""
 
     def __init__(self, robot: Robot) -> None:
         self._robot, self._data = robot, robot.model.createData()
@@ -239,7 +236,7 @@ class TickData:
         return self._data
 
     def later(self, q: np.ndarray) -> None:
-        """Register q (nq,) as the start of a tick, for computation on access; q must not change afterwards."""
+        """Register q (nq,) as the start of a tick, computed on access; q must not change afterwards."""
         self._begun = q
 
     @property
@@ -260,10 +257,10 @@ def prepared(robot: Robot, q: np.ndarray) -> pin.Data:
 
 
 def known_robot(robot: Robot) -> Robot:
-    """Return the robot if it is one.
+    """Return the robot.
 
     Raises:
-        ConfigError: if it is something else, such as the name of the task.
+        ConfigError: if it is something else, such as a task's name.
     """
     if not isinstance(robot, Robot):
         raise ConfigError(f"a task is made of a robot first, such as load_robot('lola'), got {robot!r:.60}")
@@ -274,11 +271,11 @@ def frame_of(robot: Robot, what: str | int) -> int:
     """Return the frame id of a point or link.
 
     Args:
-        what: name of the point or link, or id of any frame.
+        what: name, or id of any frame.
 
     Raises:
         UnknownNameError: if the robot has no such point or link.
-        ConfigError: if `what` is not a valid name or id, or robot is not a robot.
+        ConfigError: if `what` is neither name nor id, or robot no robot.
     """
     known_robot(robot)
     if isinstance(what, str):
@@ -301,6 +298,6 @@ def name_of(robot: Robot, what: str | int) -> str:
 
 
 def prepare_second_order(robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> None:
-    """Compute `prepare` and the accelerations of all links at v (nv,) with zero joint acceleration."""
+    """Compute `prepare` and all accelerations at v (nv,) with zero joint acceleration."""
     pin.forwardKinematics(robot.model, data, q, v, np.zeros(robot.nv))
     prepare(robot, data, q)
