@@ -1,1 +1,1 @@
-"""The `humanoid` command: one file a sub-command."""
+"""The `humanoid` command: one file per sub-command."""

@@ -1,4 +1,4 @@
-"""Package `evidence` of a checkout: studies and benchmarks, which are not installed with `humanoid_control`."""
+"""Package `evidence` of a checkout: studies and benchmarks, not installed with `humanoid_control`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from humanoid_control.errors import EnvironmentProblem
 
 
 def evidence_module(name: str) -> Any:
-    """Import a module of `evidence`, from the checkout that this package was imported from.
-
-    Args:
-        name: dotted name below `evidence`.
+    """Import a module of `evidence` from the checkout of this package.
 
     Raises:
-        EnvironmentProblem: the package is installed without a checkout.
+        EnvironmentProblem: if there is no checkout.
     """
     checkout = Path(__file__).resolve().parents[2]
     if not (checkout / "evidence" / "commands" / "__init__.py").is_file():

@@ -1,4 +1,4 @@
-"""`humanoid clip`: what is in a motion file, which marker sets come near, and a draft of one that fits."""
+"""`humanoid clip`: contents of a motion file, near marker sets, draft of a matching set."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXAMPLES = """examples:
 
 With the draft: humanoid retarget waltz.c3d --marker-set my_set.yaml (also score, demo, picture, study).
 """
-SETS = 4  # that are shown
+SETS = 4  # shown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read_by_words(clip: MarkerClip) -> str:
-    """What the labels are taken for where no set fits; "" where they do not say it."""
+    """Return the interpretation of labels outside all sets, or an empty string."""
     from humanoid_control.mocap import locate_body
 
     try:
@@ -111,7 +111,6 @@ def _read_by_words(clip: MarkerClip) -> str:
 
 
 def _seen(clip: MarkerClip) -> dict[str, float]:
-    """Label -> share of the frames that show it."""
     return dict(zip(clip.labels, (1 - np.isnan(clip.positions[..., 0]).mean(axis=0)).tolist(), strict=True))
 
 

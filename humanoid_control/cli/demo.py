@@ -1,4 +1,4 @@
-"""`humanoid demo`: a robot dances to a clip, reaches for random goals, or walks a course, and a report follows."""
+"""`humanoid demo`: a robot dances, reaches or walks, with a report."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ OPTIONS_OF_NODES = {
 REACHER = WALKER = "lola"
 PERFORMER = "hrp2"
 TENDON_DRIVEN = "kengoro_upper"
-PAGE_PATIENCE = 300.0  # [s] for the viewer's page: kernels may have to be compiled first
+PAGE_PATIENCE = 300.0  # [s] for the viewer's page: kernels may compile first
 REPORTING = "reading the recording for the report ..."
 WHOLE_BODY_TOPICS = ("joint_states", "odom", "contacts", "targets", "dancer", "/diagnostics")
 DANCES = {"on_feet": "dance", "whole_body": "whole_body", "perform": "perform"}  # option -> stack
@@ -146,7 +146,7 @@ def run(args: argparse.Namespace) -> int:
     whole = math.inf if args.perform else SECONDS
     args.seconds = (30.0 if reach or tendons else whole) if args.seconds is None else args.seconds
     _check_numbers(args)
-    # Checked in a child: this process watches the nodes, and needs no robot meanwhile.
+    # Checked in a child process: this process only watches the nodes.
     checks = {"reach": _check_reacher, "tendons": _check_tendons, "walk": _check_walker}
     title = in_child(checks.get(args.what, _check_input), args)
     if args.on_feet:
@@ -169,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _dance(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
-    """Imitate the clip, and report: 0 where every limit was kept and nothing touched."""
+    """Imitate the clip; 0 if limits and clearances held."""
     clip = {"clip": args.motion, **clip_parameters(args)}
     streamer = settings.setdefault("trajectory_streamer", {})
     streamer.update(clip, speed=args.speed)
@@ -193,11 +193,11 @@ def _dance(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
 
 
 def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
-    """Reach for random goals, then read the recording and say what it proves: 0 only where all of it holds."""
+    """Reach random goals and check the recording; 0 if all claims hold."""
     settings.setdefault("target_source", {})["seed"] = args.seed
     window = min(600.0, max(5.0, args.seconds))
     _tell(args, f"{title} reaches for random goals, seed {args.seed}; Ctrl-C ends it early")
-    # Half of what the nodes say is what is asked for here: jumps and samples that are no numbers.
+    # Half of the nodes' messages report the injected faults: jumps and non-finite samples.
     with Session(stack, args.robot, settings, window=window, record=REACH_TOPICS, quiet=True) as session:
         ran = watch_session(session, args.seconds, args.hold, "reach", args.json)
     _tell(args, REPORTING)
@@ -215,14 +215,14 @@ def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
 
 
 def _tendons(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
-    """Reach by tendons alone, cut one half-way, and say how it went: 0 where the controller coped with it."""
+    """Reach by tendons and cut one half-way; 0 if the controller coped."""
     from humanoid_control.nodes.session.tendon_demo import TENDON_TOPICS, print_tendons, reach_by_tendons
 
     settings.setdefault("target_source", {}).setdefault("seed", args.seed)
     _tell(args, f"{title} reaches by its tendons alone; Ctrl-C ends it early")
     robot = _load(args.robot)
     strip = _tendon_strip(args) if args.picture else None
-    if strip is not None:  # the processor draws the page
+    if strip is not None:  # the CPU renders the page
         settings["viewer"].setdefault("shadows", False)
     with Session(stack, args.robot, settings, record=TENDON_TOPICS, quiet=args.json) as session:
         begin = strip.start if strip is not None else lambda: None
@@ -237,7 +237,6 @@ def _tendons(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stac
 
 
 def _tendon_strip(args: argparse.Namespace) -> PageStrip:
-    """Photographs before and after the cut."""
     from humanoid_control.viewer.page_strip import PageStrip
 
     moments = [share * args.seconds for share in (0.05, 0.25, 0.55, 0.75)]
@@ -245,7 +244,7 @@ def _tendon_strip(args: argparse.Namespace) -> PageStrip:
 
 
 def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
-    """Walk the course, and say how it went: 0 only without a fall, with every limit kept."""
+    """Walk the course; 0 without falls and violated limits."""
     from humanoid_control.nodes.session.walk_course import (
         DEMO_PACE,
         WALK_TOPICS,
@@ -269,7 +268,7 @@ def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: 
 
 
 def _dance_on_feet(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
-    """Imitate the clip on two feet, and say how it went: 0 only without a fall."""
+    """Imitate the clip on two feet; 0 without a fall."""
     from humanoid_control.nodes.session.walk_course import DEMO_PACE, WALK_TOPICS, dance_on_feet, print_dance
 
     pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", DEMO_PACE)
@@ -283,7 +282,7 @@ def _dance_on_feet(args: argparse.Namespace, settings: dict[str, dict[str, Any]]
 
 
 def _whole_body(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
-    """Imitate the clip with root and legs, and report: 0 where feet stayed, limits were kept and nothing touched."""
+    """Imitate the clip with root and legs; 0 if contacts, limits and clearances held."""
     streamer = settings.setdefault("whole_body_streamer", {})
     streamer.update(clip=args.motion, **clip_parameters(args), speed=args.speed)
     streamer.setdefault("show_every", 1)
@@ -304,7 +303,7 @@ def _whole_body(args: argparse.Namespace, settings: dict[str, dict[str, Any]], s
 
 
 def _perform(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
-    """Perform the clip with the whole body on two feet, and say how it went: 0 only to its end without a fall."""
+    """Perform the clip with the whole body on two feet; 0 if it ends without a fall."""
     from humanoid_control.nodes.session.performance import PERFORM_PACE, PERFORM_TOPICS, print_performance, watch
 
     pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", PERFORM_PACE)
@@ -325,7 +324,6 @@ def _report_on_feet(
     show: Callable[[dict[str, Any]], None],
     does: str,
 ) -> None:
-    """Print the report and how to see it again, and with --hold let the robot continue with what it does."""
     if args.json:
         print_json(report)
     else:
@@ -338,7 +336,7 @@ def _report_on_feet(
 
 
 def _tell_of_page(args: argparse.Namespace) -> None:
-    """Print the address of the viewer as soon as its page answers, next to everything else that is done."""
+    """Print the viewer's address once its page answers, in the background."""
     url = page_address(args.port)
 
     def wait() -> None:
@@ -350,13 +348,11 @@ def _tell_of_page(args: argparse.Namespace) -> None:
 
 
 def _tell(args: argparse.Namespace, text: str) -> None:
-    """Print, but where JSON is asked for."""
     if not args.json:
         console.print(text, soft_wrap=True)
 
 
 def _print_end(session: Session, ran: WatchedRun) -> None:
-    """Print times of starting and stopping, and the command that plays the run again."""
     console.print(f"started in {ran.started:.1f} s, stopped in {ran.stopped:.1f} s; play it again:")
     assert session.bag is not None
     console.print(f"  {replay_command(session.bag)}")
@@ -365,7 +361,6 @@ def _print_end(session: Session, ran: WatchedRun) -> None:
 
 
 def _check_unused(args: argparse.Namespace) -> None:
-    """Refuse what this demo would ignore, and fill in what was not given."""
     if args.what != "dance":
         refuse_unused(args, ["motion", "speed", *CLIP_OPTIONS], f"the dance, not to `humanoid demo {args.what}`")
     if args.what != "walk":
@@ -384,7 +379,7 @@ def _check_unused(args: argparse.Namespace) -> None:
         refuse_unused(args, ["seconds"], "demos without a course, not to `humanoid demo walk`")
     if args.no_viewer:
         refuse_unused(args, ["port"], "the viewer, which --no-viewer leaves out")
-    speed = 0.0 if args.perform else 1.0  # 0: slower only where the motion asks for it
+    speed = 0.0 if args.perform else 1.0  # 0: slow down only where the motion requires it
     for name, value in {"motion": MOTION, "speed": speed, "seed": 1, "port": 8080}.items():
         if getattr(args, name) is None:
             setattr(args, name, value)
@@ -404,7 +399,7 @@ def _load(robot: str, base: str = "fixed") -> Robot:
 
 
 def _check_input(args: argparse.Namespace) -> str:
-    """Load robot and clip first, so that a typo is answered in a second, in one line; the robot's title."""
+    """Load robot and clip early, for quick errors; return the robot's title."""
     from humanoid_control.mocap.body_points import find_body_points
     from humanoid_control.mocap.load import load_clip
     from humanoid_control.retargeting.scaling import scale_to_robot
@@ -426,7 +421,6 @@ def _check_input(args: argparse.Namespace) -> str:
 
 
 def _check_reacher(args: argparse.Namespace) -> str:
-    """Load the robot first: one without wrists is refused in a second, in one line; its title."""
     from humanoid_control.reaching import GoalSampler
 
     if not 0 <= args.seed < 2**31:
@@ -437,7 +431,6 @@ def _check_reacher(args: argparse.Namespace) -> str:
 
 
 def _check_tendons(args: argparse.Namespace) -> str:
-    """Load the robot first: one without tendons or wrists is refused in a second, in one line; its title."""
     from humanoid_control.robots.tendons import tendon_geometry
 
     tendon_geometry(_load(args.robot))
@@ -445,7 +438,6 @@ def _check_tendons(args: argparse.Namespace) -> str:
 
 
 def _check_walker(args: argparse.Namespace) -> str:
-    """Load the robot first: one that cannot walk is refused in a second, in one line; its title."""
     from humanoid_control.simulation.contact.ground_recipe import ground_of
     from humanoid_control.walking.feet import Feet
 
@@ -457,7 +449,7 @@ def _check_walker(args: argparse.Namespace) -> str:
 
 
 def _limit_costs(args: argparse.Namespace, robot: Robot, seconds: float) -> LimitCosts:
-    """Solve what was played again: which limit costs the most, and what helps."""
+    """Recompute the motion: costs of each limit, remedies."""
     from humanoid_control.evaluation.limit_costs import measure_limit_costs
     from humanoid_control.mocap.load import load_body_points
     from humanoid_control.robots.catalogue import load_robot

@@ -1,4 +1,4 @@
-"""`humanoid docs`: the pages and default parameter files that are made from the code."""
+"""`humanoid docs`: pages and default parameter files generated from code."""
 
 from __future__ import annotations
 
@@ -354,7 +354,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def generated_pages() -> dict[Path, str]:
-    """Path below the source tree -> text."""
+    """Return path below the source tree -> text."""
     from humanoid_control.nodes.base.parameters import default_yaml
 
     pages = {Path("docs/parameters.md"): _parameters_page(), Path("docs/topics.md"): _topics_page()}

@@ -70,7 +70,7 @@ INTERRUPT_DELAY = 0.05  # [s]
 
 
 def build_parser() -> Parser:
-    """The parser with the commands' names; each adds its own arguments when it is used."""
+    """Create the parser with all command names; commands add arguments on use."""
     lines = "\n".join(f"  {name:10} {task}" for name, task in COMMANDS.items())
     parser = Parser(
         prog="humanoid",
@@ -86,7 +86,7 @@ def command_module(name: str) -> Any:
     """Return the module of a command: its examples, `add_arguments` and `run`.
 
     Raises:
-        EnvironmentProblem: a study or benchmark without a checkout.
+        EnvironmentProblem: if a study or benchmark has no checkout.
     """
     if name in OF_EVIDENCE:
         return evidence_module(f"commands.{name}")
@@ -95,7 +95,7 @@ def command_module(name: str) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a sub-command; the exit code."""
+    """Run a sub-command; return the exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0].startswith("-"):
         build_parser().parse_args(argv or ["--help"])
@@ -126,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except SystemError as e:  # what numba makes of an interrupt while it makes a record within another one
+    except SystemError as e:  # numba's form of an interrupt during the creation of a nested record
         if not isinstance(e.__cause__, KeyboardInterrupt):
             raise
         return EXIT_INTERRUPTED
@@ -136,10 +136,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def keep_interrupts() -> None:
-    """Raise KeyboardInterrupt in the main thread once more where it came while no exception could pass.
+    """Raise KeyboardInterrupt again if it was lost.
 
-    Compiled code calls back into Python, when a kernel is loaded for instance; an exception there is only reported
-    ("Exception ignored"), and a command would run on as if nobody had asked it to stop.
+    Compiled code calls back into Python, for instance when a kernel loads; an exception there is only reported
+    ("Exception ignored"), and the command would ignore the interrupt.
     """
     sys.unraisablehook = _interrupt_again
 
@@ -148,7 +148,7 @@ def _interrupt_again(unraisable: Any) -> None:
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
         return
-    timer = threading.Timer(INTERRUPT_DELAY, _thread.interrupt_main)  # later: here it would be swallowed once more
+    timer = threading.Timer(INTERRUPT_DELAY, _thread.interrupt_main)  # later, since it would be lost here again
     timer.daemon = True
     timer.start()
 

@@ -1,4 +1,4 @@
-"""Argument parsers whose complaints are one line with the nearest right spelling."""
+"""Argument parsers with one-line errors that suggest the nearest spelling."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from humanoid_control.robots import Robot
 
 EXIT_BAD_INPUT = 2
-HOST = "127.0.0.1"  # at which pages listen
+HOST = "127.0.0.1"  # address of pages
 CHOICE = re.compile(r"argument (?P<what>\S+): invalid choice: '(?P<wrong>.*)' \(choose from (?P<known>.*)\)", re.S)
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that neither abbreviates options nor wraps its epilog, and complains in one line.
+    """Argument parser without abbreviations, without a wrapped epilog, with one-line errors.
 
     Attributes:
-        siblings: of a sub-command all parsers next to it, by name, so that an option of another one is told as such.
+        siblings: parsers next to a sub-command by name, to recognise their options.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -40,9 +40,9 @@ class Parser(argparse.ArgumentParser):
         self.siblings: Mapping[str, argparse.ArgumentParser] = {}
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse, but a sub-command complains about unknown arguments itself: it knows the right spelling.
+        """Parse as argparse, but let the sub-command reject unknown arguments.
 
-        Where only one of --robot and --robots is an option, the other one stands for it.
+        If only one of --robot and --robots exists, it accepts both spellings.
         """
         args = [self._own_robot_option(text) for text in (sys.argv[1:] if args is None else args)]
         namespace, unknown = super().parse_known_args(args, namespace)
@@ -79,12 +79,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_commands(parser: argparse.ArgumentParser, what: str, tasks: Mapping[str, str]) -> dict[str, Parser]:
-    """A parser for each sub-command.
+    """Create a parser for each sub-command.
 
     Args:
-        parser: of the command.
-        what: the sub-commands are, 'bench'; their name is found under it in the namespace.
-        tasks: name -> what it does, in one line.
+        what: key of the chosen name in the namespace, such as 'bench'.
+        tasks: name -> one-line description.
     """
     group = parser.add_subparsers(dest=what, metavar=what, required=True, parser_class=Parser, help="one of:")
     parsers = {
@@ -100,14 +99,14 @@ def add_commands(parser: argparse.ArgumentParser, what: str, tasks: Mapping[str,
 
 
 def given(text: str) -> str:
-    """A text that is not empty; the type of arguments that name something."""
+    """Argument type: non-empty text."""
     if not text.strip():
         raise argparse.ArgumentTypeError("'' names nothing")
     return text.strip()
 
 
 def comma_list(text: str) -> list[str]:
-    """The words of a list that is separated by commas; as type of an option it refuses one without words."""
+    """Argument type: non-empty, comma-separated words."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
         raise argparse.ArgumentTypeError(f"'{text}' names nothing")
@@ -115,7 +114,7 @@ def comma_list(text: str) -> list[str]:
 
 
 def number_list(text: str) -> list[float]:
-    """The numbers of a list that is separated by commas; as type of an option it refuses anything else."""
+    """Argument type: comma-separated numbers."""
     try:
         return [float(word) for word in comma_list(text)]
     except ValueError:
@@ -123,30 +122,30 @@ def number_list(text: str) -> list[float]:
 
 
 def file_path(text: str) -> Path:
-    """The path of a file to write or read; a name that ends like a folder's is refused."""
+    """Argument type: path of a file; rejects a folder's name."""
     if given(text).endswith(os.sep):
         raise argparse.ArgumentTypeError(f"'{text}' is a folder: name a file")
     return Path(text)
 
 
 def folder_path(text: str) -> Path:
-    """The path of a folder, with or without a slash at its end."""
+    """Argument type: path of a folder."""
     return Path(given(text))
 
 
 def is_folder(text: str) -> bool:
-    """True where an output, as it was typed, is a folder: it is one already, ends with a slash, or has no ending.
+    """Return whether an output is a folder: it exists as one, ends with a slash, or has no suffix.
 
-    `res.v1/` is a folder called `res.v1`, and `res.csv` a file, as long as no folder is called so.
+    `res.v1/` is a folder; `res.csv` is a file unless a folder has this name.
     """
     return text.endswith(os.sep) or os.path.isdir(text) or not Path(text).suffix
 
 
 def add_robots(parser: argparse.ArgumentParser, default: str) -> None:
-    """The option that names one robot or several; `load_robots` takes what it collects, None where it is not given.
+    """Add the option of one or more robots for `load_robots`; None if not given.
 
     Args:
-        default: what is taken then, for the help.
+        default: robots without the option, for the help.
     """
     parser.add_argument(
         "--robot",
@@ -159,27 +158,28 @@ def add_robots(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def tell_notes(robots: Iterable[Robot]) -> None:
-    """Warn of what could not be kept of the descriptions of robots, or is wrong in them, a line each."""
+    """Warn about lost or wrong parts of robot descriptions."""
     for robot in robots:
         for note in robot.notes:
             warn(note)
 
 
 def require_range(option: str, value: float | None, low: float, high: float) -> None:
-    """Refuse a number outside a range; None passes.
+    """Check the range of a number; None passes.
 
     Raises:
-        ConfigError: it is outside, or not a number.
+        ConfigError: if it is outside, or not a number.
     """
     if value is not None and not low <= value <= high:
         raise ConfigError(f"--{option} must be between {low:g} and {high:g}, got {value:g}")
 
 
 def require_free_port(port: int, host: str = HOST) -> None:
-    """Refuse a port of the option `--port` at which something listens already.
+    """Check that the port of `--port` is free.
 
     Raises:
-        EnvironmentProblem: it is occupied. ConfigError: not a port, or not an address.
+        EnvironmentProblem: if it is occupied.
+        ConfigError: if port or address is invalid.
     """
     from humanoid_control.viewer import port_is_free
 
@@ -188,7 +188,7 @@ def require_free_port(port: int, host: str = HOST) -> None:
 
 
 def page_answers(url: str, seconds: float) -> bool:
-    """Wait until a page is there; False where it is not after so long [s]."""
+    """Wait for a page up to `seconds`; return whether it answers."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=2.0):
@@ -198,15 +198,14 @@ def page_answers(url: str, seconds: float) -> bool:
 
 
 def refuse_unused(args: argparse.Namespace, options: Iterable[str], belongs: str) -> None:
-    """Refuse options that were given where they would do nothing.
+    """Reject given options without effect.
 
     Args:
-        args: in which an option that was not given is None, False or an empty list.
-        options: their names, without dashes in front; an argument without an option is named in capitals.
-        belongs: to what they belong, for the message.
+        options: names without dashes; positional arguments in capitals.
+        belongs: owner of the options, for the message.
 
     Raises:
-        ConfigError: one was given.
+        ConfigError: if one was given.
     """
     for option in options:
         if getattr(args, option.lower().replace("-", "_")) not in (None, False, []):
@@ -217,19 +216,20 @@ def refuse_unused(args: argparse.Namespace, options: Iterable[str], belongs: str
 def take_settings(
     args: argparse.Namespace, settings: Mapping[str, Mapping[str, Any]], options: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Take parameters of nodes that were given for the options of the same meaning.
+    """Copy given node parameters to the options of the same meaning.
 
     Args:
-        args: in which an option that was not given is None; changed.
-        settings: node -> parameter -> value, as given. options: node -> parameter -> option, without dashes in front.
+        args: changed; options not given are None.
+        settings: node -> parameter -> value.
+        options: node -> parameter -> option without dashes.
 
     Raises:
-        ConfigError: the option was given too, and is another.
+        ConfigError: if an option was given with another value.
     """
     for node, parameters in options.items():
         for name, option in parameters.items():
             value, key = settings.get(node, {}).get(name), option.replace("-", "_")
-            if value is None or (value in ("", 0.0) and not isinstance(value, int)):  # as found, for these parameters
+            if value is None or (value in ("", 0.0) and not isinstance(value, int)):  # default, for these parameters
                 continue
             if getattr(args, key) not in (None, value):
                 raise ConfigError(f"--set {node}.{name}={value} contradicts --{option} {getattr(args, key)}: give one")
@@ -256,7 +256,7 @@ CLIP_PARAMETERS = {
 
 
 def add_clip_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say how a motion file is to be read."""
+    """Add the options for reading a motion file."""
     parser.add_argument("--marker-set", type=given, help="marker set of the clip, or the path of an own one")
     parser.add_argument("--unit", type=given, help="of the file's numbers: mm, cm, m, inch (default: as found)")
     parser.add_argument("--scale", type=float, help="factor on its size, for skeletons of other sizes (default: 1)")
@@ -271,25 +271,25 @@ def add_clip_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_speed(parser: argparse.ArgumentParser) -> None:
-    """The option for the pace of a clip, as `Targets.paced` means it."""
+    """Add the option of a clip's pace, see `Targets.paced`."""
     parser.add_argument("--speed", type=float, default=1.0, help="pace of the clip, frames a second stay (default: 1)")
 
 
 def clip_options(args: argparse.Namespace) -> tuple[str | None, dict[str, Any]]:
-    """The marker set, None where none is given, and the options of `load_clip` and `load_body_points` by name."""
+    """Return the marker set or None, and the options of `load_clip` and `load_body_points`."""
     scale = 1.0 if args.scale is None else args.scale
     require_range("rate", args.rate, *RATES)
     return args.marker_set, {"unit": args.unit or "", "scale": scale, "rate": args.rate, "up": args.up or ""}
 
 
 def clip_parameters(args: argparse.Namespace) -> dict[str, Any]:
-    """The options of `add_clip_options` that were given, as parameters of the node `trajectory_streamer`."""
+    """Return the given clip options as parameters of node `trajectory_streamer`."""
     told = {name: getattr(args, option.replace("-", "_")) for name, option in CLIP_PARAMETERS.items()}
     return {name: value for name, value in told.items() if value is not None}
 
 
 def read_body(args: argparse.Namespace) -> BodyPoints:
-    """Body points of the clip, cleaned unless `--raw` is given; what was found on the way is printed as warnings."""
+    """Read the clip's body points, cleaned unless `--raw`, with warnings."""
     from humanoid_control.mocap import load_body_points, load_clip, locate_body
 
     marker_set, reading = clip_options(args)

@@ -1,4 +1,4 @@
-"""`humanoid picture`: the viewer at a moment of a clip, collision volumes, robots that stand or walk; films, strips."""
+"""`humanoid picture`: pictures of the viewer, volumes, standing or walking robots; films, strips."""
 
 from __future__ import annotations
 
@@ -67,17 +67,17 @@ One robot: runs the real stack, goes to that place of the clip, waits until the 
 Several: each in its own solution of that moment, without running nodes. Needs Chromium.
 A film and a strip of whole bodies need no browser: the processor draws them (pip install 'humanoid_control[video]').
 """
-# [Hz] of nodes behind a picture: theirs is the processor first, and the page, without a graphics card, needs it.
+# [Hz] of nodes behind a picture: low, since the page renders on the CPU without a GPU.
 RATES = {"simulator": 200.0, "state_estimator": 100.0, "whole_body_ik": 100.0}
-SCENE_SHARE = 0.7  # the rest is the panel, whose figures never rest
+SCENE_SHARE = 0.7  # the rest is the panel with changing figures
 DEFAULTS = {"": "hrp2", "collision": "all", "standing": "lola", "walking": "lola", "strip": "lola"}
 MOMENT = 9.0  # [s]
 STANDING_TIME = 10.0  # [s]
 WALKING_TIME = 3.55  # [s] from the command to walk: a foot is in the air
-LARGEST_DILL = 8  # 256 links; more are a blot
+LARGEST_DILL = 8  # 256 links; more are not discernible
 STRIP_MOMENTS_SHOWN, MOST_MOMENTS = 6, 16
 FILM_ADVICE = "compiling what draws films, only this once"
-LONGEST_FILM = 120.0  # [s] unless more is asked for
+LONGEST_FILM = 120.0  # [s] by default
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
     if args.strip and args.whole_body:
         return _film_strip(args)
     _check(args)
-    # Robots and clip come first: what was mistyped is said also where there is no browser.
+    # Robots and clip first: typos are reported even without a browser.
     robots: list[Robot] = []
     names: list[str] = []
     if args.dill is None:
@@ -159,7 +159,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _picture(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Robot], body: BodyPoints | None) -> bytes:
-    """A PNG of what is asked for; `body`: the clip, where it is a moment of one."""
+    """Return the requested PNG; `body`: the clip, if it is a moment of one."""
     shot = Shot(args.port, args.width, args.height, not args.no_shadows)
     if args.dill is not None:
         return _dill(args.dill, shot)
@@ -183,7 +183,6 @@ def _picture(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Ro
 
 
 def _load_clip(args: argparse.Namespace, robots: Sequence[Robot]) -> BodyPoints:
-    """The clip, which has the moment asked for, for robots that can imitate it."""
     for robot in robots:
         robot.require_imitation_points()
     marker_set, reading = clip_options(args)
@@ -194,7 +193,6 @@ def _load_clip(args: argparse.Namespace, robots: Sequence[Robot]) -> BodyPoints:
 
 
 def _film(args: argparse.Namespace) -> int:
-    """A film of the robots, side by side, while they dance."""
     from humanoid_control.viewer.film import FilmSize, write_film
 
     refuse_unused(args, ["output", "port", "no-shadows"], "a picture, not to --video FILE")
@@ -215,7 +213,6 @@ def _film(args: argparse.Namespace) -> int:
 
 
 def _film_strip(args: argparse.Namespace) -> int:
-    """The robots at several moments of a dance, a row for each."""
     from humanoid_control.viewer.filmstrip import film_strip, strip_times
 
     refuse_unused(args, ["port", "no-shadows"], "pages, not to --strip --whole-body")
@@ -241,7 +238,7 @@ def _film_strip(args: argparse.Namespace) -> int:
 
 
 def _dancers(args: argparse.Namespace) -> tuple[list[WholeBodyDancer | UpperBodyDancer], float, float]:
-    """The robots asked for, which dance a clip; where they begin in it, and how much of it is left then [s]."""
+    """Return the dancing robots, the start time in the clip, and the remaining time [s]."""
     from humanoid_control.viewer.dance.dancer import UpperBodyDancer, make_dancer
 
     names = robot_names(args.robot or [DEFAULTS[""]])
@@ -265,7 +262,6 @@ def _dancers(args: argparse.Namespace) -> tuple[list[WholeBodyDancer | UpperBody
 
 
 def _check_output(args: argparse.Namespace) -> None:
-    """The file of a picture; default: picture.png."""
     args.output = args.output or Path("picture.png")
     if args.output.suffix.lower() != ".png":
         raise ConfigError(f"-o must be a .png file, got {args.output}")
@@ -273,7 +269,7 @@ def _check_output(args: argparse.Namespace) -> None:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuse what cannot be, or does not go together, before a browser is looked for or anything computed."""
+    """Reject invalid combinations early, before browser and computations."""
     refuse_unused(args, ["whole-body"], "--video FILE and --strip")
     refuse_unused(args, ["fps"], "--video FILE")
     refuse_unused(args, ["seconds"], "--video FILE and --strip --whole-body")
@@ -303,7 +299,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _stack(args: argparse.Namespace, robot: str) -> bytes:
-    """The page of the real stack, with its panel."""
+    """Photograph the page of the real stack with its panel."""
     require_ros()
     settings = {
         "trajectory_streamer": {"clip": args.motion, **clip_parameters(args)},
@@ -320,27 +316,25 @@ def _stack(args: argparse.Namespace, robot: str) -> bytes:
 
 
 def _walking(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Robot]) -> bytes:
-    """The page of a robot that walks, without its panel."""
+    """Photograph a walking robot without panel."""
     from humanoid_control.nodes.session.walk_course import PICTURE_SETTINGS, course_for, walking_picture
 
     if len(robots) != 1:
         raise ConfigError(f"--walking shows one robot, got {len(robots)}")
     require_ros()
     leg = course_for(robots[0])[0]._replace(seconds=WALKING_TIME if args.at is None else args.at)
-    # Shadows take seconds a frame without a graphics processor: the robot would be seen where it was.
+    # Without a GPU, shadows take seconds per frame: the picture would lag.
     settings = PICTURE_SETTINGS | {"viewer": {"port": args.port, "shadows": False}}
     with Session("walking", names[0], settings, quiet=True) as session:
         return walking_picture(session, leg, args.port, (args.width, args.height))
 
 
 def _strip(robots: Sequence[Robot], shot: Shot) -> bytes:
-    """A robot at several moments of its way, without nodes."""
     with progress("walking", STRIP_MOMENTS, quiet=False) as show:
         return strip_picture(robots[0], shot, show)
 
 
 def _dill(level: int, shot: Shot) -> bytes:
-    """The branched test system."""
     view = evidence_module("benchmarks.branched_system").DillView(level, shot.port, shot.shadows)
     try:
         view.set_camera(shot.aspect)

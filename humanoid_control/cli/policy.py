@@ -1,4 +1,4 @@
-"""`humanoid policy`: a learned policy on one page, the draft of a description of one, and a run in a simulator."""
+"""`humanoid policy`: summary of a learned policy, draft of its description, simulated run."""
 
 from __future__ import annotations
 

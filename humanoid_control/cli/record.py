@@ -1,4 +1,4 @@
-"""`humanoid record`: every topic of the running nodes into an MCAP bag."""
+"""`humanoid record`: record all topics into an MCAP bag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`humanoid replay`: publishes a recorded bag again, byte by byte, at its own pace."""
+"""`humanoid replay`: publish a recorded bag unchanged at its own pace."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def run(args: argparse.Namespace) -> int:
     require_range("port", args.port, 1, 65535)
     require_ros()
     if args.robot:
-        urdf_path(args.robot)  # a name that does not exist is said before anything starts
+        urdf_path(args.robot)  # reports an unknown name before the start
     if not 0.01 <= args.speed <= 100:
         raise ConfigError(f"--speed must be between 0.01 and 100, got {args.speed:g}")
     bag = BagReader(args.bag)
-    chosen_topics(bag, args.topics)  # a topic that is not there is said before anything starts
+    chosen_topics(bag, args.topics)  # reports a missing topic before the start
     supervisor = _start_viewer(bag, args) if args.viewer else None
     stop = threading.Event()
     for s in (signal.SIGINT, signal.SIGTERM):
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             if not args.loop:
                 break
         if stop.is_set() and not args.loop:
-            raise KeyboardInterrupt  # the bag was not played to its end
+            raise KeyboardInterrupt  # the bag did not reach its end
     finally:
         player.close()
         if supervisor is not None:
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _start_viewer(bag: BagReader, args: argparse.Namespace) -> Supervisor:
-    """The viewer as a child process, for the robot in the recording."""
+    """Start the viewer as a child process for the recorded robot."""
     robot = args.robot or robot_in(bag)
     directory = new_run_directory("replay")
     again = replay_command(args.bag.resolve(), args.port)
@@ -91,7 +91,7 @@ def _start_viewer(bag: BagReader, args: argparse.Namespace) -> Supervisor:
         url = page_address(args.port)
         if page_answers(url, 60.0):
             console.print(f"viewer: {url}", soft_wrap=True)
-    except BaseException:  # also where somebody interrupts it
+    except BaseException:  # also on an interrupt
         supervisor.stop()
         raise
     return supervisor

@@ -1,4 +1,4 @@
-"""`humanoid retarget`: a motion clip becomes a joint trajectory in a file: CSV, NPZ, or a bag of joint commands."""
+"""`humanoid retarget`: motion clip to joint trajectory: CSV, NPZ, or a bag of joint commands."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
         return run_library(args, settings)
     refuse_unused(args, LIBRARY_OPTIONS, "a folder of clips")
     base = "floating" if args.whole_body else "fixed"
-    robots = load_robots(args.robot or ["hrp2"], base, imitate=True)  # before anything is compiled or made
+    robots = load_robots(args.robot or ["hrp2"], base, imitate=True)  # reports errors before compilation
     tell_notes(robots)
     outputs = _outputs(args, [r.name for r in robots])
     body = read_body(args)
@@ -182,7 +182,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_method(args: argparse.Namespace) -> None:
-    """Raise UnknownNameError for a method of the upper body with --whole-body, and the other way round."""
     if args.whole_body:
         args.method = args.method or LIVE
         if args.method not in WHOLE_BODY_METHODS:
@@ -192,7 +191,6 @@ def _check_method(args: argparse.Namespace) -> None:
 
 
 def _check_feasible(args: argparse.Namespace) -> None:
-    """Raise ConfigError for an option of feasible motions without what it needs."""
     if args.feasible and not args.whole_body:
         raise ConfigError("--feasible is for the whole body: give --whole-body")
     if not args.feasible:
@@ -204,10 +202,10 @@ def _check_feasible(args: argparse.Namespace) -> None:
 
 
 def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: argparse.Namespace) -> int:
-    """Retarget root, legs and arms to each robot; a table of errors and of the contact with the ground."""
+    """Retarget root, legs and arms; print errors and contacts."""
     from humanoid_control.retargeting import WholeBodyTask, whole_body_settings
 
-    tasks = [WholeBodyTask.of(body, robot, args.speed) for robot in robots]  # refuse before anything is made
+    tasks = [WholeBodyTask.of(body, robot, args.speed) for robot in robots]  # reports errors before any output
     if args.output is not None and is_folder(args.output):
         Path(args.output).mkdir(exist_ok=True)
     compile_first(WHOLE_BODY, *([PERFORMING] if args.feasible else []))
@@ -242,7 +240,7 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
 
 
 def _feasible(robot: Any, motion: Any, output: Path | None, args: argparse.Namespace) -> dict[str, Any]:
-    """Make a motion feasible and write it; its row, with the numbers of the feasibility and what was changed."""
+    """Make a motion feasible and write it; return a row of feasibility and changes."""
     from humanoid_control.performing import (
         WITH_FORCES,
         FeasibilitySettings,
@@ -269,7 +267,6 @@ def _feasible(robot: Any, motion: Any, output: Path | None, args: argparse.Names
 
 
 def _print_feasible(results: list[dict[str, Any]]) -> None:
-    """Table of how feasible the motions are, and a line a robot about what was changed."""
     names = {
         "infeasible_percent": "infeasible %",
         "infeasible_mm": "most mm",
@@ -297,7 +294,7 @@ def _print_feasible(results: list[dict[str, Any]]) -> None:
 
 
 def _whole_body_row(robot: Any, motion: Any) -> dict[str, Any]:
-    """Errors [cm], contact and grade of one robot's whole-body motion."""
+    """Return errors [cm], contact and grade of a whole-body motion."""
     from humanoid_control.evaluation import measure_clip, measure_ground_contact
     from humanoid_control.retargeting import POINTS
     from humanoid_control.retargeting.whole_body.scaling import SOLE_POINTS
@@ -332,7 +329,6 @@ def _whole_body_row(robot: Any, motion: Any) -> dict[str, Any]:
 
 
 def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
-    """Output file of each robot's trajectory; checked before anything is computed."""
     layout = INTERCHANGE.get(args.format or "")
     suffix = ".npz" if args.format == DYNAMIC else layout.suffix if layout else ""
     if args.output is None or not (is_folder(args.output) or suffix):

@@ -1,4 +1,4 @@
-"""`humanoid robots`: the catalogue, one robot's joints, Denavit-Hartenberg tables, robot files guessed and built."""
+"""`humanoid robots`: catalogue, joints, Denavit-Hartenberg tables, guessed and built robot files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EXAMPLES = """examples:
   humanoid robots build               make the URDFs, robot files and docs/robots.md from urdf/source/*.yaml
 """
 ACTIONS = ("list", "show", "dh", "map", "touching", "build")
-POSTURES = 100  # in which a table is held against the URDF
+POSTURES = 100  # for the comparison of a table with the URDF
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

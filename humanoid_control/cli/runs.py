@@ -1,4 +1,4 @@
-"""`humanoid runs`: the runs whose logs and recordings are kept, their sizes, and the oldest removed."""
+"""`humanoid runs`: kept logs and recordings, their sizes, removal of the oldest."""
 
 from __future__ import annotations
 

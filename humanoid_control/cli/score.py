@@ -1,4 +1,4 @@
-"""`humanoid score`: how well robots imitate a clip, the pelvis held or with the whole body: tables, JSON and a page."""
+"""`humanoid score`: quality of imitation, pelvis held or whole body: tables, JSON, page."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ EXAMPLES = """examples:
 JSON and CSV are in metres, radians and seconds; tables and plots in centimetres and degrees.
 """
 DEFAULT = "dube2012"
-BIPEDS = ("lola", "hrp2", "suralp", "wabian2")  # what --whole-body takes
-HELD = ("trough-rule",)  # options of the held pelvis
+BIPEDS = ("lola", "hrp2", "suralp", "wabian2")  # default robots of --whole-body
+HELD = ("trough-rule",)  # options of a held pelvis
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _whole_body(args: argparse.Namespace) -> int:
-    """Root, legs and arms of each robot: everything that a clip's quality has, and a grade."""
+    """Score root, legs and arms of each robot, with a grade."""
     from humanoid_control.errors import ConfigError, UnknownNameError
     from humanoid_control.evaluation.report.files import check_outputs
     from humanoid_control.evaluation.report.whole_body_report import (

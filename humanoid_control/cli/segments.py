@@ -1,4 +1,4 @@
-"""`humanoid segments`: a robot's collision volumes, edited in a browser page or listed with their smallest gaps."""
+"""`humanoid segments`: edit collision volumes in the browser, or list their smallest gaps."""
 
 from __future__ import annotations
 
@@ -29,13 +29,10 @@ from humanoid_control.viewer import EditorDistances
 
 
 def check(robot: Robot, file: SegmentFile, path: Path | None, as_json: bool) -> int:
-    """Print them; 1 where watched volumes overlap in the neutral posture, else 0.
+    """Print volumes; 1 if watched ones overlap in the neutral posture.
 
     Args:
-        robot: whose volumes.
-        file: its volumes.
-        path: where they are from; None: the robot's collision shapes.
-        as_json: as JSON.
+        path: of the file; None: collision shapes.
     """
     model, distances = model_of(robot, file), EditorDistances(robot)
     drawn = {s.name for s in file.segments}
@@ -136,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_volumes(robot: Robot, path: Path) -> SegmentFile:
-    """The volumes of a file, or, where there is none, of the robot's shapes; pairs left to sampling are found."""
+    """Read a file's volumes, or those of the robot's shapes; find pairs left to sampling."""
     if not path.is_file():
         return volumes_of_shapes(robot)
     file = read_segment_file(path)

@@ -1,4 +1,4 @@
-"""`humanoid tendons`: a robot's tendons, the groups of its joints, mappings fitted to them, postures that they hold."""
+"""`humanoid tendons`: tendons, joint groups, fitted mappings, holdable postures."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ EXAMPLES = """examples:
 
 More: docs/tendons.md.
 """
-LOOKED_AT = 200  # postures from which moment arms are told
-SPARE = 0.05  # share of the held postures that may be lost with a tendon that can be lost
+LOOKED_AT = 200  # postures for moment arms
+SPARE = 0.05  # share of held postures that a dispensable tendon may cost
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -150,10 +150,10 @@ def _hold(robot: Robot, payload: float, as_json: bool) -> int:
 
 
 def in_hands(robot: Robot, mass: float) -> dict[str, float]:
-    """A mass [kg] in each hand, half of it at the wrist and half at the fingertips, by frame.
+    """Return a mass [kg] per hand by frame, half at the wrist, half at the fingertips.
 
     Raises:
-        ConfigError: a mass for a robot without such points.
+        ConfigError: if the robot lacks these points.
     """
     points = [p for p in ("l_wrist", "l_fingertip", "r_wrist", "r_fingertip") if p in robot.points]
     if mass and not points:

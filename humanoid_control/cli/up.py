@@ -1,4 +1,4 @@
-"""`humanoid up`: a stack of nodes, started, watched, stopped."""
+"""`humanoid up`: start, watch and stop a stack of nodes."""
 
 from __future__ import annotations
 

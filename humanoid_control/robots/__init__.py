@@ -1,4 +1,4 @@
-"""Robots with limits, postures, points and shapes, from the catalogue or from a URDF.
+"""Robots with limits, postures, points and shapes, by catalogue name or URDF.
 
 ```python
 from humanoid_control.robots import load_robot

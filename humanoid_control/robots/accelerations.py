@@ -1,13 +1,13 @@
-"""Acceleration limits of joints: from the robot file, the URDF, or the drive's capability against load and weight.
+"""Acceleration limits of joints: from the robot file, the URDF, or drive capability.
 
-URDF before 1.2 has no acceleration limit. The capability of a drive in a posture is
+The capability of a drive in a posture is
 
     a_i(q) = (tau_i - |g_i(q)|) / (M_ii(q) + J_i),
 
 with the effort limit tau_i, the gravity torque g_i of the outboard part, its inertia M_ii about the axis (other joints
-held), and the rotor inertia J_i. The limit is a share of the median over sampled postures: the worst posture would
-slow the joint everywhere. Braking before the end of a range uses a part of the worst posture, because the
-joint must stop there. A URDF 1.2 or a robot file overrides single joints.
+held), and the rotor inertia J_i. The limit is a share of the median over sampled postures. Braking before the end of a
+range uses a part of the worst posture, because the joint must stop there. URDF 1.2 or the robot file override single
+joints.
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ class DriveAccelerations(NamedTuple):
 
 
 def acceleration_limits(robot: Robot) -> DriveAccelerations:
-    """Return the limits of the robot file or the URDF, else computed ones.
+    """Return stated or computed limits; infinite without a known effort limit.
 
-    Limits are infinite without a known effort limit. Left and right share the lower value. Leaders respect the limits
-    of joints that mimic them.
+    Left and right share the lower value. Leaders respect the limits of joints that mimic them.
 
     Raises:
         UnknownNameError: if the file names an unknown joint.
@@ -73,7 +72,7 @@ def acceleration_limits(robot: Robot) -> DriveAccelerations:
 
 
 def drive_accelerations(robot: Robot) -> np.ndarray:
-    """Return the capability (POSTURES, n) of each drive in sampled postures [rad/s^2, m/s^2], with the anchor fixed."""
+    """Return drive capabilities (POSTURES, n) in sampled postures [rad/s^2, m/s^2], anchor fixed."""
     model = robot.anchored_model()
     data, q = model.createData(), np.empty(robot.n)
     order = [model.joints[model.getJointId(name)].idx_v for name in robot.joint_names]
@@ -88,7 +87,7 @@ def drive_accelerations(robot: Robot) -> np.ndarray:
 
 
 def sampled_postures(robot: Robot) -> np.ndarray:
-    """Return reproducible postures (POSTURES, n) within the ranges, many joints at their ends."""
+    """Return reproducible postures (POSTURES, n), many joints at their ends."""
     rng, postures = np.random.default_rng(0), np.empty((POSTURES, robot.n))
     by_name = np.argsort(robot.joint_names)  # the order of the joints depends on the base
     lower, upper = (limit[by_name] for limit in robot.range_within(np.pi))

@@ -18,20 +18,20 @@ from humanoid_control.robots.robot import Robot
 
 
 def load_robot(name_or_path: str | Path, base: str | None = None, guess: bool = False) -> Robot:
-    """Load a robot of the catalogue, a model or a third-party humanoid by name, or any URDF or MJCF by path.
+    """Load a robot of the catalogue, a model or a third-party humanoid by name, or a URDF or MJCF by path.
 
-    The first use of a third-party humanoid fits shapes to its meshes, which takes minutes. Next to `robot.urdf` may lie
-    a robot file `robot.yaml` (docs/adding_a_robot.md), volumes `robot.volumes.yaml` (docs/collision_volumes.md), drives
-    `robot.drives.yaml` and tendons `robot.tendons.yaml` (docs/tendons.md).
+    The first use of a third-party humanoid fits shapes to its meshes, which takes minutes. Optional files next to
+    `robot.urdf`: `robot.yaml` (docs/adding_a_robot.md), `robot.volumes.yaml` (docs/collision_volumes.md),
+    `robot.drives.yaml`, `robot.tendons.yaml` (docs/tendons.md).
 
     Args:
         name_or_path: 'hrp2', or 'my_robot.urdf'.
         base: 'fixed' holds the anchor link, 'floating' frees the root; default: robot file.
-        guess: guess a missing robot file at first use (`humanoid robots map`), kept in the user's folder.
+        guess: guess a missing robot file, kept in the user's folder (`humanoid robots map`).
 
     Raises:
         UnknownNameError: if it is neither a known name nor a file.
-        RobotError: if a file is invalid, or if the model of a humanoid is not installed.
+        RobotError: if a file is invalid, or a model is not installed.
     """
     path = urdf_path(name_or_path)
     tree = read_description(path)
@@ -47,7 +47,7 @@ def load_robot(name_or_path: str | Path, base: str | None = None, guess: bool = 
 
 
 def _robot_file(name: str, path: Path, tree: UrdfTree, guess: bool) -> RobotFile:
-    """Read the robot file next to a description, or create the one of a third-party humanoid."""
+    """Read the robot file, or create the one of a third-party humanoid."""
     beside = path.with_suffix(".yaml")
     if name in KNOWN or name not in humanoids():
         if beside.exists():
@@ -74,14 +74,12 @@ def load_robots(
     """Load several robots, each once.
 
     Args:
-        names: names, paths of URDFs, or names of SETS: 'all', 'dube2012', 'humanoids' (installed third-party models).
-        base: see `load_robot`.
-        imitate: require the points that imitation tracks.
-        guess: see `load_robot`.
+        names: names, paths, or SETS: 'all', 'dube2012', 'humanoids' (installed third-party models).
+        imitate: require imitation points.
 
     Raises:
         UnknownNameError: if a name is unknown.
-        RobotError: if a robot cannot be loaded, two share a name, or none is given.
+        RobotError: if one fails to load, two share a name, or none is given.
     """
     robots: list[Robot] = []
     found = robot_names(names)
@@ -106,11 +104,11 @@ def robot_names(names: Iterable[str | Path]) -> list[str]:
 
 
 def catalogue_rows(names: Iterable[str] = CATALOGUE) -> list[dict[str, Any]]:
-    """Return one row per robot of CATALOGUE, MODELS or REFERENCES.
+    """Return one row per robot.
 
     Returns:
-        name, robot (title), height_m, mass_kg, joints, imitation (number of joints), collision_shapes, collision_pairs;
-        kind of provenance -> number of values.
+        name, robot (title), height_m, mass_kg, joints, imitation, collision_shapes, collision_pairs; kind of provenance
+            -> number of values.
     """
     robots = {name: load_robot(name) for name in names}
     return [

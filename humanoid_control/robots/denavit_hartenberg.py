@@ -1,7 +1,7 @@
-"""Denavit-Hartenberg tables of a robot's chains, derived from its URDF: independent kinematics for checks.
+"""Denavit-Hartenberg tables of a robot's chains from its URDF: independent kinematics.
 
 Standard (distal) convention (Dube 2012, section 4.1): z_i is the axis of joint i + 1, x_i is perpendicular to z_{i-1}
-and z_i. Constant transforms lead from the base link to frame 0 and from frame n to the tip.
+and z_i.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ class DenavitHartenberg:
     Attributes:
         base: first link.
         tip: last link or point.
-        joint_names: (n,).
         a: (n,) along x_i [m].
         alpha: (n,) about x_i [rad].
         d: (n,) along z_{i-1} [m].
-        theta: (n,) about z_{i-1} [rad], added to the joint angle.
+        theta: (n,) about z_{i-1} [rad], added to the angle.
         X_base_0: (4, 4) before the first frame.
         X_n_tip: (4, 4) after the last frame.
     """
@@ -61,9 +60,9 @@ class DenavitHartenberg:
         return self.frames(angles)[-1] @ self.X_n_tip
 
     def jacobian(self, angles: np.ndarray) -> np.ndarray:
-        """Return the geometric Jacobian (6, n) of the tip in the base link, eq. (4.8), position rows first.
+        """Return the geometric Jacobian (6, n) of the tip p_n in the base link, eq. (4.8).
 
-        J_Pi = z_{i-1} x (p_n - p_{i-1}) and J_Oi = z_{i-1}, with the tip p_n.
+        J_Pi = z_{i-1} x (p_n - p_{i-1}), then J_Oi = z_{i-1}.
         """
         frames = self.frames(angles)
         tip = (frames[-1] @ self.X_n_tip)[:3, 3]
@@ -105,12 +104,12 @@ def dh_of(robot: Robot, tip: str, base: str | None = None) -> DenavitHartenberg:
     """Return the table of a robot's chain.
 
     Args:
-        tip: tracked point or link; a point precedes a link of the same name.
-        base: first link; default: the anchor.
+        tip: tracked point, else link.
+        base: first link; default: anchor.
 
     Raises:
         UnknownNameError: if point or link is unknown.
-        RobotError: if no joint lies between, or if one is not revolute.
+        RobotError: if no joint lies between, or one is not revolute.
     """
     tree = parse_urdf(robot.urdf, robot.name)
     link, offset = robot.file.points.get(tip, (tip, (0.0, 0.0, 0.0)))
@@ -159,13 +158,13 @@ def dh_of_chain(chain: JointChain) -> DenavitHartenberg:
 
 
 def _first_frame(point: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Return frame 0 on the first joint, x nearest to the base's x (y if x is the axis)."""
+    """Return frame 0 on the first joint, x nearest to the base's x (else y)."""
     start = np.eye(3)[0] if abs(z[0]) < 0.9 else np.eye(3)[1]
     return _frame(point, start - (start @ z) * z, z)
 
 
 def _next_frame(before: np.ndarray, point: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Return frame i from frame i - 1 and the axis of joint i + 1 (point, direction), all joints at 0."""
+    """Return frame i from frame i - 1 and the axis of joint i + 1 (point, direction), at zero angles."""
     x0, z0, p0 = before[:3, 0], before[:3, 2], before[:3, 3]
     normal = np.cross(z0, z)
     sine = float(np.linalg.norm(normal))
@@ -200,10 +199,7 @@ def _parameters(before: np.ndarray, after: np.ndarray) -> tuple[float, float, fl
 def difference_from_urdf(
     robot: Robot, table: DenavitHartenberg, postures: int = 100, seed: int = 0
 ) -> tuple[float, float, float]:
-    """Return the largest differences between a table and the robot's model over random postures within the limits.
-
-    Args:
-        postures: number of postures.
+    """Return the largest differences between table and model over random postures.
 
     Returns:
         Largest absolute entry: tip position [m], rotation matrix, Jacobian (m per rad, and 1).

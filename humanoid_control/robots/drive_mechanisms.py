@@ -46,14 +46,11 @@ class ZeroFrames:
 
 
 def mechanisms_of(robot: Robot, file: DriveFile | None = None) -> dict[str, DriveMechanism]:
-    """Return the mechanism of each drive by name, checked over the whole joint ranges.
-
-    Args:
-        file: default: the robot's drives file.
+    """Return the mechanism of each drive by name, checked over the joint ranges.
 
     Raises:
-        RobotError: if the file is invalid, a loop cannot close, or a transmission is singular in range.
-        UnknownNameError: if the file has an unknown name.
+        RobotError: if the file is invalid, a loop cannot close, or a transmission is singular.
+        UnknownNameError: if a name is unknown.
     """
     file = drives_of(robot) if file is None else file
     frames = ZeroFrames(robot) if file.drives else None
@@ -72,7 +69,7 @@ def mechanism_of(drive: Drive, robot: Robot, frames: ZeroFrames) -> DriveMechani
     """Return the mechanism of one drive; angles count from zero URDF angles.
 
     Raises:
-        RobotError: if its geometry is invalid, or if its carrier is not the parent link of the joint.
+        RobotError: if geometry or carrier are invalid.
     """
     g, k = drive.geometry, [robot.index[j] for j in drive.joints]
     lower, upper = robot.lower[k], robot.upper[k]
@@ -107,7 +104,7 @@ def mechanism_of(drive: Drive, robot: Robot, frames: ZeroFrames) -> DriveMechani
 
 
 def reflected_inertia(robot: Robot) -> np.ndarray:
-    """Return the rotor inertia (n,) at the joints in the neutral posture: sum of (dphi/dq)^2 J [kg m^2].
+    """Return rotor inertias (n,) at the joints, neutral posture: sum of (dphi/dq)^2 J [kg m^2].
 
     Raises:
         RobotError: if the drives file is invalid.

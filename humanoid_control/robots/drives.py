@@ -1,7 +1,4 @@
-"""Drives of a robot: motor, gear or mechanism, elasticity, friction, encoders; SI units.
-
-A hand-written file next to the URDF, such as `lola.drives.yaml`, defines them.
-"""
+"""Drives of a robot: motor, gear or mechanism, elasticity, friction, encoders; SI units."""
 
 from __future__ import annotations
 
@@ -38,10 +35,10 @@ class Kind:
 
     Attributes:
         joints: number of driven joints and motors.
-        screw: has a lead instead of a ratio.
-        vectors: geometry keys of points (3,).
-        pairs: geometry keys of two points (2, 3).
-        numbers: geometry keys of numbers.
+        screw: has a lead, not a ratio.
+        vectors: keys of points (3,).
+        pairs: keys of two points (2, 3).
+        numbers: keys of numbers.
         optional: further numbers with defaults.
     """
 
@@ -81,7 +78,7 @@ def _not_negative(owner: str, **values: float) -> None:
 
 @dataclass(frozen=True)
 class Motor:
-    """Motor, L di/dt = u - R i - k w, torque = k i, with all parts that turn at the fast side.
+    """Motor, L di/dt = u - R i - k w, torque = k i, with all parts at the fast side.
 
     Attributes:
         torque_constant: k [N m/A] = [V s/rad].
@@ -89,7 +86,7 @@ class Motor:
         inductance: [H].
         current_limit: [A].
         voltage_limit: [V].
-        inertia: of the rotor about and across its shaft [kg m^2].
+        inertia: about, across the shaft [kg m^2].
     """
 
     name: str
@@ -132,12 +129,12 @@ class Friction:
     """Friction of motor and gear at the motor shaft [N m], [rad/s].
 
     Attributes:
-        coulomb: at moderate speed without load.
+        coulomb: without load.
         viscous: [N m s/rad].
         stiction: peak at standstill, at least `coulomb`.
         stribeck_speed: decay of the peak.
-        smoothing_speed: below it torque is proportional to speed.
-        load_share: lost part of the transmitted torque, as in screws.
+        smoothing_speed: below it proportional to speed.
+        load_share: lost part of the transmitted torque (screws).
     """
 
     coulomb: float = 0.0
@@ -154,15 +151,15 @@ class Drive:
 
     Attributes:
         kind: one of `KINDS`.
-        joints: for ankle_screws the joint nearer to the carrier first.
-        carrier: link of the rotor bearing and the screws.
+        joints: of ankle_screws nearest to the carrier first.
+        carrier: link of rotor bearing and screws.
         motor: one per joint; None: kinematics only.
-        ratio: of the gear; of a screw 2 pi / lead [rad/m].
-        axis: of the rotor in the carrier's frame (3,); None: joint axis, or screw direction.
-        geometry: lengths [m] and angles [rad] by name.
-        elastic: None: rigid gear.
-        motor_counts: encoder counts per turn; 0: none.
-        joint_counts: encoder counts per turn; 0: none.
+        ratio: of a screw 2 pi / lead [rad/m].
+        axis: of the rotor in the carrier's frame (3,); default: joint axis, screw direction.
+        geometry: lengths [m] and angles [rad].
+        elastic: None: rigid.
+        motor_counts: per turn; 0: none.
+        joint_counts: per turn; 0: none.
     """
 
     name: str
@@ -219,12 +216,7 @@ FRICTION_KEYS = tuple(Friction.__dataclass_fields__)
 
 
 def drives_of(robot: Robot) -> DriveFile:
-    """Return the robot's drives; none without a file.
-
-    Raises:
-        RobotError: as `read_drive_file`.
-        UnknownNameError: as `read_drive_file`.
-    """
+    """Return the robot's drives, if any; raises as `read_drive_file`."""
     return read_drive_file(robot.drives, robot) if robot.drives is not None else DriveFile()
 
 
@@ -232,7 +224,7 @@ def read_drive_file(path: Path, robot: Robot) -> DriveFile:
     """Read a drives file and check its names.
 
     Raises:
-        RobotError: if a value is invalid; names file and place.
+        RobotError: if a value is invalid.
         UnknownNameError: if a name is unknown.
     """
     d = schema_file(path, SCHEMA, "file of drives")
@@ -260,7 +252,6 @@ class _Reader:
         self.parents = {j.get("name", ""): link_of(j, "parent") for j in tree.joints}
 
     def rows(self, row: Any, where: str) -> list[Drive]:
-        """Return the drive of a row, and its mirror image."""
         where = check_row(row, DRIVE_KEYS, where)
         check_keys(row, row, ("name", "kind", "joints"), where)
         kind = known("kind", str(row["kind"]), KINDS, where)
@@ -327,7 +318,6 @@ def _motor(row: Any, where: str) -> Motor:
 
 
 def _mirrored(row: dict[str, Any], kind: Kind, axis: int, where: str) -> dict[str, Any]:
-    """Mirror a row: names, points and directions."""
     if row["kind"] == "vergence":
         raise RobotError(f"{where}: a vergence turns both cameras and has no mirror image: leave 'mirror' out")
     out = row | {"name": _other(str(row["name"]), where)}

@@ -1,7 +1,7 @@
 """Third-party humanoids: locations of their models on this machine, and their robot files.
 
-`config/robots/models.yaml` names them; models are never downloaded. `config/robots/NAME.yaml` holds points, soles and
-joints; collision shapes are fitted to the meshes at first use and kept in the user's folder.
+`config/robots/models.yaml` names them; `config/robots/NAME.yaml` holds points, soles and joints. Collision shapes are
+fitted to the meshes at first use and kept in the user's folder. Models are never downloaded.
 """
 
 from __future__ import annotations
@@ -94,8 +94,7 @@ def found_humanoids() -> list[str]:
 def find_in(place: str, path: str) -> Path | None:
     """Return a file of a repository or package on this machine, or None.
 
-    $HUMANOID_MODELS may contain the file directly or in a folder named after the place, also `owner+name` or
-    `name-main`.
+    Folders in $HUMANOID_MODELS may be named after the place, also `owner+name` or `name-main`.
     """
     return next((p for p in _places(place, path) if p.is_file()), None)
 
@@ -128,12 +127,12 @@ def _folders_of(variable: str) -> list[Path]:
 
 
 def humanoid_file(humanoid: Humanoid, tree: UrdfTree, path: Path, lay: Callable[[Path, Path], Path]) -> RobotFile:
-    """Return the robot file of a humanoid, with shapes fitted to the model found.
+    """Return the robot file of a humanoid, with shapes fitted to the model.
 
-    If links or joints of the written file are missing in the model, everything is guessed.
+    All is guessed if links or joints are missing.
 
     Args:
-        lay: guesses the robot file of a model in a folder, within minutes, and returns its path.
+        lay: guesses the robot file of a model in a folder and returns its path.
 
     Raises:
         RobotError: if guess or written file fail.
@@ -166,7 +165,6 @@ def laid_file(name: str, tree: UrdfTree, path: Path, lay: Callable[[Path, Path],
 
 
 def _fits(file: RobotFile, tree: UrdfTree) -> bool:
-    """Return whether a robot has all links and joints of a file."""
     links = {*tree.links, *file.frames}
     joints = {j.get("name", "") for j in tree.joints}
     named = {f.link for f in file.frames.values()} | {link for link, _ in file.points.values()}

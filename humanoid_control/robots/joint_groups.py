@@ -17,10 +17,10 @@ class JointGroups:
     """Joint indices, each in exactly one group.
 
     Attributes:
-        l_arm: from chest to hand, in model order.
-        r_arm: from chest to hand, in model order.
-        l_leg: from pelvis to sole.
-        r_leg: from pelvis to sole.
+        l_arm: chest to hand, in model order.
+        r_arm: chest to hand, in model order.
+        l_leg: pelvis to sole.
+        r_leg: pelvis to sole.
         waist: between chest and pelvis.
         rest: neck, head, toes, fingers.
     """

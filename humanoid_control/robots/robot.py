@@ -27,46 +27,39 @@ IMITATION_POINTS = ("mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", 
 class Robot:
     """Robot with a floating base (free root) or a fixed base (held anchor link).
 
-    Joint vectors `(n,)` follow `joint_names` [rad]. `q (nq,)` and `v (nv,)` are pinocchio's; a floating base adds its
-    pose (x y z, quaternion x y z w) and velocity in front. World: origin on the floor below the root, x forward, y
-    left, z up.
+    Joint vectors `(n,)` follow `joint_names` [rad]. `q (nq,)` and `v (nv,)` are pinocchio's, with pose (x y z,
+    quaternion x y z w) and velocity of a floating base in front. World: origin on the floor below the root, x forward,
+    y left, z up.
 
     Attributes:
         height: [m].
-        file: the robot file.
         provenance: number of values by provenance.
-        urdf: as published on `robot_description`, rooted as in the file.
+        urdf: as published on `robot_description`.
         base: 'fixed' or 'floating'.
         anchor: link held by a fixed base.
-        root_link: root of the URDF.
         model: pinocchio model; points are operational frames.
         data: overwritten by all methods that compute kinematics.
-        n: number of joints.
-        nq: size of q.
-        nv: size of v.
         iq: first joint in q.
         iv: first joint in v.
-        joint_names: in model order.
         index: name -> joint index.
         lower: (n,) [rad]; infinite for continuous joints.
         upper: (n,) [rad]; infinite for continuous joints.
         velocity: (n,) limits [rad/s].
         effort: (n,) limits [N m].
-        effort_known: (n,) False for a default limit.
-        postures: name -> (n,); includes `zero` (clipped to limits) and `neutral`.
-        imitation_joints: indices of joints moved by imitation.
-        optional_joints: indices of joints kept neutral by imitation.
+        effort_known: (n,) False for a default.
+        postures: name -> (n,), with `zero` (within limits) and `neutral`.
+        imitation_joints: indices moved by imitation.
+        optional_joints: indices kept neutral by imitation.
         meanings: anatomical name -> joint, such as `l_elbow_flexion`.
         points: tracked point -> frame id.
         feet: soles.
-        shapes: collision shapes.
         pairs: (P, 2) shapes that must not touch.
         shapes_from: origin of unmeasured shapes, printed with results.
         ancestor_mask: (njoints, nv) 1 where a velocity moves a pinocchio joint.
         mimic: (follower, leader, multiplier, offset) with joint indices.
         X_world_root: root link in the neutral posture.
         folder: of the URDF, or None.
-        volumes: file of swept-sphere volumes, or None.
+        volumes: swept-sphere file, or None.
         drives: drives file, or None.
         tendons: tendon file, or None.
         notes: dropped or wrong parts of the description.
@@ -178,7 +171,6 @@ class Robot:
             self.imitation_joints = np.array([self.joint_index(n) for n in names], dtype=int)
 
     def _moving_points(self, file: RobotFile) -> list[str]:
-        """Return the joints that move imitation points, or all; without toes and optional joints."""
         frames = [self.points[p] for p in IMITATION_POINTS if p in self.points]
         moves = np.ones(self.n, dtype=bool)
         if frames:
@@ -216,12 +208,11 @@ class Robot:
         """Create a monitor of the pairs that must not touch.
 
         Args:
-            kind: 'shapes': exact collision shapes; 'volumes': swept-sphere volumes; default: volumes if there is a
-                file.
+            kind: exact 'shapes' or swept-sphere 'volumes'; default: volumes if there is a file.
 
         Raises:
             UnknownNameError: if the kind, or a name in the file, is unknown.
-            RobotError: if the file does not fit the robot.
+            RobotError: if the file does not fit.
         """
         from humanoid_control import robots  # imported on demand: its kernels load the compiler
 
@@ -369,9 +360,9 @@ class Robot:
         return self._clearance.all_distances(self.data)
 
     def largest_margins(self) -> np.ndarray:
-        """Return the largest feasible margin (P,) of each pair [m]: its distance in the neutral posture.
+        """Return the largest feasible margin (P,) of each pair [m]: its neutral distance.
 
-        Pairs with shapes around first contacts (`LinkShape.against`) get at most CONTACT_MARGIN.
+        Shapes around first contacts (`LinkShape.against`) get at most CONTACT_MARGIN.
         """
         if not len(self.pairs):
             return np.zeros(0)
@@ -388,10 +379,9 @@ class Robot:
         return out
 
     def segment_lengths(self) -> dict[str, float]:
-        """Return spine, clavicle, upper_arm, lower_arm [m] in the zero posture, to which imitation scales.
+        """Return spine, clavicle, upper_arm, lower_arm [m] in the zero posture, averaged over sides.
 
-        Spine: mid-hip to sternum; clavicle: sternum to glenohumeral centre (Dube 2012, section 4.5). Sides are
-        averaged.
+        Spine: mid-hip to sternum; clavicle: sternum to glenohumeral centre (Dube 2012, section 4.5).
 
         Raises:
             RobotError: if points are missing.
@@ -434,7 +424,7 @@ def build_model(tree: UrdfTree, file: RobotFile, base: str, anchor: str, X_world
     """Build the pinocchio model, with tracked points as operational frames.
 
     Args:
-        base: 'floating' frees the root; 'fixed' roots the tree at the anchor, held in the neutral posture.
+        base: 'floating' frees the root; 'fixed' holds the anchor.
         X_world_root: root link in the neutral posture.
 
     Raises:
@@ -471,7 +461,6 @@ def point_label(name: str, tree: UrdfTree) -> str:
 
 
 def _pose_in_root(tree: UrdfTree, file: RobotFile, link: str) -> pin.SE3:
-    """Return a link's pose in the root link in the neutral posture."""
     model = tree.model()
     q = pin.neutral(model)
     for name, value in file.postures.get("neutral", {}).items():

@@ -128,9 +128,6 @@ def monitor_moving_shapes(
     """`monitor_shapes` for velocities v (nv,): measure only pairs near enough for their closing speed.
 
     Args:
-        table: packed MonitorArrays.
-        q: (nq,).
-        v: (nv,).
         need: (n,) distance required by each joint's motion, per motion bound.
         law: (least [m], margin [m], per_speed [s]) of `PairReach`.
     """
@@ -148,10 +145,9 @@ def monitor_moving_shapes(
 
 @kernel
 def find_faster_shapes(table: Table[MonitorArrays], v: np.ndarray, law: tuple, count: int) -> int:
-    """Add pairs skipped by `monitor_moving_shapes` that matter at velocities v (nv,); return the new number of rows.
+    """Add pairs skipped by `monitor_moving_shapes` that matter at velocities v (nv,); return the number of rows.
 
     Args:
-        law: see `monitor_moving_shapes`.
         count: filled rows.
     """
     a = unpack(table, MonitorArrays)
@@ -162,8 +158,8 @@ def find_faster_shapes(table: Table[MonitorArrays], v: np.ndarray, law: tuple, c
 class ShapePairs(CollisionMonitor):
     """Collision pairs of a robot, measured exactly.
 
-    A pair is measured only if it may have come within its activation distance since its last measurement: joint motion
-    times motion bound limits the approach. Jumps are safe, only slow.
+    A pair is measured only if joint motion times motion bound may have brought it within its activation distance. Jumps
+    are safe, only slow.
 
     Attributes:
         shapes: of the robot.
@@ -174,7 +170,7 @@ class ShapePairs(CollisionMonitor):
         poses: of the joints.
         R: (S, 3, 3) of the shapes.
         p: (S, 3) of the shapes [m].
-        lower: (P,) lower bounds of the distances [m], exact for near pairs.
+        lower: (P,) lower bounds [m], exact for near pairs.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -215,8 +211,7 @@ STROKE = 1.5  # reach of a sliding joint relative to its range, for configuratio
 def motion_bounds(robot: Robot) -> np.ndarray:
     """Return bounds (P, nv) on |d distance / d v| [m/rad], 1 for sliding joints, for all postures.
 
-    A point is at most as far from a joint axis as the path along the links (Schwarzer, Saha and Latombe 2005). Joints
-    that carry both shapes, and a floating base, have the bound 0.
+    A point is at most as far from a joint axis as the path along the links (Schwarzer, Saha and Latombe 2005).
     """
     model, shapes = robot.model, shape_arrays(robot.model, robot.shapes)
     parents = model.parents.tolist()
@@ -241,7 +236,7 @@ def motion_bounds(robot: Robot) -> np.ndarray:
 
 
 def _farthest(p: np.ndarray, R: np.ndarray, size: tuple[float, float, float, float]) -> float:
-    """Return the distance from a joint's origin to the farthest corner of a shape's box, at p with axes R."""
+    """Return the distance from a joint to the farthest corner of a shape's box, at p with axes R."""
     x, y, z = size[0], size[1], size[2] + size[3]
     corners = [p + R @ np.array([i * x, j * y, k * z]) for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)]
     return max(float(np.linalg.norm(c)) for c in corners)
@@ -259,15 +254,11 @@ class VolumePairs(CollisionMonitor):
     """
 
     def __init__(self, robot: Robot, model: SsvModel | None = None) -> None:
-        """Create the pairs.
-
-        Args:
-            robot: the robot.
-            model: default: `volumes_of`.
+        """Create the pairs, by default of `volumes_of`.
 
         Raises:
-            UnknownNameError: if the volumes file has an unknown name.
-            RobotError: if it does not fit the robot.
+            UnknownNameError: if the file has an unknown name.
+            RobotError: if it does not fit.
         """
         self.model = volumes_of(robot) if model is None else model
         self.count = len(self.model.pairs)

@@ -75,22 +75,17 @@ def standard_frames(robot: Robot) -> dict[str, StandardFrame]:
 
 
 def _on_body(robot: Robot, frame: pin.Frame) -> tuple[str, pin.SE3]:
-    """Return the link that carries a frame, and the frame's pose in it."""
     link = _link_of(robot, frame.parentJoint)
     return link, robot.model.frames[robot.model.getFrameId(link)].placement.actInv(frame.placement)
 
 
 def _link_of(robot: Robot, joint: int) -> str:
-    """Return the first link fixed to a joint, or the root link."""
     bodies = [f.name for f in robot.model.frames if f.type == pin.FrameType.BODY and f.parentJoint == joint]
     return robot.root_link if robot.root_link in bodies or not bodies else bodies[0]
 
 
 def _head(robot: Robot) -> tuple[str, np.ndarray] | None:
-    """Return head link and frame position (3,) in the neutral posture [m], or None.
-
-    The link after the last joint of the longest chain named head or neck, or a head fixed to the trunk.
-    """
+    """Return head link and frame position (3,) in the neutral posture [m], or None."""
     model, data = robot.model, robot.data
     limbs = {int(k) for f in robot.points.values() for k in model.supports[model.frames[f].parentJoint]}
     free = [

@@ -1,7 +1,4 @@
-"""Tendons of a robot from a hand-written file next to its URDF, such as `hrp2.tendons.yaml` (docs/tendons.md).
-
-The file becomes a `TendonSet`; groups of tendons and joints are estimated with one mapping each.
-"""
+"""Tendons of a robot from a file next to its URDF, such as `hrp2.tendons.yaml` (docs/tendons.md)."""
 
 from __future__ import annotations
 
@@ -65,12 +62,7 @@ SOLID_KEYS = {SPHERE: ("centre", "radius", "side"), CYLINDER: ("centre", "axis",
 
 
 def tendons_of(robot: Robot) -> TendonSet:
-    """Return the tendons of a robot; none without a file.
-
-    Raises:
-        RobotError: as `read_tendon_file`.
-        UnknownNameError: as `read_tendon_file`.
-    """
+    """Return the tendons of a robot, if any; raises as `read_tendon_file`."""
     return read_tendon_file(robot.tendons, robot) if robot.tendons is not None else TendonSet(())
 
 
@@ -78,8 +70,8 @@ def tendon_geometry(robot: Robot, group: str | None = None, joints: Iterable[str
     """Return lengths and moment arms of a robot's tendons.
 
     Args:
-        group: only its tendons, over its own and then its borrowed joints.
-        joints: order of the joint vector; default: joints of the group, or all crossed.
+        group: its tendons only, over own, then borrowed joints.
+        joints: order of the joint vector; default: group, or all crossed.
 
     Raises:
         RobotError: if the robot has no tendons.
@@ -116,7 +108,7 @@ def read_tendon_file(path: Path, robot: Robot) -> TendonSet:
 
 
 def read_units(rows: Any, where: str) -> dict[str, MuscleUnit]:
-    """Read muscle units by name: from motor, gear and drum, or from values at the wire.
+    """Read muscle units by name, from motor, gear and drum, or from wire values.
 
     Raises:
         RobotError: if a value is invalid.
@@ -169,7 +161,6 @@ def _tendon(row: dict[str, Any], links: list[str], units: dict[str, MuscleUnit],
 
 
 def _step(step: Any, links: list[str], where: str) -> ViaPoint | Wrap | Pulley:
-    """Read one step of a path: point, solid or pulley."""
     if isinstance(step, list):
         if len(step) != 4:
             raise RobotError(f"{where}: a point must be [link, x, y, z], got {step}")
@@ -261,7 +252,6 @@ def _mirrored_step(step: Any, k: int) -> Any:
 
 
 def _flipped(x: Any, k: int) -> Any:
-    """Negate coordinate k of a vector; leave other values to the checks."""
     if isinstance(x, list) and len(x) == 3 and isinstance(x[k], int | float):
         return [-v if i == k else v for i, v in enumerate(x)]
     return x
@@ -335,7 +325,7 @@ def within_tendons(robot: Robot) -> tuple[Robot, float]:
     """Narrow the joint ranges so that tendons hold 99 % of the postures against gravity.
 
     Returns:
-        A copy of the robot, and the remaining share of the ranges around neutral.
+        A copy of the robot, and the remaining share of the ranges.
 
     Raises:
         RobotError: if the robot has no tendons.

@@ -25,12 +25,12 @@ def volumes_of(robot: Robot, by_link: bool = False) -> SsvModel:
     """Return the robot's volumes, from its file or its collision shapes.
 
     Args:
-        by_link: False: one segment per shape, pair k is `robot.pairs[k]`. True: one compound per link with a group per
-            shape, for fewer pairs.
+        by_link: one compound per link with a group per shape (fewer pairs); else one segment per shape, pair k is
+            `robot.pairs[k]`.
 
     Raises:
         UnknownNameError: if the file has an unknown name.
-        RobotError: if the file does not fit the robot.
+        RobotError: if the file does not fit.
     """
     if robot.volumes is not None:
         with told_of(robot.volumes):
@@ -47,12 +47,7 @@ def volumes_of_shapes(robot: Robot) -> SegmentFile:
 
 
 def model_of(robot: Robot, file: SegmentFile) -> SsvModel:
-    """Return the model of a file; pairs left to sampling are found now, within seconds.
-
-    Raises:
-        UnknownNameError: as `SsvModel.build`.
-        RobotError: as `SsvModel.build`.
-    """
+    """Return the model of a file; samples pairs if it has none, within seconds. Raises as `SsvModel.build`."""
     pairs = find_pairs(robot, file.segments).pairs if file.pairs is None else file.pairs
     return build_volumes(robot, file.segments, pairs)
 
@@ -72,12 +67,7 @@ def segments_of(robot: Robot, by_link: bool = False) -> tuple[Segment, ...]:
 
 
 def build_volumes(robot: Robot, segments: Iterable[Segment], pairs: Iterable[SegmentPair]) -> SsvModel:
-    """Build arrays of segments on links, and on WORLD for obstacles.
-
-    Raises:
-        UnknownNameError: as `SsvModel.build`.
-        RobotError: as `SsvModel.build`.
-    """
+    """Build arrays of segments on links, and on WORLD for obstacles. Raises as `SsvModel.build`."""
     still = {WORLD: (0, np.eye(3), np.zeros(3))}
     return SsvModel.build(segments, still | link_frames(robot), pairs)
 

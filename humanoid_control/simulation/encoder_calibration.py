@@ -1,6 +1,6 @@
-"""Mounting offsets of absolute encoders from poses in a calibration jig (Schwienbacher 2014, section 3.5).
+"""Mounting offsets of absolute encoders (Schwienbacher 2014, section 3.5).
 
-The jig holds each foot in known poses relative to the pelvis while the encoders are read.
+A jig holds each foot in known poses relative to the pelvis while the encoders are read.
 """
 
 from __future__ import annotations
@@ -25,12 +25,7 @@ TRIES = 400
 
 @dataclass(frozen=True)
 class JigAccuracy:
-    """Standard deviations of a foot pose in the jig, per axis, above zero.
-
-    Attributes:
-        position: [m].
-        orientation: [rad].
-    """
+    """Standard deviations of a foot pose in the jig per axis [m], [rad], above zero."""
 
     position: float = 1e-4
     orientation: float = 2e-4
@@ -38,13 +33,13 @@ class JigAccuracy:
 
 @dataclass(frozen=True)
 class LegChain:
-    """Kinematic chain from the held link, the fixed base of the robot, to a foot.
+    """Chain from the held link, the robot's fixed base, to a foot.
 
     Attributes:
         joints: from the pelvis down.
-        index: (k,) of these joints in the robot.
+        index: (k,) in the robot.
         frame: of the foot link.
-        offset: pose of the sole centre in it.
+        offset: sole centre in it.
     """
 
     robot: Robot
@@ -55,7 +50,6 @@ class LegChain:
     offset: pin.SE3
 
     def pose(self, joints: np.ndarray) -> pin.SE3:
-        """Return the sole centre's pose in the world."""
         pin.framesForwardKinematics(self.robot.model, self.robot.data, self.robot.q(joints))
         return self.robot.data.oMf[self.frame] * self.offset
 
@@ -73,7 +67,7 @@ class LegChain:
 
 
 def legs_of(robot: Robot) -> list[LegChain]:
-    """Return the legs of a robot with a fixed base; soles beyond another sole (toes) are skipped.
+    """Return the legs of a robot with a fixed base, without toes.
 
     Raises:
         RobotError: if no joint moves a sole.
@@ -97,10 +91,10 @@ def legs_of(robot: Robot) -> list[LegChain]:
 
 
 def jig_poses(leg: LegChain, count: int) -> np.ndarray:
-    """Return the neutral posture and Halton samples of the leg's ranges without self-collision (count, n).
+    """Return the neutral posture and collision-free Halton samples of the leg's ranges (count, n).
 
     Raises:
-        RobotError: if too few samples are collision-free.
+        RobotError: if there are too few.
     """
     robot, neutral = leg.robot, leg.robot.postures["neutral"]
     lower, upper = leg.limits
@@ -125,9 +119,9 @@ class Fixture:
     """One mounting of a leg in the jig.
 
     Attributes:
-        pose: of the sole relative to the held link.
-        nominal: (n,) joint angles that the jig is built for [rad].
-        reading: (n,) of the absolute encoders [rad]; NaN without one.
+        pose: sole relative to the held link.
+        nominal: (n,) joint angles of the jig [rad].
+        reading: (n,) encoders [rad]; NaN without one.
     """
 
     pose: pin.SE3
@@ -138,7 +132,7 @@ class Fixture:
 def fixtures(
     leg: LegChain, poses: np.ndarray, encoders: AbsoluteEncoders, accuracy: JigAccuracy, random: np.random.Generator
 ) -> list[Fixture]:
-    """Simulate measurements: each pose (count, n) [rad] is mounted once with an error, and encoders are read once."""
+    """Simulate measurements: each pose (count, n) [rad] is mounted with an error, and encoders are read once."""
     out = []
     for nominal in poses:
         off = random.standard_normal(6) * np.repeat([accuracy.position, accuracy.orientation], 3)
@@ -161,7 +155,7 @@ class UnidentifiedDirection:
 
     Attributes:
         parts: joint -> part, largest 1.
-        deviation: standard error along the unit vector [rad]; inf: unbounded.
+        deviation: standard error [rad]; inf: unbounded.
     """
 
     parts: dict[str, float]
@@ -175,11 +169,11 @@ class EncoderCalibration:
     Attributes:
         joints: names (k).
         offsets: (k,) excess of the readings [rad].
-        covariance: (k, k) predicted [rad^2]; infinite diagonal for unbounded joints.
-        singular: (k,) of the whitened, stacked Jacobian [1/rad], decreasing; 1 / s is the error along a direction.
-        unidentified: directions with an error beyond `COARSE`.
-        spread: (k,) range of the offsets from single poses [rad]; NaN if one pose is not enough.
-        residual: whitened RMS; about 1 if the assumed accuracies are right.
+        covariance: (k, k) [rad^2]; infinite diagonal: unbounded.
+        singular: (k,) of the whitened, stacked Jacobian [1/rad], decreasing; 1 / s: error along a direction.
+        unidentified: directions with errors beyond `COARSE`.
+        spread: (k,) range of single-pose offsets [rad]; NaN if underdetermined.
+        residual: whitened RMS; about 1 for correct accuracies.
     """
 
     joints: tuple[str, ...]
@@ -212,11 +206,11 @@ def calibrate(
 
     Args:
         measured: at least one pose.
-        encoder_deviation: (n,) of a reading [rad].
-        measure: 'pose', or 'position' if the jig fixes only the sole centre.
+        encoder_deviation: (n,) [rad].
+        measure: 'pose', or 'position' of the sole centre only.
 
     Raises:
-        ConfigError: if there is no pose, or if an accuracy is not positive.
+        ConfigError: without poses, or if an accuracy is not positive.
         RobotError: if a joint has no absolute encoder.
     """
     if not measured or measure not in (POSE, POSITION):
@@ -245,7 +239,7 @@ def calibrate(
 
 
 def mean_offsets(leg: LegChain, measured: Sequence[Fixture]) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and range over the poses of reading minus nominal angle, (k,) each [rad].
+    """Return mean and range of reading minus nominal angle, (k,) each [rad].
 
     This is -Delta_j of Schwienbacher 2014, section 3.5: the jig is taken as exact.
     """

@@ -1,4 +1,4 @@
-"""Engines: one simulated robot behind one interface, created by name or from a small configuration."""
+"""Engines: one simulated robot behind one interface."""
 
 from __future__ import annotations
 
@@ -34,17 +34,16 @@ class Engine(RobotInterface, Protocol):
     """One simulated robot with its drives, ground and gravity.
 
     Attributes:
-        robot: the simulated robot with all its joints.
-        q: (nq,) configuration in pinocchio's convention; floating base: x y z, quaternion x y z w.
-        v: (nv,) velocity; floating base: linear, angular, in its own axes.
+        robot: with all joints.
+        q: (nq,) in pinocchio's convention; floating base: x y z, quaternion x y z w.
+        v: (nv,); floating base: linear, angular, own axes.
         time: simulated [s].
         acceleration: (nv,) of the last step.
-        torque: (n,) motor torques of the last step [N m].
+        torque: (n,) of the motors in the last step [N m].
         diverged: the state became non-finite; the last finite one is kept until `reset` or `set_state`.
-        failure: reason of the divergence, else empty.
+        failure: reason of the divergence.
         uncommanded: joints that ignore commands because tendons move them.
         drives: commanded references.
-        gains: of the drives.
     """
 
     robot: Robot
@@ -69,7 +68,7 @@ class Engine(RobotInterface, Protocol):
         """Joint velocities (n,) [rad/s]."""
 
     def reset(self, joints: np.ndarray | str = "neutral") -> None:
-        """Reset time and robot: at rest in a posture, on the ground if the base floats, holding its joints.
+        """Reset time and robot: at rest in a posture, standing if the base floats.
 
         Raises:
             SizeError: if `joints` has a wrong shape.
@@ -77,7 +76,7 @@ class Engine(RobotInterface, Protocol):
         """
 
     def set_tension(self, tension: float) -> None:
-        """Set the tension of every tendon of drives 'tendons' [N], reached in 0.5 s; 0: hold the neutral posture.
+        """Set all tensions of drives 'tendons' [N], reached in 0.5 s; 0: hold the neutral posture.
 
         Raises:
             ConfigError: if negative or not finite.
@@ -87,17 +86,15 @@ class Engine(RobotInterface, Protocol):
         """Advance by integration steps; does nothing while `diverged`."""
 
     def push(self, link: str, wrench: np.ndarray, duration: float, point: np.ndarray | None = None) -> None:
-        """Apply a wrench to a link from now on.
+        """Apply a wrench (6,) to a link: force [N], torque [N m] in world axes.
 
         Args:
-            link: its name.
-            wrench: (6,) force [N], torque [N m] in world axes.
             duration: [s].
-            point: of application in the link frame [m]; default: its origin.
+            point: in the link frame [m]; default: origin.
 
         Raises:
             UnknownNameError: if the link is unknown.
-            ConfigError: if an argument has a wrong size or value.
+            ConfigError: if an argument is invalid.
         """
 
     def set_state(
@@ -110,18 +107,18 @@ class Engine(RobotInterface, Protocol):
         """Set the state and hold it; omitted positions are kept, omitted velocities are zero.
 
         Args:
-            joints: (n,) [rad], clipped to the range.
+            joints: (n,) [rad], clipped.
             velocities: (n,) [rad/s].
-            X_world_root: pose of the root link.
-            twist: (6,) linear, angular velocity of the root link in its own axes.
+            X_world_root: root link.
+            twist: (6,) linear, angular, of the root link in its own axes.
 
         Raises:
-            ConfigError: if a value is not finite, or if a fixed base gets a pose or twist.
+            ConfigError: if not finite, or for a fixed base with pose or twist.
             SizeError: if a shape is wrong.
         """
 
     def foot_wrenches(self) -> dict[str, np.ndarray]:
-        """Return the ground wrench on each foot (6,): force [N], torque [N m], in its sole frame (`WorldSoles`)."""
+        """Return the ground wrench on each foot (6,): force [N], torque [N m], in its sole frame."""
 
     def joint_state(self) -> JointState:
         """Return the true joint state with motor torques."""
@@ -130,8 +127,7 @@ class Engine(RobotInterface, Protocol):
         """Return path lengths [m] and tensions [N]; None without a tendon file.
 
         Raises:
-            RobotError: if the file has an error.
-            UnknownNameError: if the file has an unknown name.
+            RobotError: if the file is invalid.
         """
 
     def base_state(self) -> tuple[np.ndarray, np.ndarray]:
@@ -157,15 +153,14 @@ def make_engine(
     """Create an engine by name.
 
     Args:
-        robot: base fixed or floating.
         name: 'multibody', or 'mujoco' (pip extra `mujoco`).
         settings: default: `WorldSettings()`.
-        gains: default: `default_gains`, `driven_gains`, `tension_gains` or `winch_gains`, as the drives require.
+        gains: default: `default_gains`, `driven_gains`, `tension_gains` or `winch_gains`, by drives.
 
     Raises:
         UnknownNameError: if the engine is unknown.
-        EnvironmentProblem: if MuJoCo is not installed.
-        RobotError: if `check_model` rejects the robot.
+        EnvironmentProblem: if MuJoCo is missing.
+        RobotError: if `check_model` fails.
         ConfigError: if a setting is out of range.
     """
     if name not in ENGINES:
@@ -193,7 +188,6 @@ def make_engine(
 
 
 def _winched(robot: Robot, name: str, settings: WorldSettings, gains: DriveGains | None) -> Engine:
-    """Create the engine of a robot on winches."""
     if name == "mujoco":
         from humanoid_control.simulation.worlds.mujoco_winches import MujocoWinchWorld
 
@@ -210,20 +204,17 @@ def _winched(robot: Robot, name: str, settings: WorldSettings, gains: DriveGains
 class SimulationConfig:
     """Flat description of a simulated robot for parameters, studies and worker processes.
 
-    The fields not listed are those of `WorldSettings`.
+    Other fields: see `WorldSettings`.
 
     Attributes:
-        robot: name in the catalogue, or path of a URDF.
+        robot: catalogue name, or path of a URDF.
         base: 'fixed' or 'floating'.
-        engine: see `make_engine`.
         touching: 'all' links with shapes touch the ground, or 'soles' only.
-        friction: of the ground.
-        ground: recipe (`ground_recipe`); empty: a plane that rises forward by `slope`.
+        ground: recipe (`ground_recipe`); empty: a plane with `slope` forward.
         slope: [rad].
-        contact_stiffness: normal stiffness of a contact point [N/m]; the shear stiffness scales with it.
-        stiffness: position gain relative to the effort limit [1/rad].
-        damping_ratio: of each drive.
-        rotors: of ideal drives: 'geared' or 'quasi_direct' (`quasi_direct_armature`).
+        contact_stiffness: normal [N/m]; shear stiffness scales with it.
+        stiffness: position gain per effort limit [1/rad].
+        rotors: 'geared' or 'quasi_direct' (`quasi_direct_armature`), ideal drives only.
     """
 
     robot: str = "lola"
@@ -247,10 +238,10 @@ class SimulationConfig:
     rotors: str = "geared"
 
     def changed(self, values: Mapping[str, Any]) -> SimulationConfig:
-        """Return a copy with other numbers.
+        """Return a copy with other `VARIABLES`.
 
         Raises:
-            UnknownNameError: if a name is not in `VARIABLES`.
+            UnknownNameError: if a name is unknown.
         """
         for name in values:
             if name not in VARIABLES:
@@ -258,10 +249,10 @@ class SimulationConfig:
         return replace(self, **values)
 
     def build(self, robot: Robot | None = None) -> Engine:
-        """Create the engine, at rest in the neutral posture; pass `robot` if already loaded.
+        """Create the engine at rest in the neutral posture, from a loaded `robot` if given.
 
         Raises:
-            HumanoidError: if a number is out of range, or as `load_robot` and `make_engine`.
+            HumanoidError: as `load_robot` and `make_engine`, or if a number is out of range.
         """
         for name in ("stiffness", "damping_ratio"):
             if not 0 <= getattr(self, name) < float("inf"):
@@ -308,7 +299,7 @@ class SimulationConfig:
 
 
 def quasi_direct_armature(robot: Robot) -> np.ndarray:
-    """Return estimated rotor inertias (n,) at the joints for drives of low reduction [kg m^2]."""
+    """Estimate rotor inertias (n,) at the joints for low reductions [kg m^2]."""
     armature: np.ndarray = np.maximum(ARMATURE_PER_EFFORT * robot.effort, LEAST_ARMATURE)
     return armature
 
@@ -320,11 +311,10 @@ VARIABLES = tuple(f.name for f in fields(SimulationConfig) if f.type == "float")
 
 
 def check_model(robot: Robot) -> None:
-    """Check that moving links have mass and that inertias are physically possible.
+    """Check masses of moving links and all inertias.
 
     Raises:
-        RobotError: at the first link with missing, negative or non-finite mass, or with principal moments
-            I1 + I2 < I3.
+        RobotError: at the first missing, negative or non-finite mass, or principal moments I1 + I2 < I3.
     """
     for link in ET.fromstring(robot.urdf).findall("link"):
         inertial = link.find("inertial")

@@ -37,8 +37,8 @@ class Observed:
     """Outcome of one world.
 
     Attributes:
-        real_time_factor: simulated over computation time on one core, without observation.
-        failure: reason of the divergence, else empty.
+        real_time_factor: simulated over computation time on one core.
+        failure: reason of the divergence.
     """
 
     variation: Variation
@@ -56,19 +56,19 @@ def simulate_many(
     progress: Progress | None = None,
     every: float = 0.01,
 ) -> list[Observed]:
-    """Simulate one world per variation; the outcomes keep their order and do not depend on the workers.
+    """Simulate one world per variation; outcomes keep their order and do not depend on the workers.
 
     Args:
-        make: builds the world of a variation; importable if there are several workers.
+        make: builds a world; importable if there are several workers.
         variations: conditions by name.
-        seconds: simulated time of each.
-        observe: creates the observer of a variation; importable as `make`.
+        seconds: simulated time.
+        observe: creates an observer; importable as `make`.
         workers: spawned processes; default: one per core; 1: this process.
         progress: called with (done, total, text).
-        every: simulated time between observations [s].
+        every: observation interval [s].
 
     Raises:
-        HumanoidError: for bad input, or if a world raises; names the variation.
+        HumanoidError: for bad input, or if a world raises.
     """
     if not 0 < seconds < float("inf"):
         raise ConfigError(f"the simulated time must be positive, got {seconds:g} s")
@@ -88,7 +88,7 @@ def simulate_many(
 
 
 def name_of(variation: Variation) -> str:
-    """Return a variation as text: 'friction=0.2, stiffness=30'."""
+    """Return a variation as text: 'friction=0.2'."""
     return ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in variation.items()) or "as it is"
 
 
@@ -148,7 +148,6 @@ def _simulate(
     every: float,
     variation: Variation,
 ) -> Observed:
-    """Simulate one world (`simulate_many`)."""
     try:
         engine, observer = make(variation), observe(variation)
         h = engine.settings.step

@@ -25,7 +25,6 @@ class NoisySensors:
     """
 
     def __init__(self, engine: Engine, model: Imperfection, seed: int) -> None:
-        """Create the sensors with errors `model`, drawn from `seed`."""
         n = engine.robot.n
         self.engine = engine
         self.joints = Sensor("joint_states", (n, n, n), model, seed)

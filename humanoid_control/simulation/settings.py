@@ -26,14 +26,14 @@ class WorldSettings:
     Attributes:
         step: integration step [s].
         gravity: downward [m/s^2].
-        coast: time for which a position reference continues at the commanded velocity [s].
-        ground: acts on robots with a floating base.
+        coast: continued motion of a position reference at the commanded velocity [s].
+        ground: for floating bases.
         touching: links besides the soles that touch the ground, or 'all'.
-        drives: 'ideal'; 'rigid' or 'elastic' gears; 'tendons' at constant tensions; 'winches' that pull the tendons.
-        tension: of every tendon with drives 'tendons' [N]; 0: the tensions that hold the neutral posture.
-        moment_arm_error: standard deviation of the factors on the moment arms.
-        winch_error: standard deviation of the factors on the wire stiffness.
-        path_friction: friction of tendons on winches, relative to the tension.
+        drives: 'ideal'; 'rigid' or 'elastic' gears; 'tendons' at constant tensions; 'winches' on tendons.
+        tension: of every tendon with drives 'tendons' [N]; 0: the neutral posture is held.
+        moment_arm_error: standard deviation of factors on moment arms.
+        winch_error: standard deviation of factors on wire stiffness.
+        path_friction: of tendons on winches, relative to the tension.
         seed: of these factors.
     """
 

@@ -1,6 +1,4 @@
-"""Kernels compiled ahead, a module a group of them: retargeting, inverse_kinematics, simulation, whole_body, tendons,
-walking, hardware, human, performing, library.
-"""
+"""Kernels compiled ahead, one module per group."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from humanoid_control.terminal import progress, warn
 RETARGETING, INVERSE_KINEMATICS, SIMULATION, TENDONS = "retargeting", "inverse_kinematics", "simulation", "tendons"
 WALKING, HARDWARE, HUMAN, WHOLE_BODY = "walking", "hardware", "human", "whole_body"
 PERFORMING = "performing"
-# Modules of this room, in the order in which they are begun: the longest first, and what calls others' kernels later.
+# Modules of this package in starting order: longest first, callers of other groups' kernels later.
 GROUPS = (
     INVERSE_KINEMATICS,
     SIMULATION,
@@ -35,35 +33,28 @@ GROUPS = (
 )
 COMPILING = "compiling kernels for this machine, only this once: up to some minutes (ahead of it: humanoid warm)"
 TELL_EVERY = 10.0  # [s]
-RARE_COLLECTIONS = (100_000, 50, 100)  # a compiler makes millions of objects that live as long as it
+RARE_COLLECTIONS = (100_000, 50, 100)  # a compiler creates millions of long-lived objects
 
 _telling = False
 
 
 def compile_first(*groups: str) -> None:
-    """Compile kernels now, with a word about it, where that was not done at installation.
-
-    Args:
-        groups: modules of this room; RETARGETING where none is given.
-    """
+    """Compile groups (default: RETARGETING) now with a message, unless compiled at installation."""
     cold = [group for group in groups or (RETARGETING,) if not compiled(group)]
     for group in cold:
         warn(_module(group).ADVICE)
     if len(cold) > 1:
         compile_groups(cold, quiet=True)
-    for group in cold:  # alone, or where a process of its own could not
+    for group in cold:  # a single group, or a failed process
         if not compiled(group):
             _module(group).compile_kernels()
 
 
 def compile_groups(groups: Sequence[str], quiet: bool = False) -> dict[str, str]:
-    """Compile groups of kernels, each in a process of its own, as many at once as there are cores.
-
-    Args:
-        groups: modules of this room. quiet: without a progress bar.
+    """Compile groups in one process each, as many at once as cores.
 
     Returns:
-        Of each group that failed, the last line that its process said.
+        Failed group -> last line of its process.
     """
     waiting, cores = list(dict.fromkeys(groups)), len(os.sched_getaffinity(0))
     total, done, failed = len(waiting), 0, dict[str, str]()
@@ -86,7 +77,7 @@ def compile_groups(groups: Sequence[str], quiet: bool = False) -> dict[str, str]
                     done += 1
                     if process.wait():
                         failed[group] = next(filter(None, reversed(lines)), f"exit code {process.returncode}")
-        finally:  # also where somebody interrupts it
+        finally:  # also on an interrupt
             for key in list(running.get_map().values()):
                 key.data[1].kill()
                 key.data[1].wait()
@@ -95,13 +86,13 @@ def compile_groups(groups: Sequence[str], quiet: bool = False) -> dict[str, str]
 
 
 def compile_here(compile_kernels: Callable[[], None]) -> None:
-    """What the process of a group does: its modules are run by `python -m`."""
+    """Run the compilation of a group as `python -m` module."""
     gc.set_threshold(*RARE_COLLECTIONS)
     compile_kernels()
 
 
 def compiled(group: str) -> bool:
-    """True where the kernels of a group are in memory or on disk."""
+    """Return whether a group's kernels are in memory or on disk."""
     return bool(_module(group).compiled())
 
 
@@ -111,12 +102,12 @@ def _module(group: str) -> Any:
 
 @contextmanager
 def compiling_told(say: Callable[[str], Any], advice: str = COMPILING) -> Iterator[None]:
-    """Within it, say that kernels are compiled, when they really are, and now and then that it continues.
+    """Report compilation of kernels, not their loading from disk.
 
-    Kernels that are kept on disk are loaded without a word. Does nothing inside another one, or before numba is loaded.
+    Does nothing when nested, or before numba is loaded.
 
     Args:
-        say: called with the advice, then with the time that has passed. advice: of the group whose kernels are called.
+        say: called with the advice, then with the elapsed time.
     """
     global _telling
     if _telling or "numba" not in sys.modules:

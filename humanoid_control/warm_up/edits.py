@@ -1,4 +1,4 @@
-"""Kernels that an edit of a source file drops, so that they are compiled again, and the names that lead to them."""
+"""Kernels that an edit of a source recompiles, and the names that lead to them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from humanoid_control.errors import ConfigError, shown
 from humanoid_control.source_graph import ALL, SourceGraph, changed_definitions, module_name, read_sources
 from humanoid_control.source_names import FIELDS, MAIN, STATEMENTS, Source, read_source
 
-MOST_CHAINS, LONGEST_CHAIN = 8, 5  # printed of each name; names of a chain
+MOST_CHAINS, LONGEST_CHAIN = 8, 5  # printed per name; names per chain
 PACKAGE_FOLDER = Path(__file__).parents[1]
 
 
 class NameUse(NamedTuple):
-    """A name of an edited source and the kernels that depend on it.
+    """Name of an edited source and dependent kernels.
 
     Attributes:
-        name: of the source; "any name" for a source that extends the compiler.
-        kernels: each with the shortest chain of definitions to the name, the nearest kernels first.
+        name: in the source; "any name" for a compiler extension.
+        kernels: each with the shortest chain of definitions to the name, nearest first.
         changed: since the last commit.
     """
 
@@ -30,14 +30,10 @@ class NameUse(NamedTuple):
 
 
 def explain_edit(file: Path, root: Path = PACKAGE_FOLDER) -> Iterator[str]:
-    """Yield lines that name the kernels an edit of a source drops, and why.
-
-    Args:
-        file: source of the package.
-        root: folder of the package.
+    """Yield lines with the kernels that an edit recompiles, and the reasons.
 
     Raises:
-        ConfigError: the file does not exist or is not a source of the package.
+        ConfigError: if the file is not a source of the package.
     """
     path = _source_path(file, root)
     sources = read_sources(root.parent, (root.name,))
@@ -70,10 +66,8 @@ def name_uses(graph: SourceGraph, sources: Mapping[str, Source], path: str, old:
     """Return the names of a source that kernels depend on, changed ones first.
 
     Args:
-        graph: of all sources.
-        sources: by path.
-        path: of the edited one.
-        old: its version in the last commit; None where there is none.
+        path: of the edited source.
+        old: its version in the last commit, or None.
     """
     module = module_name(path)
     changed = changed_definitions({path: old}, {path: sources[path]}) if old else set[str]()
@@ -84,7 +78,7 @@ def name_uses(graph: SourceGraph, sources: Mapping[str, Source], path: str, old:
     before = SourceGraph({**sources, path: old}) if old and changed else graph
     for node in sorted({f"{module}:{name}" for name in sources[path].definitions} | changed):
         name = node.partition(":")[2]
-        there = graph if name in sources[path].definitions else before  # kernels depended on a removed name
+        there = graph if name in sources[path].definitions else before  # removed names: from the old graph
         kernels = dict(there.chains(node, there.kernels))
         if kernels and name != MAIN:
             uses.append(NameUse(_shown(name), kernels, node in changed))
@@ -92,11 +86,7 @@ def name_uses(graph: SourceGraph, sources: Mapping[str, Source], path: str, old:
 
 
 def _source_path(file: Path, root: Path) -> str:
-    """Path of a source relative to the folder that holds the package.
-
-    Raises:
-        ConfigError: see `explain_edit`.
-    """
+    """Return the path of a source relative to the package's parent folder."""
     if not file.exists():
         raise ConfigError(f"{shown(file, 200)} does not exist: name a source file of {root.name}")
     real = file.resolve()
@@ -106,7 +96,7 @@ def _source_path(file: Path, root: Path) -> str:
 
 
 def _committed(root: Path, path: str) -> Source | None:
-    """Source in the last commit; None without git, for a new file, and for one that is not Python."""
+    """Return the source in the last commit, or None."""
     try:
         name = f"HEAD:./{path.partition('/')[2]}"
         found = subprocess.run(["git", "-C", str(root), "show", name], capture_output=True, check=True)
@@ -122,7 +112,7 @@ def _shown(name: str) -> str:
 
 
 def _shown_chain(chain: list[str], home: str) -> str:
-    """Text of a chain: modules only where they change, the middle of a long chain left out."""
+    """Return the text of a chain: modules where they change, long middles omitted."""
     names, last = list[str](), ""
     for node in chain:
         module, _, name = node.partition(":")

@@ -1,4 +1,4 @@
-"""Kernels of the driver of a robot compiled ahead of time, so that its first cycles are as short as all others."""
+"""Kernels of the robot driver compiled ahead, for short first cycles."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ KERNELS: tuple[Any, ...] = (
 
 
 def compiled() -> bool:
-    """True where these kernels are in memory or on disk."""
+    """Return whether these kernels are in memory or on disk."""
     return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:
-    """Compile what a cycle calls on every kind of bus; quick where it is done already. No bus is opened."""
+    """Compile the calls of a cycle for every kind of bus, without opening one."""
     from humanoid_control.robots import load_robot
 
     driver = Driver(without_file(load_robot("hrp2", "fixed"), "loopback", {}, 500.0))

@@ -40,12 +40,12 @@ KERNELS: tuple[Any, ...] = (
 
 
 def compiled() -> bool:
-    """True where these kernels are in memory or on disk."""
+    """Return whether these kernels are in memory or on disk."""
     return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:
-    """Compile them by the analysis of two bodies; quick where it is done already."""
+    """Compile them by analysing two bodies."""
     from humanoid_control.human import FitSettings, calibrate, fit, inverse_dynamics, weighted_inverse_dynamics
     from humanoid_control.human.analysis import root_wrench
     from humanoid_control.human.forward_tracking import track
@@ -75,7 +75,7 @@ def compile_kernels() -> None:
 
 
 def _two_bodies() -> Any:
-    """A thigh that flies, and a lower leg on a knee that is called a foot, so that it can stand on a plate."""
+    """Build a free thigh and a lower leg, named foot so that it may stand on a plate."""
     from humanoid_control.human import AnatomicalJoint, Coordinate, CoordinateAxis, Function, Marker, Person, PersonBody
 
     line, axes = Function((0.0, 1.0)), np.eye(3)

@@ -1,4 +1,4 @@
-"""Kernels of inverse kinematics compiled ahead: the first tick does not wait for it."""
+"""Kernels of inverse kinematics compiled ahead, for a short first tick."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ KERNELS: tuple[Any, ...] = (fill_pair_rows, max_safe_scale, tick)
 
 
 def compiled() -> bool:
-    """True where the kernels of inverse kinematics are in memory or on disk."""
+    """Return whether these kernels are in memory or on disk."""
     return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:
-    """Compile the kernels by making a follower; quick where it is done already."""
+    """Compile them by creating a follower."""
     TargetFollower(load_robot("lola", "floating"))
 
 

@@ -1,6 +1,6 @@
-"""Kernels on disk: which of them serve this processor. Those that came with a wheel may be for another one.
+"""Kernels on disk that fit this processor; a wheel's may not.
 
-It is apart from `jit`, whose every change compiles all kernels anew.
+Separate from `jit`, since every change there recompiles all kernels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from humanoid_control import jit
 
 
 def are_compiled(kernels: Iterable[Any]) -> bool:
-    """True where all kernels are in memory, or on disk for this processor and the sources as they are."""
+    """Return whether all kernels are in memory, or on disk for this processor and these sources."""
     kernels = list(kernels)
     if jit.config.DISABLE_JIT:
         return True
@@ -20,6 +20,6 @@ def are_compiled(kernels: Iterable[Any]) -> bool:
 
 
 def _serves_here(compiled: Any) -> bool:
-    """Test whether a form of a kernel on disk is for this processor: its key holds LLVM's name and features of it."""
+    """Return whether a kernel on disk is for this processor: its key holds LLVM's name and features."""
     own = compiled.targetctx.codegen().magic_tuple()
     return any(code == own for _, code, *_ in compiled._cache._cache_file._load_index())

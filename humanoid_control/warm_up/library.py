@@ -1,4 +1,4 @@
-"""Kernels that no node needs, compiled ahead for those who call the package: dynamics, volumes, solvers, reaches."""
+"""Kernels for callers of the package compiled ahead: dynamics, volumes, solvers, reaches."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ KERNELS: tuple[Any, ...] = (
 
 
 def compiled() -> bool:
-    """True where these kernels are in memory or on disk."""
+    """Return whether these kernels are in memory or on disk."""
     return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:
-    """Compile them by one call of each; quick where it is done already."""
+    """Compile them by one call each."""
     from humanoid_control.collision.ssv import volume_distances
     from humanoid_control.ik import DofSelection, lola_tasks
     from humanoid_control.ik.null_space import DampedLeastSquares, ResolvedRate, SelfCollisionCost
@@ -63,7 +63,7 @@ def compile_kernels() -> None:
     tasks.take_targets(q)
     dofs = DofSelection(robot, tasks.held)
     for ik in (ResolvedRate(robot, [SelfCollisionCost(robot)], dofs=dofs), DampedLeastSquares(robot, dofs=dofs)):
-        ik.step(q, tasks.all(), 0.01)  # in one call, and step by step
+        ik.step(q, tasks.all(), 0.01)  # single call and step by step
     robot.collision_monitor().update(q, 0.05)
     pairs = segment_pairs(robot, volumes_of(robot), 0.2)
     pairs.nearest()

@@ -1,4 +1,4 @@
-"""Kernels of feasible motions, and of the controller that performs them, compiled ahead."""
+"""Kernels of feasible motions and their controller compiled ahead."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ KERNELS: tuple[Any, ...] = (follow_clip, filtered_both_ways, convex_hull, follow
 
 
 def compiled() -> bool:
-    """True where the kernels are in memory or on disk."""
+    """Return whether these kernels are in memory or on disk."""
     return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:
-    """Compile the kernels by a built-in dance; quick where it is done already."""
+    """Compile them by a built-in dance."""
     robot = load_robot("lola", "floating")
     trajectory = retarget_whole_body(load_body_points("gentle_dance"), robot, method=CLIP)
     Stage(robot, make_feasible(trajectory, robot, FeasibilitySettings(passes=1, pace=1.0)))

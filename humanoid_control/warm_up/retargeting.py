@@ -1,4 +1,4 @@
-"""Kernels of retargeting compiled ahead: the first clip does not wait for it."""
+"""Kernels of retargeting compiled ahead, for a quick first clip."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ KERNELS: tuple[Any, ...] = (
 
 
 def compiled() -> bool:
-    """True where the solvers' kernels are in memory or on disk."""
+    """Return whether these kernels are in memory or on disk."""
     return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:
-    """Compile the kernels by solving a still clip; quick where it is done already."""
+    """Compile them by solving a still clip."""
     robot = load_robot("wabian2", "fixed")
     ShapeParts(robot)
     still = np.tile(robot.point_positions(robot.q("neutral"), POINTS), (3, 1, 1))
@@ -42,7 +42,7 @@ def compile_kernels() -> None:
         solver = Retargeter(robot, settings)
         solver.solve(Targets("still", 50.0, still, still, POINTS))
         solver.step(still[0], 0.02)
-    filtered_both_ways(still.reshape(3, -1), low_pass(5.0, 0.02), 0)  # of a clip that is cleaned
+    filtered_both_ways(still.reshape(3, -1), low_pass(5.0, 0.02), 0)  # used in clip cleaning
 
 
 if __name__ == "__main__":

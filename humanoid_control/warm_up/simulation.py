@@ -1,4 +1,4 @@
-"""The simulator's kernels compiled ahead of time, so that no world waits for the compiler."""
+"""Kernels of the simulator compiled ahead."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ KERNELS = (run_steps, run_driven_steps, close_loops, keep_range, keep_speed)
 
 
 def compiled() -> bool:
-    """True where the simulation's kernels are in memory or on disk."""
+    """Return whether these kernels are in memory or on disk."""
     return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:
-    """Compile what worlds need, by a step of each kind of them; quick where it is done already."""
+    """Compile them by a step of each kind of world."""
     from humanoid_control.simulation.engine import SimulationConfig
 
     for base in ("fixed", "floating"):
@@ -30,7 +30,7 @@ def compile_kernels() -> None:
 
 
 def _gate() -> None:
-    """A step of the gate in which every rule acts."""
+    """Run a gate step in which every rule acts."""
     import numpy as np
 
     from humanoid_control.policy import PolicyTargets, TorqueGate

@@ -1,4 +1,4 @@
-"""Kernels of the tendons compiled ahead of time, so that no first estimate waits for the compiler."""
+"""Kernels of tendons compiled ahead, for a quick first estimate."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ KERNELS: tuple[Any, ...] = (
     hybrid_at,
     forward_at,
 )
-SMALL = 4  # values per joint of the grid, degree and width of the mappings that are fitted for nothing but this
+SMALL = 4  # grid values per joint, degree and width of dummy mappings
 
 
 def compiled() -> bool:
-    """True where the kernels of geometry, mappings and filters are in memory or on disk."""
+    """Return whether these kernels are in memory or on disk."""
     return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:
-    """Compile what tendons need, by some steps of each kind of filter and mapping; quick where it is done already."""
+    """Compile them by steps of each kind of filter and mapping."""
     from humanoid_control.robots.catalogue import load_robot
     from humanoid_control.robots.tendons import tendon_geometry, tendons_of
     from humanoid_control.simulation.drives.tendon_plant import TendonPlant

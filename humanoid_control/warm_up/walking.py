@@ -1,4 +1,4 @@
-"""Kernels of walking compiled ahead of time, so that no robot waits for the compiler on its feet."""
+"""Kernels of walking compiled ahead: a robot on its feet must not wait."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from humanoid_control.warm_up.kernel_files import are_compiled
 
 ADVICE = "compiling the walker for this machine, only this once: about a minute"
 KERNELS: tuple[Any, ...] = (fill_rows, solve_program, ask_for_zmp, left_share)
-SECONDS = 1.2  # of a walk: it stands and shifts its weight; steps are tried in thought when it is made
+SECONDS = 1.2  # [s] of a walk: it stands and shifts its weight; planning of steps happens at creation
 
 
 def compiled() -> bool:
-    """True where the walker's kernels are in memory or on disk."""
+    """Return whether these kernels are in memory or on disk."""
     return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:
-    """Compile what a walker and its world need, by a first step; quick where it is done already."""
+    """Compile them by a first step of a walker."""
     from humanoid_control.robots import load_robot
     from humanoid_control.simulation import SimulationConfig
     from humanoid_control.walking import Walker
@@ -34,7 +34,9 @@ def compile_kernels() -> None:
         walker.step(engine.read())
         engine.command(walker.joints, walker.joint_velocity)
         engine.step(4)
-    nearest_in_polygon(walker.stabilizer.polygon(walker.plan.at(walker.t)), np.zeros(2))  # where a step is adjusted
+    nearest_in_polygon(
+        walker.stabilizer.polygon(walker.plan.at(walker.t)), np.zeros(2)
+    )  # called when a step is adjusted
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Kernels of retargeting the whole body compiled ahead."""
+"""Kernels of whole-body retargeting compiled ahead."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ KERNELS: tuple[Any, ...] = (
 
 
 def compiled() -> bool:
-    """True where the kernels are in memory or on disk."""
+    """Return whether these kernels are in memory or on disk."""
     return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:
-    """Compile the kernels by the beginning of a built-in dance; quick where it is done already."""
+    """Compile them by the beginning of a built-in dance."""
     robot = load_robot("lola", "floating")
     targets = WholeBodyScaler(load_body_points("gentle_dance"), robot).targets(load_body_points("gentle_dance"))
     solver = WholeBodyRetargeter.following(targets, robot)
@@ -64,7 +64,7 @@ def compile_kernels() -> None:
     solver.start(frames, float(targets.heading[0]))
     solver.step(frames, 1, 1.0 / targets.rate)
     edge_points(solver.legs.soles, targets.soles[0])
-    LiveWholeBody(robot)  # and poses of soles
+    LiveWholeBody(robot)  # includes sole poses
     ClipRetargeter.following(targets, robot).solve(targets)
 
 

@@ -1,1 +1,1 @@
-"""Commands for a robot that is put to use: driven through its hardware, and tried by faults."""
+"""Commands for a robot in use: hardware, ros2_control, diagnosis."""

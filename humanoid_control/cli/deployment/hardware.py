@@ -1,4 +1,4 @@
-"""`humanoid hardware`: the file of a real robot drafted and checked, its buses looked at, one joint moved."""
+"""`humanoid hardware`: draft and check the file of a real robot, scan its buses, move one joint."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TASKS = {
     "call": "call a service of a running robot_driver: enable, disable, stop, ...",
     "jog": "GIVES POWER, and moves one joint at 0.2 rad/s at the most while ENTER is held",
 }
-PRIORITY = 50  # SCHED_FIFO, as that of nodes
+PRIORITY = 50  # SCHED_FIFO, as for nodes
 ANSWER_TIME = 5.0  # [s]
 LIVE_TIME = 1.0  # [s]
 SHOWN_EVERY = 0.2  # [s]
@@ -92,7 +92,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tendons(hardware: TendonHardware, args: argparse.Namespace) -> int:
-    """The same for a file of muscle units; none of them is moved by hand."""
     if args.action == "jog":
         raise ConfigError("jog moves joints: tendons are moved by tendon_driver, all together")
     if args.action == "scan":
@@ -110,7 +109,7 @@ def _tendons(hardware: TendonHardware, args: argparse.Namespace) -> int:
 
 
 def _measure_tendons(driver: TendonDriver) -> int:
-    """Open the buses and measure for a second; 1 where power would be refused."""
+    """Open the buses and measure for a second; 1 if power would be refused."""
     driver.open()
     try:
         end = driver.clock() + LIVE_TIME
@@ -140,7 +139,7 @@ def _new(robot: str, bus: str, output: Path) -> int:
 
 
 def _call(service: str, on: bool | None, namespace: str) -> int:
-    """Call a service of the driver and print its answer; 1 where it refuses."""
+    """Call a service of the driver and print the answer; 1 if refused."""
     check_namespace("--namespace", namespace)
     require_ros()
     import rclpy
@@ -175,7 +174,6 @@ def _check(hardware: Hardware, driver: Driver, live: bool) -> int:
 
 
 def _measure(driver: Driver) -> int:
-    """Open the buses and measure for a second; 1 where something would speak against power."""
     driver.open()
     try:
         end = driver.clock() + LIVE_TIME
@@ -186,7 +184,7 @@ def _measure(driver: Driver) -> int:
             for k, name in enumerate(driver.hardware.names)
         ]
         table("measured", ["joint", "q rad", "v rad/s", "deg C", "fresh"], rows)
-        refusals = [r for r in driver.refusals() if not r.startswith("no guardian")]  # it is started with the driver
+        refusals = [r for r in driver.refusals() if not r.startswith("no guardian")]  # starts with the driver
     finally:
         driver.close()
     console.print("power would be refused: " + "; ".join(refusals) if refusals else "nothing speaks against power")
@@ -216,7 +214,7 @@ def _settle(driver: Driver) -> None:
 
 
 def _move(driver: Driver, jog: Jog, joint: str) -> None:
-    """Cycle while keys are read; at the end the robot comes to rest and loses its power."""
+    """Cycle while keys are read; finally stop the robot and cut power."""
     console.print(f"hold ENTER to move {joint} to {jog.angle:g} rad; q ends")
     before, shown, ends = termios.tcgetattr(sys.stdin), 0.0, False
 

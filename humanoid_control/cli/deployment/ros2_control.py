@@ -1,4 +1,4 @@
-"""`humanoid ros2_control`: files with which ros2_control drives a robot."""
+"""`humanoid ros2_control`: ros2_control files for a robot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`humanoid why`: the first violated quantity of a recorded run, its time line, and how two runs differ."""
+"""`humanoid why`: first violation of a recorded run, its time line, differences of two runs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _paths(args: argparse.Namespace) -> list[Path]:
 
 
 def _robot_of(streams: RunStreams, path: Path) -> Robot | None:
-    """The robot that a recording names; None, with a warning, where it names none that can be loaded."""
+    """Return the robot of a recording, or None with a warning."""
     from humanoid_control.evaluation.bag import BagReader
     from humanoid_control.nodes.session.recording import robot_in
     from humanoid_control.robots import load_robot

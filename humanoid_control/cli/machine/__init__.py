@@ -1,1 +1,1 @@
-"""Commands about the machine that the package runs on."""
+"""Commands about this machine."""

@@ -1,4 +1,4 @@
-"""`humanoid doctor`: what this machine lacks, and what to do about it."""
+"""`humanoid doctor`: missing parts of this machine, and remedies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`humanoid warm`: compiles the kernels ahead, so that no node, test or command waits for the compiler."""
+"""`humanoid warm`: compile the kernels ahead."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Commands about motions of people, and of arms that move as people do."""
+"""Commands about human motions and human-like arm motions."""

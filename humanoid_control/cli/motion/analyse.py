@@ -1,4 +1,4 @@
-"""`humanoid analyse`: joint angles, moments and what is left unexplained, of a recorded person."""
+"""`humanoid analyse`: joint angles, moments and residuals of a recorded person."""
 
 from __future__ import annotations
 
@@ -114,7 +114,6 @@ def _settings(args: argparse.Namespace) -> Any:
 
 
 def _analyse(args: argparse.Namespace) -> Any:
-    """The analysis of an OpenSim model, or of a person of our own."""
     from humanoid_control.human import analyse, read_ik_setup, read_osim
     from humanoid_control.human.models import SubjectSettings, analyse_subject, find_subject
     from humanoid_control.mocap import load_clip
@@ -146,7 +145,7 @@ def _analyse(args: argparse.Namespace) -> Any:
 
 
 def _beside_plug_in_gait(args: argparse.Namespace) -> tuple[Any, Any]:
-    """The analysis of a person of our own with the mass and the height of a file of Vicon's, and the comparison."""
+    """Analyse a person of our own model with mass and height of a Vicon file, and compare."""
     from humanoid_control.evaluation.plug_in_gait import compare_with_plug_in_gait
 
     for option in OF_THE_FILE:
@@ -158,14 +157,12 @@ def _beside_plug_in_gait(args: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def _refuse_own(args: argparse.Namespace) -> None:
-    """Options of a person of our own, next to an OpenSim model, are a mistake."""
     for option in ("markers", "stature", "sex"):
         if getattr(args, option) is not None:
             raise ConfigError(f"--{option} is for a person of our own: leave it out, or leave --model out")
 
 
 def _forces(args: argparse.Namespace) -> Any:
-    """Wrenches of the plates: of the file that is named, or of the clip itself."""
     from humanoid_control.human.forces.force_plates import read_force_plates
     from humanoid_control.human.forces.loads import read_loads
 
@@ -187,7 +184,7 @@ def _own_plates(clip: str) -> Any:
 
     if Path(clip).suffix.lower() != ".c3d":
         return ()
-    content = decode_c3d(Path(clip).expanduser().read_bytes(), clip)  # it was read as a clip before
+    content = decode_c3d(Path(clip).expanduser().read_bytes(), clip)  # already validated as a clip
     return force_plates(content, clip) if has_force_plates(content) else ()
 
 

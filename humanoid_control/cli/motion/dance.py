@@ -1,4 +1,4 @@
-"""`humanoid dance`: robots dance side by side in the browser, without ROS, or in a recording to share."""
+"""`humanoid dance`: robots dance side by side in the browser, without ROS, or in a recording."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ and robots (URDF, MJCF, a zip) may be dropped onto it. Without a graphics proces
 `humanoid demo dance` runs the nodes of the robot's controller instead; `humanoid picture --video` makes a film.
 """
 DANCER = "hrp2"
-MOST_CLIPS = 500  # that a list of a page holds
-FPS, LONGEST = 30.0, 120.0  # [Hz], [s] of a recording, unless it is asked for
+MOST_CLIPS = 500  # in a list of a page
+FPS, LONGEST = 30.0, 120.0  # [Hz], [s] of a recording by default
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +78,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _clips(names: list[str]) -> dict[str, str]:
-    """Title -> source of the clips that are named, and of those that are built in."""
     from humanoid_control.clip_library.clips import find_clips, is_library
 
     found: dict[str, str] = {}
@@ -94,7 +93,6 @@ def _clips(names: list[str]) -> dict[str, str]:
 
 
 def _record(args: argparse.Namespace, clips: dict[str, str], options: dict[str, Any]) -> int:
-    """Write a recording of one clip by the robots that are named."""
     from humanoid_control.viewer.dance.recording import check_recording, record_dance
 
     refuse_unused(args, ["port", "host", "origins", "shadows"], "the page, not to -o")
@@ -124,20 +122,18 @@ def _record(args: argparse.Namespace, clips: dict[str, str], options: dict[str, 
 
 
 def _robots(args: argparse.Namespace) -> list[str]:
-    """Names of the robots; each is loaded once, so that a typo is answered in one line."""
     names = robot_names(args.robot or [DANCER])
     tell_notes(load_robots(names, "fixed", imitate=True))
     return names
 
 
 def _serve(args: argparse.Namespace, clips: dict[str, str], options: dict[str, Any]) -> int:
-    """Open the page, until Ctrl-C."""
     from humanoid_control.viewer.dance.page import DancePage, Programme
 
     host, port = args.host or HOST, 8080 if args.port is None else args.port
-    names = _robots(args)  # what was mistyped is said also where the port is occupied
+    names = _robots(args)  # first: reports typos even if the port is occupied
     if args.clip:
-        load_body_points(next(iter(clips.values())), **options)  # so that a typo is answered in one line
+        load_body_points(next(iter(clips.values())), **options)  # reports typos early
     Origins(args.origins or ())
     require_free_port(port, host)
     offered = [*names, *(name for name in CATALOGUE if name not in names)]
@@ -161,7 +157,7 @@ def _serve(args: argparse.Namespace, clips: dict[str, str], options: dict[str, A
 
 
 def _grade(name: str, trajectory: JointTrajectory) -> tuple[str, str]:
-    """Grade and verdict of a motion; by a robot of its own, since this is done next to the dance."""
+    """Return grade and verdict of a motion, with a separate robot, since a dance runs concurrently."""
     from humanoid_control.evaluation import measure_clip
 
     base = "floating" if isinstance(trajectory, WholeBodyTrajectory) else "fixed"
@@ -171,7 +167,7 @@ def _grade(name: str, trajectory: JointTrajectory) -> tuple[str, str]:
 
 @contextmanager
 def _until_told() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set."""
+    """Yield an event that Ctrl-C and SIGTERM set."""
     stopped, before = threading.Event(), {}
     for number in (signal.SIGINT, signal.SIGTERM):
         before[number] = signal.signal(number, lambda *_: stopped.set())

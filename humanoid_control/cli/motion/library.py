@@ -1,4 +1,4 @@
-"""`humanoid retarget FOLDER`: a whole library of clips by several robots, resumable, with a manifest."""
+"""`humanoid retarget FOLDER`: a clip library by several robots, resumable, with a manifest."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ FAILED_SOME, MOST_JOBS = 1, 1024
 
 
 def add_library_options(parser: argparse.ArgumentParser) -> None:
-    """The options of a folder of clips."""
+    """Add the options of a folder of clips."""
     parser.add_argument("--jobs", type=int, help="of a folder: processes (default: one a core)")
     parser.add_argument("--scheduler", type=given, help="of a folder: a Dask cluster, tcp://host:8786, does the work")
     parser.add_argument("--html", type=file_path, help="of a folder: page of animated figures, worst grade first")
 
 
 def run_library(args: argparse.Namespace, solver: RetargetSettings) -> int:
-    """Retarget all clips of a folder, a pattern or a list; 1 where some failed.
+    """Retarget all clips of a folder, pattern or list; 1 if any failed.
 
     Args:
-        args: of `humanoid retarget`. solver: settings of the upper body.
+        args: of `humanoid retarget`.
+        solver: settings of the upper body.
     """
     from humanoid_control.clip_library import LibrarySettings, WorkerRobot, find_clips, library_jobs, place_for
     from humanoid_control.clip_library.cluster import check_scheduler
@@ -93,11 +94,7 @@ def _run(args: argparse.Namespace, work: tuple[Any, Any], place: Any, executor: 
 
 
 def _robot_specs(args: argparse.Namespace) -> list[str]:
-    """What `load_robot` takes for each robot; all have been tried: whole bodies need legs and soles.
-
-    Raises:
-        UnknownNameError, RobotError: one cannot be loaded, or cannot do what is asked for.
-    """
+    """Return checked arguments of `load_robot`; whole bodies need legs and soles."""
     from humanoid_control.retargeting.whole_body.scaling import Legs
     from humanoid_control.robots import load_robots
     from humanoid_control.robots.names import SETS
@@ -110,11 +107,6 @@ def _robot_specs(args: argparse.Namespace) -> list[str]:
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
-    """Make sure that results can be written.
-
-    Raises:
-        ConfigError: no folder, one that cannot be written, a page that is none.
-    """
     from humanoid_control.clip_library.places import is_address
 
     if args.output is None:
@@ -131,18 +123,17 @@ def _check_outputs(args: argparse.Namespace) -> None:
         if args.html.suffix.lower() not in (".html", ".htm"):
             raise ConfigError(f"the page must be a .html file, got {args.html}")
         if is_address(args.output) or args.html.absolute().parent != Path(args.output).absolute():
-            check_file(args.html, "page")  # else its folder is made, as that of the results
+            check_file(args.html, "page")  # checked early; a missing folder is created
 
 
 @contextmanager
 def _executor(args: argparse.Namespace, settings: Any) -> Iterator[Any]:
-    """Processes of this machine, or a cluster."""
     from humanoid_control.clip_library import Cluster, LocalWorkers
     from humanoid_control.clip_library.places import is_address
     from humanoid_control.clip_library.work import compile_for
 
     if args.scheduler is None:
-        compile_for(settings)  # once, and not in each worker
+        compile_for(settings)  # once, not per worker
         yield LocalWorkers(args.jobs)
         return
     cluster = Cluster(args.scheduler, args.output if is_address(args.output) else "")
@@ -160,11 +151,10 @@ def _write_page(path: Path, place: Any) -> None:
         file.writelines(gallery_page(records.rows(), records.figure))
 
 
-# -------- What is said at the end
+# -------- Summary
 
 
 def _tell(args: argparse.Namespace, report: Any) -> None:
-    """Print counts, grades and failures, or all as JSON."""
     from humanoid_control.clip_library.library import told_time
     from humanoid_control.evaluation.clip_quality import GRADES
 
@@ -194,7 +184,7 @@ def _tell(args: argparse.Namespace, report: Any) -> None:
 
 
 def failure_lines(failures: list[dict[str, Any]]) -> list[str]:
-    """A line for each clip that failed and why; robots that failed for the same reason together."""
+    """Return a line per failed clip, grouping robots by reason."""
     robots: dict[tuple[str, str], list[str]] = {}
     for r in failures:
         robots.setdefault((r["clip"], r["reason"]), []).append(r["robot"])
@@ -202,5 +192,4 @@ def failure_lines(failures: list[dict[str, Any]]) -> list[str]:
 
 
 def _without(clip: str, reason: str) -> str:
-    """A reason that does not begin with the name of the clip once more."""
     return reason.removeprefix(f"{clip}: ")

@@ -1,4 +1,4 @@
-"""`humanoid perform`: a clip becomes a feasible motion, and a simulated robot performs it on its own feet."""
+"""`humanoid perform`: a clip becomes a feasible motion that a simulated robot performs on its feet."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ BOTH = "both"
 DRIVES = ("torque", "position")
 FELL = 3  # exit code: a robot fell
 MOMENTS = 5  # of a picture
-ALONE, ROW = (1400, 560), (900, 300)  # [pixels] of the picture of one robot alone, and of each of several
-EVERY, PUSHED = 3.0, 0.1  # [s] from push to push, and how long each lasts
+ALONE, ROW = (1400, 560), (900, 300)  # [pixels] of the picture of a single robot, of each of several
+EVERY, PUSHED = 3.0, 0.1  # [s] period and duration of pushes
 EXAMPLES = """examples:
   humanoid perform dance --robot hrp2                      retargeted, made feasible, danced in the simulated world
   humanoid perform clip.trc --robot hrp2,lola --engine both --json
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
 def _performed(
     robot: Any, trajectory: Any, args: argparse.Namespace, engines: list[str], output: Path | None
 ) -> list[dict[str, Any]]:
-    """Rows of a robot: the feasible motion in each engine, and the retargeted one where that is asked for."""
+    """Return rows of a robot: the feasible motion per engine, optionally the retargeted one."""
     from humanoid_control.performing import (
         FeasibilitySettings,
         feasibility_row,
@@ -151,7 +151,7 @@ def _performed(
             performer = _performer(one, world, seed, args)
             watch, moments = _pushes(args.push), _moments(one, performer, args) if args.picture else None
             outcome = perform(one, world, performer, _both(watch, moments))
-            if moments is not None and moments.seen:  # it fell before, otherwise
+            if moments is not None and moments.seen:  # else it fell before
                 args.drawn.append(_drawn(robot, moments, len(args.robot or []) > 1))
             row = {"robot": robot.name, "motion": name, "engine": engine, "seed": seed} | outcome.row()
             rows.append(row | performer.numbers() | {"feasibility": numbers})
@@ -159,7 +159,6 @@ def _performed(
 
 
 def _performer(motion: Any, world: Any, seed: int, args: argparse.Namespace) -> Any:
-    """The controller with its sensors, or the open loop."""
     from humanoid_control.performing import OpenLoop, PositionDrives, WholeBodyController
     from humanoid_control.simulation.noisy_sensors import NOISE, NoisySensors
 
@@ -171,7 +170,7 @@ def _performer(motion: Any, world: Any, seed: int, args: argparse.Namespace) -> 
 
 
 def _pushes(impulse: float | None) -> Any:
-    """A watcher that pushes the root link every 3 s, by an impulse [N s] in turn along x, y, -x, -y."""
+    """Create a watcher that pushes the root link every 3 s by an impulse [N s] along x, y, -x, -y in turn."""
     if not impulse:
         return None
     directions = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])
@@ -186,7 +185,6 @@ def _pushes(impulse: float | None) -> Any:
 
 
 def _check_picture(args: argparse.Namespace) -> None:
-    """Refuse a picture that cannot be, before anything is computed."""
     if args.picture is None:
         return
     several = args.seeds > 1 or args.engine == BOTH or args.retargeted
@@ -201,7 +199,7 @@ def _check_picture(args: argparse.Namespace) -> None:
 
 
 def _moments(motion: Any, controller: Any, args: argparse.Namespace) -> Any:
-    """A watcher that keeps the moments of a picture: those of the first robot's motion, by the time of the clip."""
+    """Create a watcher that records the picture's moments of the first motion, by clip time."""
     from humanoid_control.viewer.performance_stills import PerformanceMoments, striking_times, times_of
 
     if args.clip_times is None:
@@ -210,7 +208,6 @@ def _moments(motion: Any, controller: Any, args: argparse.Namespace) -> Any:
 
 
 def _both(*watchers: Any) -> Any:
-    """A watcher that is several, of which some may be None."""
     some = [w for w in watchers if w is not None]
 
     def watch(t: float, engine: Any) -> None:
@@ -221,14 +218,12 @@ def _both(*watchers: Any) -> Any:
 
 
 def _drawn(robot: Any, moments: Any, several: bool) -> bytes:
-    """Picture of the moments that were reached; smaller where it is a row of several robots."""
     from humanoid_control.viewer.performance_stills import performance_picture
 
     return performance_picture(robot, moments.seen, *(ROW if several else ALONE))
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    """Table of the performances, and why robots fell."""
     names = {"seconds": "s", "steps": "steps", "made": "made", "placed": "placed", "on_beat": "on the beat"}
     names |= {"slip_mm": "slip mm", "tilt_deg": "tilt deg", "tracking_root_cm": "off, root cm"}
     names |= {"tracking_world_cm": "world cm", "saturated_percent": "torque-saturated %", "real_time": "real time"}
@@ -252,7 +247,6 @@ def _text(value: Any) -> Any:
 
 
 def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
-    """File of each robot's motion; checked before anything is computed."""
     if args.output is None:
         return [None] * len(names)
     path = folder_path(args.output)

@@ -1,4 +1,4 @@
-"""`humanoid reach`: the arm motion of least cost, from posture to posture, or compared with a measured one."""
+"""`humanoid reach`: optimal arm motion between postures, or compared with a measured one."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def costs_of(words: list[str]) -> dict[str, float]:
-    """Weights of criteria, from words like mtc or maj=0.7.
+    """Parse weights of criteria such as mtc or maj=0.7.
 
     Raises:
-        ConfigError: a weight that is no number, or a criterion twice.
+        ConfigError: if a weight is not a number, or if a criterion is repeated.
     """
     out: dict[str, float] = {}
     for word in words:
@@ -137,7 +137,6 @@ def _synthesised(args: argparse.Namespace) -> int:
 
 
 def _end(text: str | None, arm: Arm, robot: Robot | None, side: str) -> np.ndarray:
-    """Angles (N,) [rad] of the arm that an end of the reach means."""
     from humanoid_control.reaching.optimal.robot_reach import arm_angles, hand_posture
 
     if text is not None and text.startswith("hand="):

@@ -1,7 +1,7 @@
-"""Process that reads third-party mesh files with coal's loader (Assimp), which damaged files can crash.
+"""Process that reads mesh files with coal's loader (Assimp), which damaged files can crash.
 
-The process is reused, since its start takes a third of a second, and not forked, since callers have threads. If a file
-crashes it or takes too long, the file counts as unreadable and the next one gets a new process.
+The process is reused, since its start takes a third of a second, and not forked, since callers have threads. A file
+that crashes or delays it counts as unreadable.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ def read_mesh(path: Path) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _whole(mesh: tuple[np.ndarray, np.ndarray] | None) -> bool:
-    """Check that vertices are finite and triangle indices valid."""
     if mesh is None:
         return False
     vertices, faces = mesh
@@ -49,7 +48,7 @@ def _whole(mesh: tuple[np.ndarray, np.ndarray] | None) -> bool:
 
 
 def _process() -> subprocess.Popen[bytes]:
-    """Return the running process; it ends with its standard input, hence with this process."""
+    """Return the running process, which ends with its standard input."""
     if not _running or _running[0].poll() is not None:
         _running[:] = [
             subprocess.Popen(

@@ -41,8 +41,7 @@ def in_confines(path: Path, folder: Path) -> bool:
 def find_mesh(name: str, folder: Path) -> Path | None:
     """Find the file of a mesh name in a URDF; None if missing.
 
-    Names are relative, absolute, or `package://package/path`; packages are searched in the folders above, also under
-    other names.
+    Packages of `package://` are searched in the folders above, also under other names.
     """
     plain = name
     for scheme in SCHEMES:
@@ -57,10 +56,8 @@ def find_mesh(name: str, folder: Path) -> Path | None:
 def load_mesh(path: Path, scale: np.ndarray | None = None) -> Triangles | None:
     """Load the triangles of a mesh file (STL, OBJ, DAE and others) [m]; None if unreadable.
 
-    COLLADA units are applied.
-
     Args:
-        scale: (3,) factors; mirroring keeps triangles outward.
+        scale: (3,) factors, may mirror.
     """
     found = _binary_stl(path)
     if found is None and (read := read_mesh(path)) is not None:
@@ -141,14 +138,13 @@ def _hull(points: np.ndarray) -> Triangles | None:
 
 
 def link_geometry(tree: UrdfTree, folder: Path | None, tag: str) -> dict[str, Triangles]:
-    """Return the joined surfaces of each link in its own frame; links without geometry are left out.
+    """Return the joined surfaces of each link in its own frame, if any.
 
     Args:
-        folder: of the URDF.
         tag: 'collision' or 'visual'.
 
     Raises:
-        RobotError: if a link is implausibly large, as with a wrong mesh unit.
+        RobotError: if a link is implausibly large (mesh unit).
     """
     out: dict[str, Triangles] = {}
     for link in tree.document.findall("link"):

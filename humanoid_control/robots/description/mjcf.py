@@ -63,10 +63,10 @@ def is_mjcf(text: str) -> bool:
 def read_mjcf(path: Path) -> UrdfTree:
     """Read the robot of an MJCF file: the body in the world with the most joints.
 
-    Scenery and a free joint are dropped; ball joints become hinges about x, y, z. The tree's notes report losses.
+    Scenery and a free joint are dropped; ball joints become three hinges. Notes report losses.
 
     Raises:
-        RobotError: if MuJoCo is missing or rejects the file, if no body has joints, or if an inner joint is free.
+        RobotError: if MuJoCo is missing or rejects the file, no body has joints, or an inner joint is free.
     """
     try:
         import mujoco
@@ -104,7 +104,7 @@ def _spec_of(mujoco: Any, path: Path) -> Any:
 
 
 def _compiled(spec: Any, path: Path, notes: list[str]) -> Any:
-    """Compile the model; impossible inertias are balanced by MuJoCo, with a note."""
+    """Compile the model; MuJoCo balances impossible inertias, with a note."""
     try:
         return spec.compile()
     except ValueError as e:
@@ -117,7 +117,7 @@ def _compiled(spec: Any, path: Path, notes: list[str]) -> Any:
 
 
 def _drop_missing_meshes(spec: Any, path: Path, notes: list[str]) -> None:
-    """Remove missing meshes and their geoms, for which MuJoCo would reject the robot."""
+    """Remove missing meshes and their geoms, which MuJoCo would reject."""
     folder = path.resolve().parent / (spec.meshdir or "")
     files = [(m, folder / _plain(m.file, spec)) for m in spec.meshes if m.file]
     missing = [m for m, file in files if not (file.is_file() and in_confines(file, path.parent))]
@@ -198,7 +198,6 @@ class _MjcfReader:
     # -- which bodies
 
     def _top(self, body: int) -> int:
-        """Return the ancestor of a body directly under the world."""
         while self.m.body_parentid[body] != 0:
             body = int(self.m.body_parentid[body])
         return body
@@ -227,7 +226,7 @@ class _MjcfReader:
     # -- joints
 
     def _attach(self, robot: ET.Element, body: int, joints: list[int]) -> None:
-        """Append the body's link and the joints and massless links to its parent."""
+        """Append the body's link, and joints and massless links to its parent."""
         parent = "world" if body == self.root else self.link[int(self.m.body_parentid[body])]
         X = _pose(self.m.body_pos[body], self.m.body_quat[body])
         if not joints:
@@ -279,7 +278,7 @@ class _MjcfReader:
         ET.SubElement(element, "limit", {key: repr(float(v)) for key, v in numbers.items()})
 
     def _effort(self, j: int) -> float:
-        """Return the largest actuator force or torque of a joint [N, N m]; 0 if unknown."""
+        """Return the largest actuator effort of a joint [N, N m]; 0 if unknown."""
         m, mj, out = self.m, self.mujoco, []
         if m.jnt_actfrclimited[j]:
             out.append(float(np.abs(m.jnt_actfrcrange[j]).max()))
@@ -362,7 +361,7 @@ class _MjcfReader:
         return link
 
     def _geometry(self, g: int) -> tuple[pin.SE3, ET.Element] | None:
-        """Return pose in the body and element of a geom; None for planes, height fields and meshes without file."""
+        """Return pose and element of a geom, or None."""
         m, kind, size = self.m, int(self.m.geom_type[g]), self.m.geom_size[g]
         X = _pose(m.geom_pos[g], m.geom_quat[g])
         radius, half = float(size[0]), float(size[1])

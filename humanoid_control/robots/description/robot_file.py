@@ -67,24 +67,22 @@ class RobotFile:
 
     Attributes:
         name: default: the URDF's.
-        title: default: the URDF's.
         height: [m].
-        base: 'fixed' or 'floating' by default.
-        anchor: link held by a fixed base; empty: the root.
+        base: 'fixed' or 'floating'.
+        anchor: link held by a fixed base; default: root.
         root_height: root link above the floor by posture [m]; 'neutral' is used.
-        root_rpy: roll, pitch, yaw [rad] of the root link of an upright robot that faces x.
-        frames: name -> frame added to a link, for soles and points on oblique links.
+        root_rpy: roll, pitch, yaw [rad] of the root link of an upright robot facing x.
+        frames: added frames, for soles and points on oblique links.
         postures: name -> joint -> angle [rad]; default 0.
-        imitation_joints: moved by imitation; empty: all but optional ones and toes.
+        imitation_joints: default: all but optional ones and toes.
         optional_joints: kept neutral by imitation.
         meanings: anatomical name -> joint, if different.
         points: name -> link and position in its frame [m].
-        feet: soles.
-        collision: shapes that replace the URDF's.
+        collision: replaces the URDF's shapes.
         collision_from: origin of unmeasured shapes, repeated in results.
-        disabled_pairs: names of shapes that may touch.
+        disabled_pairs: shapes that may touch.
         unwatched_links: links not kept apart, except by shapes with `against`.
-        acceleration_limits: joint -> limit [rad/s^2, of sliding joints m/s^2]; default: drive capability.
+        acceleration_limits: joint -> [rad/s^2, of sliding joints m/s^2]; default: drive capability.
         provenance: number of values by provenance.
         where: path, for messages.
     """
@@ -255,7 +253,7 @@ _READERS: dict[str, Callable[[dict[str, Any], str, str], Any]] = {  # of values 
 
 
 def shapes_from_urdf(tree: UrdfTree) -> tuple[LinkShape, ...]:
-    """Return the primitive collision shapes of a URDF under unique names; meshes and shapes of size 0 are skipped."""
+    """Return the primitive collision shapes of a URDF under unique names."""
     shapes: list[LinkShape] = []
     taken: set[str] = set()
     for link in tree.document.findall("link"):

@@ -74,8 +74,8 @@ def _capsule_parts(e: ET.Element) -> list[ET.Element]:
 def rooted_at(tree: UrdfTree, link: str) -> UrdfTree:
     """Return the tree with another root; joints keep name, angle and limits.
 
-    A joint on the path to the old root is reversed: X_parent_child(q) = X_origin Rot(axis, q), so its reverse is
-    Rot(-axis, q) X_origin^-1, a joint about the negated axis at the child's origin and a fixed transform.
+    A joint on the path to the old root is reversed: X_parent_child(q) = X_origin Rot(axis, q) becomes Rot(-axis, q)
+    X_origin^-1, a joint about the negated axis and a fixed transform.
 
     Raises:
         RobotError: if the link is unknown.
@@ -170,7 +170,7 @@ class JointChain:
 
 
 def serial_chain(tree: UrdfTree, base: str, tip: str) -> JointChain:
-    """Return the chain between two links; joints on the path up from the base are reversed.
+    """Return the chain between two links, wherever the root is.
 
     Raises:
         UnknownNameError: if a link is unknown.

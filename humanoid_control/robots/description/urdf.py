@@ -34,10 +34,9 @@ class UrdfTree:
     """Checked URDF document.
 
     Attributes:
-        document: element <robot>.
         where: name in messages.
         unknown_efforts: joints with a default effort limit.
-        notes: lost or wrong parts of the file, one line each.
+        notes: lost or wrong parts of the file.
     """
 
     document: ET.Element
@@ -71,10 +70,7 @@ class UrdfTree:
         return _finite_text(self.document, "continuous")
 
     def model(self, root: pin.JointModel | None = None) -> pin.Model:
-        """Build pinocchio's model; an endless joint is one angle with infinite limits.
-
-        Args:
-            root: joint of the root link; default: none.
+        """Build pinocchio's model with root joint `root`; an endless joint is one angle with infinite limits.
 
         Raises:
             ValueError: if pinocchio rejects the document.
@@ -94,7 +90,7 @@ class UrdfTree:
         return UrdfTree(copied(self.document), self.where, self.unknown_efforts, self.notes)
 
     def bare(self) -> UrdfTree:
-        """Return links with inertia and joints only, since URDF parsers print warnings about visuals."""
+        """Return links with inertia and joints only, since parsers warn about visuals."""
         out = UrdfTree(_without_children(self.document), self.where, self.unknown_efforts, self.notes)
         for e in self.document:
             if e.tag not in ("link", "joint"):
@@ -107,11 +103,7 @@ class UrdfTree:
 
 
 def _finite_text(document: ET.Element, endless: str) -> str:
-    """Return XML with infinite limits in a form that other programs read.
-
-    Args:
-        endless: type of endless joints; 'continuous' needs no range.
-    """
+    """Return XML with infinite limits in a form that other programs read; endless joints get type `endless`."""
 
     def ends(joint: ET.Element) -> list[float]:
         limit = joint.find("limit")
@@ -147,8 +139,7 @@ def copied(e: ET.Element) -> ET.Element:
 def parse_urdf(text: str, where: str) -> UrdfTree:
     """Parse and check a URDF document.
 
-    Continuous joints become revolute with infinite limits: every joint is one angle. Joints with equal limits become
-    fixed.
+    Continuous joints become revolute with infinite limits; joints with equal limits become fixed.
 
     Raises:
         RobotError: if XML, tree, joint types, limits, masses or numbers are invalid.
@@ -184,10 +175,7 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
 
 
 def _drop_floating_root(tree: UrdfTree) -> tuple[str, ...]:
-    """Remove a floating joint under a massless root: the robot file sets the base.
-
-    Massless links fixed to that root, such as cameras, are removed with a note.
-    """
+    """Remove a floating joint under a massless root, and massless links fixed to that root."""
     notes: tuple[str, ...] = ()
     floating = [j for j in tree.joints if j.get("type") == "floating"]
     for joint in floating:
@@ -269,7 +257,6 @@ class _Numbers:
     most: float = math.inf
 
     def fault(self, text: str) -> str:
-        """Return the fault of a text, or an empty string."""
         try:
             if not text.isascii() or "_" in text:  # valid in Python, not for other URDF readers
                 raise ValueError
@@ -325,11 +312,7 @@ def check_numbers(owner: ET.Element, place: str) -> None:
 
 
 def _turn_quaternions(owner: ET.Element, place: str) -> None:
-    """Convert quaternions of URDF 1.2 to roll, pitch, yaw.
-
-    Raises:
-        RobotError: if an origin has both, or if the length is not 1.
-    """
+    """Convert quaternions of URDF 1.2 to roll, pitch, yaw."""
     for e in owner.iter("origin"):
         if (text := e.attrib.pop("quat_xyzw", None)) is None:
             continue
@@ -342,15 +325,10 @@ def _turn_quaternions(owner: ET.Element, place: str) -> None:
 
 
 def _keep_mimics_inside(tree: UrdfTree) -> tuple[str, ...]:
-    """Narrow the range of each leader so that its followers stay within theirs.
-
-    If no range remains, the follower's range is ignored, as other URDF readers do.
-
-    Returns:
-        A line about such followers, if any.
+    """Narrow leaders so that followers stay in range; if impossible, ignore the follower's range with a note.
 
     Raises:
-        RobotError: if a joint mimics itself, also indirectly.
+        RobotError: if a joint mimics itself.
     """
     freed = dict[str, None]()
     joints = {j.get("name", ""): j for j in tree.joints}
@@ -371,7 +349,7 @@ def _keep_mimics_inside(tree: UrdfTree) -> tuple[str, ...]:
 
 
 def _narrow(leader: ET.Element, follower: ET.Element, mimic: ET.Element) -> bool:
-    """Narrow a leader's range to its follower's; if nothing remains, widen the follower's and return False."""
+    """Narrow a leader's range to its follower's; return False if nothing remains, and widen the follower's."""
     limits, own = leader.find("limit"), follower.find("limit")
     multiplier, offset = float(mimic.get("multiplier", "1")), float(mimic.get("offset", "0"))
     if limits is None or own is None or "fixed" in (leader.get("type"), follower.get("type")):
@@ -450,7 +428,6 @@ def _check_joint(joint: ET.Element, where: str, follows: bool = False) -> None:
 
 
 def _lock(joint: ET.Element, value: float) -> None:
-    """Fix a joint without range at its value."""
     axis = axis_of(joint)
     move = value * axis / max(float(np.linalg.norm(axis)), 1e-12)
     slides = joint.get("type") == "prismatic"

@@ -1,9 +1,8 @@
 """Files generated from a robot's source file: URDF, robot file, drives, tendons, documentation page.
 
-Robots without tendons get virtual tendons for their arms, to estimate joint angles. Ten muscles cross shoulder and
-elbow, placed as in man around the shoulder centre (x forward, y left, z up, upper arm 0.30 m). Joints of girdle,
-forearm and wrist get antagonistic pairs, 35 degrees before and behind the joint, widest at mid-range. With a girdle the
-pectoralis starts at the trunk. The right arm is mirrored. No number is of a real robot.
+Robots without tendons get virtual ones for their arms, to estimate joint angles: ten muscles across shoulder and elbow,
+placed as in man around the shoulder centre (x forward, y left, z up, upper arm 0.30 m), and antagonistic pairs at
+girdle, forearm and wrist. No number is of a real robot.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ class _Arm:
         return [self._point(j["parent"], at + before), self._point(j["child"], at + behind)]
 
     def _point(self, link: str, x: np.ndarray) -> list[Any]:
-        """Return [link, x, y, z] of a point at zero angles, rounded to 0.1 mm."""
+        """Return [link, x, y, z] of a point, rounded to 0.1 mm."""
         return [link, *(round(float(v), 4) + 0.0 for v in self.poses[link].actInv(x))]
 
 

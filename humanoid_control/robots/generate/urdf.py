@@ -52,7 +52,7 @@ def visuals_of(source: RobotSource) -> dict[str, list[Primitive]]:
 
 
 def primitives_of_shape(item: LinkShape, color: str) -> list[Primitive]:
-    """Return a collision shape as URDF primitives, exact for box, sphere, cylinder and capsule.
+    """Return a collision shape as URDF primitives.
 
     Elliptic capsules and ellipsoids become inscribed cylinders and spheres: shapes that the controller separates are
     separate in the URDF too.
@@ -76,7 +76,7 @@ STEPS = np.radians([0.0, 20.0, 42.0, 64.0])  # of the end of an elliptic capsule
 
 
 def _inscribed_discs(long: float, short: float) -> list[tuple[float, float]]:
-    """Return discs (place on the long axis, radius) inscribed in an ellipse, evenly spread in angle."""
+    """Return discs (place on the long axis, radius) inscribed in an ellipse."""
     angle = (np.arange(DISCS) + 0.5) * np.pi / DISCS - np.pi / 2
     focal = long * long - short * short  # discs that touch on both sides have their centres within focal / long
     if focal <= 0.0:
@@ -86,7 +86,7 @@ def _inscribed_discs(long: float, short: float) -> list[tuple[float, float]]:
 
 
 def _inside_elliptic_capsule(s: EllipticCapsule, color: str) -> list[Primitive]:
-    """Return upright cylinders side by side, at several heights of the ends."""
+    """Return inscribed upright cylinders, side by side at several heights."""
     middle, wide = np.array([*s.top_center[:2], s.top_center[2] - s.l / 2]), int(s.a >= s.b)
     out = []
     for step in STEPS:
@@ -98,7 +98,7 @@ def _inside_elliptic_capsule(s: EllipticCapsule, color: str) -> list[Primitive]:
 
 
 def _inside_ellipsoid(s: Ellipsoid, color: str) -> list[Primitive]:
-    """Return spheres along the longest axis, inscribed in the spheroid of the longest and shortest axis."""
+    """Return inscribed spheres along the longest axis."""
     axis = np.eye(3)[int(np.argmax(s.semi_axes))]
     discs = _inscribed_discs(max(s.semi_axes), min(s.semi_axes))
     return [_sphere(np.array(s.center) + place * axis, radius, color) for place, radius in discs]
@@ -107,7 +107,7 @@ def _inside_ellipsoid(s: Ellipsoid, color: str) -> list[Primitive]:
 def _with_mirror(row: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the row and, on request, its mirror image.
 
-    `l_...` mirrors to `r_...`, a middle link to itself: points (x, -y, z), roll and yaw change sign.
+    Points mirror as (x, -y, z), roll and yaw change sign.
     """
     if not row.get("mirror"):
         return [row]
@@ -163,10 +163,10 @@ def _capsule(p0: Any, p1: Any, radius: float, color: str) -> list[Primitive]:
 
 
 def _taper(p0: Any, p1: Any, radii: Any, color: str) -> list[Primitive]:
-    """Return a tapered limb, the hull of two unequal spheres: the spheres and four inclined cylinders.
+    """Return a tapered limb: two unequal spheres and four inclined cylinders within their hull.
 
-    The cylinders have the smaller radius; they start on a ring around the larger centre and meet at the smaller sphere.
-    They lie inside the hull and leave gaps at the large end of at most (1 - cos 45 deg) of the radius difference.
+    The cylinders start on a ring around the larger centre and meet at the smaller sphere. Gaps at the large end are at
+    most (1 - cos 45 deg) of the radius difference.
     """
     (R, big), (r, small) = sorted(zip(map(float, radii), map(_t, (p0, p1)), strict=True), reverse=True)
     d = np.array(small) - np.array(big)
@@ -199,12 +199,11 @@ def _slab(center: Any, size: Any, radius: float, axis: str, rpy: Any, color: str
 
 
 def _stadium(center: Any, size: Any, color: str) -> list[Primitive]:
-    """Return an upright prism with a stadium as cross-section."""
     return _slab(center, size, min(size[0], size[1]) / 2, "z", (0, 0, 0), color)
 
 
 def _rounded_box(center: Any, size: Any, radius: float, rpy: Any, color: str) -> list[Primitive]:
-    """Return a box with rounded edges and corners: three boxes, twelve cylinders, eight spheres, without duplicates."""
+    """Return a box with rounded edges and corners: three boxes, twelve cylinders, eight spheres, no duplicates."""
     r = float(min(radius, min(size) / 2))
     half = np.array(size, float) / 2 - r
     c, R = np.array(center, float), Rotation.from_euler("xyz", rpy)
@@ -222,7 +221,7 @@ def _rounded_box(center: Any, size: Any, radius: float, rpy: Any, color: str) ->
 
 
 def _corners(half: np.ndarray) -> list[np.ndarray]:
-    """Return the distinct corners of a box with these half sides, which may be zero."""
+    """Return the distinct corners of a box with these half sides."""
     signs = [(1.0, -1.0) if h > 1e-9 else (0.0,) for h in half]
     return [np.array([x, y, z]) * half for x in signs[0] for y in signs[1] for z in signs[2]]
 
@@ -249,8 +248,7 @@ SHAPES: dict[str, Callable[[dict[str, Any], str], list[Primitive]]] = {
 def urdf_text(source: RobotSource) -> str:
     """Return the URDF document.
 
-    A massless `base_link` lies above the root link, since ROS tools (KDL) need a root without inertia. Collision shapes
-    unknown to URDF are inscribed (`primitives_of_shape`).
+    A massless `base_link` precedes the root link, since ROS tools (KDL) need a root without inertia.
     """
     robot = ET.Element("robot", name=source.name)
     for line in _header(source):

@@ -34,7 +34,7 @@ class Bodies:
 
         Args:
             folder: of the URDF.
-            left: (3,) left direction in the zero posture, normal to a plane through the root; None: no mirror images.
+            left: (3,) left direction in the zero posture; None: no mirror images.
         """
         self.tree, self.left = tree, left
         self._of = bodies_of(tree)
@@ -105,12 +105,11 @@ class Bodies:
 
     @cached_property
     def _placed(self) -> dict[str, np.ndarray]:
-        """Points of all bodies in the world in the zero posture."""
         found = {body: dense_points(surface) for body, surface in self.surfaces.items()} | self.points
         return {body: p @ self._poses[body].rotation.T + self._poses[body].translation for body, p in found.items()}
 
     def _unlike(self, image: np.ndarray, near_image: cKDTree, other: str) -> float:
-        """Return the mean distance between an image and a body [m]; infinite if any point is far."""
+        """Return the mean distance between image and body [m]; infinite if any point is far."""
         placed = self._placed[other]
         ways = cKDTree(placed).query(image)[0], near_image.query(placed)[0]
         # Samples of a triangle and of its image may differ by SPACING.
@@ -194,7 +193,6 @@ def dense_points(surface: Triangles) -> np.ndarray:
 
 
 def _links_with_primitives_only(tree: UrdfTree) -> set[str]:
-    """Return links with collision geometry but without meshes in it."""
     return {
         e.get("name", "")
         for e in tree.document.findall("link")

@@ -1,7 +1,6 @@
-"""Capsules on two links, fitted to mesh distances in sampled postures.
+"""Capsules on two links, fitted by least squares to mesh distances in sampled postures.
 
-Boxes protrude at the edges of thick limbs. Capsules are fitted by least squares over postures in which the meshes are
-near or touch. Distances larger than the meshes' could miss a contact, so they weigh more.
+Distances larger than the meshes' could miss a contact, so they weigh more.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ class MeshDistances:
     Attributes:
         poses: of each link, (P, 3, 4) in the world.
         distance: (P,) [m], 0 in contact.
-        contacts: of each link, (n, 3) contact points in its frame [m].
+        contacts: of each link, (n, 3) in its frame [m].
         middle: of each link, (3,) surface centre in its frame [m].
-        mirror: (3, 4) from the first link to its mirror image, the second, which gets mirrored capsules; else None.
+        mirror: (3, 4) from the first link to its mirror image, the second; else None.
     """
 
     poses: tuple[np.ndarray, np.ndarray]
@@ -52,7 +51,7 @@ def capsules_by_distance(measured: MeshDistances, seed: int = 0) -> tuple[np.nda
 
 
 def _improved(fit: CapsuleFit, rows: np.ndarray, most: int) -> tuple[float, np.ndarray]:
-    """Return cost and capsules (n, 7) after some evaluations: of both links, or of the first of mirror images."""
+    """Return cost and capsules (n, 7) after some evaluations."""
     low, high = rows - REACH, rows + REACH
     low[:, 6], high[:, 6] = RADII
     bounds = low.ravel(), high.ravel()
@@ -61,7 +60,7 @@ def _improved(fit: CapsuleFit, rows: np.ndarray, most: int) -> tuple[float, np.n
 
 
 def _start(measured: MeshDistances, link: int, rng: np.random.Generator) -> np.ndarray:
-    """Return capsules along clusters of contact points, below the surface."""
+    """Return capsules along clusters of contacts, below the surface."""
     points, depth = measured.contacts[link], rng.uniform(*DEEP)
     if measured.mirror is not None:
         Q, t = measured.mirror[:, :3], measured.mirror[:, 3]
@@ -121,7 +120,7 @@ class CapsuleFit:
         return np.where(far, 0.0, np.where(error > 0, TOO_FAR, 1.0) * self._weight)
 
     def _nearest(self, x: np.ndarray) -> tuple[np.ndarray, tuple, tuple, np.ndarray]:
-        """Return least distances (P,), capsule indices, places on their axes (0 to 1), normals (P, 3)."""
+        """Return least distances (P,), capsule indices, places on axes (0 to 1), normals (P, 3)."""
         (a0, a1), (b0, b1) = (_ends(X, C) for X, C in zip(self._of.poses, self.capsules(x), strict=True))
         ra, rb = (C[:, 6] for C in self.capsules(x))
         u, w = (a1 - a0)[:, :, None], (b1 - b0)[:, None]
@@ -135,7 +134,6 @@ class CapsuleFit:
 
 
 def _ends(X: np.ndarray, capsules: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both ends (P, K, 3) of capsules in the world."""
     at = (np.einsum("pij,kj->pki", X[:, :, :3], capsules[:, c : c + 3]) + X[:, None, :, 3] for c in (0, 3))
     return next(at), next(at)
 

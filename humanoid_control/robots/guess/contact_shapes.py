@@ -1,7 +1,7 @@
 """Shapes for links a few joints apart, around the places where their meshes first touch.
 
-Shapes of a whole shoulder and a whole chest overlap in most postures. Such a pair gets shapes of its own: straight
-motions from free postures are followed until the meshes touch, and shapes enclose only these contacts.
+Shapes of whole bodies, such as shoulder and chest, overlap in most postures. Motions from free postures are followed
+until the meshes touch; shapes enclose only these contacts.
 """
 
 from __future__ import annotations
@@ -43,11 +43,9 @@ class ContactFit:
     """Shapes of two links, kept apart from each other only.
 
     Attributes:
-        links: the pair.
-        shapes: empty if the meshes never touch, if the robot's shapes detect all contacts, or if none separate contact
-            from freedom.
+        shapes: empty without contacts, if the robot's shapes detect them, or if none separate contact from freedom.
         touched: share of motions that ended in contact; None without geometry.
-        shrunk: inward offset of the shapes [m].
+        shrunk: inward offset [m].
         missed: share of contacts not detected.
         early: share of free postures forbidden.
         watched: the robot's own shapes detect the contacts.
@@ -74,8 +72,6 @@ def fit_contacts(
     """Fit shapes around the contacts of pairs of links; mirror images get mirrored shapes.
 
     Args:
-        links: pairs of bodies.
-        seed: of the random motions.
         tell: called before each pair with the finished share, 0 to 1, and its name.
     """
     found: dict[frozenset[str], ContactFit] = {}
@@ -101,13 +97,9 @@ def fit_contacts(
 
 
 def _fit(sides: list[LinkPair], bodies: Bodies) -> list[ContactFit]:
-    """Return shapes around first contacts, shrunk to forbid and miss little.
+    """Return shapes around first contacts of a pair (and its mirror image), shrunk to forbid and miss little.
 
-    Forbidden: closer than the margin or than in the neutral posture. Shapes are rejected if they forbid a larger share
-    of free postures than motions end in contact.
-
-    Args:
-        sides: a pair of links, or it and its mirror image.
+    Forbidden: closer than the margin or than in the neutral posture.
     """
     if not any(side.touching for side in sides):
         return [ContactFit(side.links) for side in sides]
@@ -129,7 +121,7 @@ def _fit(sides: list[LinkPair], bodies: Bodies) -> list[ContactFit]:
 
 
 def _fit_distances(sides: list[LinkPair], bodies: Bodies) -> list[ContactFit] | None:
-    """Return capsules fitted to mesh distances, and their images; None if they forbid or miss too much."""
+    """Return capsules fitted to mesh distances; None if they forbid or miss too much."""
     first = sides[0]
     if not first.touching:
         return None
@@ -242,9 +234,8 @@ class LinkPair:
     def follow_motions(self, rng: np.random.Generator) -> None:
         """Sample postures of first contact and free postures, the neutral one first.
 
-        Half of the motions start at the known free posture nearest to the target, as in a rapidly exploring tree, and
-        reach behind corners. The others start at any known posture and find most contacts. Half of all targets have
-        joints at limits.
+        Half of the motions start at the free posture nearest to the target (rapidly exploring tree) and reach behind
+        corners; the others start anywhere and find most contacts. Half of all targets have joints at limits.
         """
         free, touching = [self.robot.postures["neutral"][self.moved]], self.touching
         if len(self.contacts(free[0])):
@@ -272,7 +263,6 @@ class LinkPair:
         )
 
     def _first_contact(self, clear: np.ndarray, hit: np.ndarray) -> np.ndarray:
-        """Bisect between a free and a touching posture."""
         for _ in range(BISECTIONS):
             middle = (clear + hit) / 2
             clear, hit = (clear, middle) if len(self.contacts(middle)) else (middle, hit)
@@ -293,7 +283,6 @@ class LinkPair:
         return ContactFit(self.links, shapes, self.touched, shrunk, missed, early)
 
     def _free_near_rest(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """Return free postures near the neutral one."""
         rest = self.robot.postures["neutral"][self.moved]
         draws = rest + NEAR * (rng.uniform(self._low, self._high, (NEAR_DRAWS, len(rest))) - rest)
         return [rest, *(x for x in draws if not len(self.contacts(x)))]
@@ -333,7 +322,7 @@ class LinkPair:
     def _distances(
         self, shapes: tuple[LinkShape, ...], postures: list[np.ndarray], pairs: list[list[int]] | None = None
     ) -> np.ndarray:
-        """Return the least distance of pairs of shapes per posture; default: all pairs of both links."""
+        """Return the least distance of pairs of shapes (default: of both links) per posture."""
         from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
 
         if pairs is None:
@@ -361,7 +350,6 @@ def _bvh(surface: Triangles) -> Any:
 
 
 def _smaller(shape: Shape, by: float) -> Shape:
-    """Return a capsule or box with its surface moved inward."""
     if isinstance(shape, Capsule):
         return replace(shape, radius=round(max(shape.radius - by, THIN), 5))
     assert isinstance(shape, Box)

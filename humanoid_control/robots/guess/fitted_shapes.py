@@ -1,7 +1,7 @@
-"""Capsules and boxes around link meshes, and their excess.
+"""Capsules and boxes around link meshes.
 
-A body (link and all parts fixed to it) is cut into slabs until the shapes protrude little. A slab gets a capsule, or a
-clearly smaller box. All mesh points are enclosed.
+A body is cut into slabs until its shapes protrude little. A slab gets a capsule, or a clearly smaller box; all mesh
+points are enclosed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ class BodyFit:
     """Shapes around one body.
 
     Attributes:
-        link: carries the shapes.
-        shapes: around the body.
         outside_max: largest protrusion of shapes beyond meshes [m].
         outside_mean: mean protrusion [m].
         inside_max: largest protrusion of a mesh beyond the shapes [m].
@@ -46,9 +44,7 @@ class BodyFit:
 
 
 def fit_bodies(bodies: Bodies, tell: Callable[[float, str], None] = lambda share, text: None) -> list[BodyFit]:
-    """Fit shapes to all bodies with meshes, in URDF order; mirror images get mirrored shapes.
-
-    Both collision and visual geometry are enclosed; primitive collision geometry is kept.
+    """Fit shapes to all bodies with meshes; mirror images get mirrored shapes.
 
     Args:
         tell: called before each body with the finished share, 0 to 1, and its name.
@@ -101,12 +97,10 @@ def _named(link: str, shapes: Sequence[Capsule | Box]) -> tuple[LinkShape, ...]:
 
 
 def shapes_around(points: np.ndarray, surface: np.ndarray, most: int, close: float) -> list[Capsule | Box]:
-    """Return a few shapes that enclose points of a mesh.
+    """Return at most `most` shapes that enclose points (n, 3) of a mesh.
 
     Args:
-        points: (n, 3) to enclose.
         surface: (m, 3) of the whole mesh.
-        most: number of shapes.
         close: smaller excess is not cut further [m].
     """
     return [piece.shape for piece in _pieces(points, cKDTree(surface), most, close)]
@@ -167,7 +161,7 @@ def _hull_points(points: np.ndarray) -> np.ndarray:
 
 
 def _box_axes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return axes (rows) and bounds of a small box around points, by rotation about each principal axis."""
+    """Return axes (rows) and bounds of a small box around points."""
     _, _, principal = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
     best, least = np.eye(3), np.inf
     for start in (principal, np.eye(3)):
@@ -186,7 +180,7 @@ def _box_axes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _capsule(points: np.ndarray, axes: np.ndarray) -> tuple[Capsule, float]:
-    """Return a small capsule around points, near one of three axes (rows), and its volume."""
+    """Return a small capsule around points, near one of three axes, and its volume."""
     from scipy.optimize import minimize  # slow import
 
     centre, size = (points.min(axis=0) + points.max(axis=0)) / 2, float(np.ptp(points, axis=0).max())
@@ -227,7 +221,6 @@ BALL = fibonacci_sphere(160)
 
 
 def _surface(shape: Capsule | Box) -> np.ndarray:
-    """Return surface points (n, 3) of a shape."""
     if isinstance(shape, Capsule):
         p0, p1 = np.array(shape.p0), np.array(shape.p1)
         axis = (p1 - p0) / max(float(np.linalg.norm(p1 - p0)), 1e-12)
@@ -252,7 +245,6 @@ def _depth(shape: Capsule | Box, points: np.ndarray) -> np.ndarray:
 
 
 def _stand_out(shape: Capsule | Box, hulls: list[np.ndarray], near: cKDTree) -> np.ndarray:
-    """Return mesh distances (n,) of a shape's surface points outside the hulls."""
     return _distances(_surface(shape), hulls, near)
 
 
@@ -268,7 +260,7 @@ def _distances(x: np.ndarray, hulls: list[np.ndarray], near: cKDTree) -> np.ndar
 
 
 def _deviation(points: np.ndarray, near: cKDTree, pieces: list[_Piece]) -> tuple[np.ndarray, float]:
-    """Return the protrusion of the joint shape surface (n,), and the largest of a mesh point [m]."""
+    """Return the protrusion of the joint surface (n,), and the largest of a mesh point [m]."""
     hulls = [_hull_points(p.points) for p in pieces]
     outside = []
     for k, piece in enumerate(pieces):

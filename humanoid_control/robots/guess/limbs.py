@@ -1,8 +1,7 @@
-"""Arms and legs of an unknown robot: mirrored pairs of branches of its tree.
+"""Arms and legs of an unknown robot: mirrored branches, from joint axes in the zero posture.
 
-They follow from the joint axes as lines in the zero posture and their intersections. A sole is the rectangle around the
-lowest points of a body below the ankle, a few millimetres deep, or without geometry around the box with its mass and
-inertia.
+A sole is the rectangle around the lowest points of a body below the ankle, a few millimetres deep, or around the box
+with its mass and inertia.
 """
 
 from __future__ import annotations
@@ -98,8 +97,7 @@ def meeting_point(axes: Sequence[JointAxis]) -> np.ndarray | None:
 def ball_centre(axes: Sequence[JointAxis], near: float) -> tuple[np.ndarray, list[JointAxis]]:
     """Return the point where the axes of a joint group meet, and the group.
 
-    The first two non-parallel axes decide; later axes join while they pass within `near` [m]. Otherwise the first
-    origin is returned.
+    The first two non-parallel axes decide; later axes join while they pass within `near` [m].
     """
     for k in range(1, len(axes)):
         point = meeting_point(axes[: k + 1])
@@ -185,7 +183,7 @@ def find_limbs(axes: dict[str, JointAxis], where: str) -> Limbs:
 
 
 def _seen(axes: dict[str, JointAxis], pairs: list[tuple[JointAxis, JointAxis]]) -> str:
-    """Describe the branches: mirrored pairs with the reason of rejection, then others."""
+    """Describe the branches, with reasons of rejection."""
     if not axes:
         return "no moving joint at all"
     words, paired = [], {j.name for pair in pairs for top in pair for j in top.subtree()}
@@ -200,7 +198,7 @@ def _seen(axes: dict[str, JointAxis], pairs: list[tuple[JointAxis, JointAxis]]) 
 
 
 def _mirrored_pairs(axes: dict[str, JointAxis], lateral: np.ndarray) -> list[tuple[JointAxis, JointAxis]]:
-    """Return mirrored branches from the same joint, or with twin names, outside other pairs."""
+    """Return mirrored branches from one joint or with twin names."""
     out: list[tuple[JointAxis, JointAxis]] = []
     paired: set[str] = set()
     joints = list(axes.values())
@@ -214,7 +212,7 @@ def _mirrored_pairs(axes: dict[str, JointAxis], lateral: np.ndarray) -> list[tup
 
 
 def _mirrored(a: JointAxis, b: JointAxis, lateral: np.ndarray) -> bool:
-    """Return whether two branches are mirror images across `lateral`, by positions or by name."""
+    """Return whether two branches are mirror images across `lateral`."""
     ours, theirs = (np.array([j.point for j in x.subtree()]) for x in (a, b))
     if len(ours) != len(theirs):
         return False
@@ -237,7 +235,6 @@ def _lowest(pair: tuple[JointAxis, JointAxis]) -> float:
 
 
 def _kind(pair: tuple[JointAxis, JointAxis]) -> int:
-    """Return > 0 for arm names, < 0 for leg names, else 0."""
     names = [n for j in pair[0].subtree() for n in (j.name, j.child_link)]
     return sum(bool(ARM_WORDS.search(n)) for n in names) - sum(bool(LEG_WORDS.search(n)) for n in names)
 
@@ -275,7 +272,6 @@ def _ordered(pair: tuple[JointAxis, JointAxis], left: np.ndarray) -> tuple[Joint
 
 
 def _longest_way(joint: JointAxis) -> list[JointAxis]:
-    """Return the joints to the farthest tip."""
 
     def length(j: JointAxis) -> float:
         return max((float(np.linalg.norm(c.point - j.point)) + length(c) for c in j.below), default=0.0)
@@ -323,10 +319,10 @@ def guess_feet(robot: Robot, tree: UrdfTree, legs: LimbPair, bodies: Bodies, yaw
 
     Args:
         robot: in the zero posture.
-        yaw: rotation about the vertical that makes the robot face x [rad].
+        yaw: rotation that makes the robot face x [rad].
 
     Raises:
-        RobotError: if another body is clearly lower, as with legs closed to loops by rods.
+        RobotError: if another body is clearly lower (legs closed to loops).
     """
     poses = {name: pin.SE3(X) for name, X in robot.link_poses(robot.q("zero")).items()}
     X_robot_world = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, yaw), np.zeros(3))
@@ -374,11 +370,6 @@ def guess_feet(robot: Robot, tree: UrdfTree, legs: LimbPair, bodies: Bodies, yaw
 
 
 def _check_lowest(bodies: Bodies, feet: list[GuessedFoot], poses: dict[str, pin.SE3], tree: UrdfTree) -> None:
-    """Check that no part lies clearly below the soles.
-
-    Raises:
-        RobotError: if one does.
-    """
     soles = [sole for foot in feet for sole in foot.soles]
     ground = min(float(poses[s.link].act(c)[2]) for s in soles for c in s.corners())
     for body, surface in bodies.surfaces.items():
@@ -391,7 +382,7 @@ def _check_lowest(bodies: Bodies, feet: list[GuessedFoot], poses: dict[str, pin.
 
 
 def _alike(feet: list[GuessedFoot], poses: dict[str, pin.SE3]) -> tuple[GuessedFoot, ...]:
-    """Return both feet with the intersection of their mirrored rectangles, so that they are equal."""
+    """Return both feet with the intersection of their mirrored rectangles."""
     left, right = feet
     if len(left.soles) != len(right.soles):
         return tuple(feet)
@@ -408,7 +399,6 @@ def _alike(feet: list[GuessedFoot], poses: dict[str, pin.SE3]) -> tuple[GuessedF
 
 
 def _below_ankle(way: Sequence[JointAxis]) -> list[JointAxis]:
-    """Return the last ankle joint, and toe hinges after it."""
     heights = [float(joint.point[2]) for joint in way]
     for k in range(len(way) - 1, 1, -1):
         if heights[k] > (max(heights) + min(heights)) / 2:
@@ -422,7 +412,7 @@ def _below_ankle(way: Sequence[JointAxis]) -> list[JointAxis]:
 def _surface(
     robot: Robot, tree: UrdfTree, bodies: Bodies, poses: dict[str, pin.SE3], body: str
 ) -> tuple[np.ndarray, bool]:
-    """Return points (n, 3) of a body in the world, and whether they are from its inertia box."""
+    """Return points (n, 3) of a body in the world, and whether they are its inertia box."""
     if body in bodies.surfaces:
         X = poses[body]
         return bodies.surfaces[body].vertices @ X.rotation.T + X.translation, False
@@ -437,14 +427,12 @@ def _surface(
 
 
 def _level_link(body: str, of: dict[str, tuple[str, pin.SE3]], poses: dict[str, pin.SE3]) -> str | None:
-    """Return a link of the body along the robot's axes, or None."""
     links = [link for link, (b, _) in of.items() if b == body]
     level = [link for link in links if np.abs(poses[link].rotation - np.eye(3)).max() < LEVEL]
     return level[0] if level else None
 
 
 def _rectangle(points: np.ndarray, X: pin.SE3, name: str, link: str) -> Foot | None:
-    """Return the rectangle around the lowest points of a body, along link axes."""
     low = points[points[:, 2] < points[:, 2].min() + DEEP]
     local = (low - X.translation) @ X.rotation
     (x0, y0, z), (x1, y1, _) = local.min(axis=0), local.max(axis=0)

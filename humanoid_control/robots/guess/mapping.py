@@ -1,7 +1,7 @@
 """Tracked points and joints of an unknown robot, from URDF names and structure.
 
-The elbow is the hinge with a long bone on both sides across its axis. The shoulder is where the axes before it meet,
-the wrist lies on the first axis after the forearm's own.
+The elbow is the hinge with long bones on both sides. The shoulder is where the axes before it meet, the wrist lies on
+the first axis after the forearm's own.
 """
 
 from __future__ import annotations
@@ -71,12 +71,10 @@ class Mapping:
 
     Attributes:
         waist: joints between hips and chest.
-        arms: left, right.
-        legs: None without legs.
         feet: soles; may be empty.
         fits: shapes of bodies with meshes.
         contacts: shapes of links that overlap although their meshes do not.
-        yaw: rotation of the root link that makes the robot face x [rad].
+        yaw: rotation that makes the robot face x [rad].
         meanings: anatomical name -> joint.
         neutral: joint -> angle [rad], if arms touch at zero.
     """
@@ -189,7 +187,6 @@ def _without(joints: list[JointAxis], others: list[JointAxis]) -> list[JointAxis
 
 
 def _ways_up(joint: JointAxis) -> list[JointAxis]:
-    """Return the joints above one, from the root."""
     out, at = [], joint.above
     while at is not None:
         out.append(at)
@@ -217,7 +214,6 @@ def _likeness(arm: ArmGuess) -> float:
 
 
 def _arm_with_elbow(way: list[JointAxis], k: int, tree: UrdfTree, robot: Robot) -> ArmGuess:
-    """Return the arm if its k-th joint were the elbow."""
     elbow = way[k]
     gh, group = ball_centre(way[max(k - 3, 0) : k][::-1], MEET)
     shoulder, girdle = group[::-1], way[: k - len(group)]
@@ -244,7 +240,7 @@ def _arm_with_elbow(way: list[JointAxis], k: int, tree: UrdfTree, robot: Robot) 
 
 
 def _meanings(waist: list[JointAxis], arms: tuple[ArmGuess, ...], left: np.ndarray) -> dict[str, str]:
-    """Return anatomical names of joints with unambiguous axes in the zero posture."""
+    """Return anatomical names of joints with unambiguous axes."""
     forward = np.cross(left, [0.0, 0.0, 1.0])
     out: dict[str, str] = {}
     for name, axis in (("rotation", [0, 0, 1]), ("flexion", left), ("lateral_flexion", forward)):

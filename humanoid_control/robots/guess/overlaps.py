@@ -1,7 +1,4 @@
-"""Links with fitted shapes that overlap although their meshes do not, and postures with free arms.
-
-Shapes that overlap in the neutral posture are not watched: such pairs need own shapes or another posture.
-"""
+"""Links with fitted shapes that overlap although their meshes do not, and postures with free arms."""
 
 from __future__ import annotations
 
@@ -27,13 +24,11 @@ MISLEADING = 0.01  # [m] excess of mesh over shape distance
 
 
 def overlapping_links(robot: Robot, stand_out: dict[str, float], legs: Sequence[int] = ()) -> list[tuple[str, str]]:
-    """Return nearby pairs of links with shapes that often overlap by less than their excess over the meshes.
+    """Return nearby pairs of links that often overlap by less than their shapes exceed the meshes.
 
-    Such overlaps, as at a waist, wrist or hip, would only block the joints. Postures of imitation joints and legs are
-    sampled.
+    Such overlaps would only block the joints. Postures of imitation joints and legs are sampled.
 
     Args:
-        robot: with fitted shapes.
         stand_out: link -> excess of its shapes [m].
         legs: joint indices.
     """
@@ -65,10 +60,9 @@ def overlapping_links(robot: Robot, stand_out: dict[str, float], legs: Sequence[
 def crowded_links(robot: Robot, bodies: Bodies, joints: list[int]) -> list[tuple[str, str]]:
     """Return pairs of links with shapes within MARGIN near the neutral posture, well before their meshes.
 
-    Includes nearby links with meshes that overlap in the neutral posture, such as a foot in its shank's fork.
+    Includes nearby links with overlapping meshes, such as a foot in its shank's fork.
 
     Args:
-        robot: with fitted shapes.
         joints: indices of the moved joints.
     """
     from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
@@ -99,11 +93,8 @@ def crowded_links(robot: Robot, bodies: Bodies, joints: list[int]) -> list[tuple
 def links_overlapping_at_rest(robot: Robot, far: bool = False) -> list[tuple[str, str]]:
     """Return pairs of links unwatched because their shapes overlap in the neutral posture.
 
-    Only pairs that imitation joints move, without neighbours.
-
     Args:
-        robot: with fitted shapes.
-        far: pairs with many joints between, which another posture may separate; else with few.
+        far: pairs with many joints between, else with few.
     """
     parents, watched = robot.model.parents.tolist(), {frozenset(pair) for pair in robot.pairs.tolist()}
     joint = [_carrier(robot, s.link) for s in robot.shapes]
@@ -126,7 +117,6 @@ def with_images(links: list[tuple[str, str]], bodies: Bodies) -> list[tuple[str,
 
 
 def _place(pairs: CollisionPairs, robot: Robot, joints: np.ndarray) -> None:
-    """Place shapes at joints (n,)."""
     pin.forwardKinematics(robot.model, robot.data, robot.q(joints))
     pairs.place(*(np.array([getattr(X, part) for X in robot.data.oMi]) for part in ("rotation", "translation")))
 
@@ -137,13 +127,11 @@ def _sorted(pair: Iterable[str]) -> tuple[str, str]:
 
 
 def _near_in_tree(robot: Robot, link: str, other: str) -> bool:
-    """Return whether few joints lie between two links."""
     ways = [set(robot.model.supports[_carrier(robot, name)].tolist()) for name in (link, other)]
     return len(ways[0] ^ ways[1]) <= JOINTS_BETWEEN
 
 
 def _carrier(robot: Robot, link: str) -> int:
-    """Return the joint that carries a link."""
     return int(robot.model.frames[robot.model.getFrameId(link, pin.FrameType.BODY)].parentJoint)
 
 
@@ -156,10 +144,9 @@ ROOM, TURN_COSTS = 0.03, 0.02  # [m] clearance of a hanging arm; its price per t
 def parted_posture(robot: Robot, bodies: Bodies, arms: Sequence[Sequence[str]]) -> dict[str, float]:
     """Return angles [rad] of one joint per arm that touches something in the neutral posture, to free it.
 
-    The joint with the least turn is chosen, then the largest distance.
+    The least turn is chosen, then the largest distance.
 
     Args:
-        robot: with fitted shapes.
         arms: joint names of each shoulder.
     """
     neutral, out = robot.postures["neutral"], {}
@@ -174,12 +161,11 @@ def parted_posture(robot: Robot, bodies: Bodies, arms: Sequence[Sequence[str]]) 
 
 
 def spread_posture(robot: Robot, arms: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Return angles [rad] of one joint per arm that hangs close to the body, to give it clearance for walking.
+    """Return angles [rad] of one joint per arm close to the body, as clearance for walking.
 
-    The turn minimises the missing part of ROOM, summed over the pairs of links, plus TURN_COSTS per rad.
+    The turn minimises the missing part of ROOM, summed over pairs, plus TURN_COSTS per rad.
 
     Args:
-        robot: with fitted shapes.
         arms: joint names of each shoulder.
     """
     from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
@@ -225,7 +211,7 @@ def _gap(pairs: list[LinkPair], posture: np.ndarray) -> float:
 
 
 def _least_turn(robot: Robot, pairs: list[LinkPair], joints: list[int]) -> tuple[int, float] | None:
-    """Return joint and angle [rad]; None if no single turn separates all pairs."""
+    """Return joint and angle [rad], or None."""
     for turn in np.arange(TURN, OUTWARD, TURN):
         best, farthest = None, GAP
         for joint in joints:

@@ -49,7 +49,6 @@ def guess_robot_file(
     """Guess the robot file of a URDF or MJCF and write it.
 
     Args:
-        path: of the description.
         folder: default: the description's.
         shapes: include collision shapes.
         tell: called with the finished share, 0 to 1, and the next step.
@@ -58,7 +57,7 @@ def guess_robot_file(
         The written file, and the guessed data.
 
     Raises:
-        RobotError: if the URDF is invalid or has no arms, or if the robot file exists.
+        RobotError: if the URDF is invalid or has no arms, or the robot file exists.
         ConfigError: if it cannot be written.
     """
     beside = (folder or path.parent) / path.with_suffix(".yaml").name
@@ -179,7 +178,6 @@ def mapping_text(mapping: Mapping, tree: UrdfTree, shapes: bool = True) -> str:
 
 
 def _shape_lines(mapping: Mapping, robot: Robot, tree: UrdfTree) -> list[str]:
-    """Return the lines of shapes and of links not kept apart."""
     lines: list[str] = []
     held = fitted_links(tree, list(mapping.fits))
     own = tuple(item for item in shapes_from_urdf(tree) if item.link not in held)
@@ -248,7 +246,6 @@ def _capsules(mapping: Mapping, robot: Robot, own: tuple[LinkShape, ...]) -> lis
 
 
 def _capsule(name: str, link: str, start: np.ndarray, end: np.ndarray, radius: float, poses: dict[str, pin.SE3]) -> str:
-    """Return a row with a capsule between two points in the world, including its round ends."""
     inward = (end - start) / np.linalg.norm(end - start) * radius
     ends = [poses[link].inverse().act(p) for p in (start + inward, end - inward)]
     p0, p1 = (", ".join(f"{v + 0.0:.4f}" for v in np.round(p, 4)) for p in ends)
@@ -258,7 +255,7 @@ def _capsule(name: str, link: str, start: np.ndarray, end: np.ndarray, radius: f
 
 
 def _above_floor(mapping: Mapping, robot: Robot, tree: UrdfTree) -> float:
-    """Return the root height above soles, or else lowest link origin or shape, in the zero posture [m]."""
+    """Return the root height above soles, else lowest link origin or shape [m]."""
     poses = robot.link_poses(robot.q("zero"))
     poses |= {n: poses[f.link] * f.pose() for foot in mapping.feet for n, f in foot.frames.items()}
     root = float(poses[tree.root].translation[2])

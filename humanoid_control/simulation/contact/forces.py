@@ -1,6 +1,6 @@
-"""Contact forces of all points of a robot: compiled loops over flat arrays, without allocation.
+"""Contact forces of all points of a robot: compiled loops over flat arrays.
 
-The integrator owns the layer deflections s (np, 3) [m] and the forces (np, 3) on the points in world axes [N].
+The integrator owns layer deflections s (np, 3) [m] and forces (np, 3) on the points in world axes [N].
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class ContactTable(NamedTuple):
     """Ground, nb bodies and np contact points.
 
     Attributes:
-        R: (nb, 3, 3) body axes to world axes.
+        R: (nb, 3, 3) body axes in the world.
         r: (nb, 3) body origins in the world [m].
-        V: (nb, 6) angular velocity, velocity of the origin, in world axes.
+        V: (nb, 6) angular, linear velocity of the origin in world axes.
         carriers: bodies with points.
-        body: (np,) body of each point.
-        points: (np, 4) x y z in the body frame and a radius [m]; 0: a corner, else the centre of a ball.
+        body: (np,) of each point.
+        points: (np, 4) x y z in the body frame, radius [m]; 0: a corner, else a ball.
         ground: `Ground.array`.
         par: `ContactSettings.array`.
-        wrench: (nb, 6) output: torque, force about the body origin in its own axes; zero without points.
+        wrench: (nb, 6) output: torque, force about the body origin, own axes.
         arms: (np, 3) output of `contact_step`.
         gains: (np, 6) output of `contact_step`.
     """
@@ -66,7 +66,6 @@ class ContactTable(NamedTuple):
 
 
 def contact_table_of(body: Array, points: Array, ground: Array, par: Array, bodies: int) -> ContactTable:
-    """Create a table of `bodies` bodies with zero poses."""
     n = len(body)
     return ContactTable(
         np.zeros((bodies, 3, 3)),
@@ -96,7 +95,7 @@ def arm_of(R: Array, b: int, points: Array, p: int) -> Vec:
 
 @inlined
 def touching_point(ground: Array, r: Array, b: int, arm: Vec, radius: float) -> Vec:
-    """Return the vector from the body origin to the contact point; of a ball its lowest point along the ground normal."""
+    """Return the vector from body origin to contact point: of a ball the lowest point along the ground normal."""
     cx, cy, cz = arm
     if radius == 0.0:
         return arm
@@ -138,7 +137,7 @@ def add_wrench(R: Array, b: int, arm: Vec, force: Vec, wrench: Array) -> None:
 
 @kernel
 def _all_points(c: ContactTable, s: Array, h: float, force: Array, out: Array) -> None:
-    """Compute the forces of all points; `out` gets the rates of s (h == 0) or the new s (h > 0; may be s)."""
+    """Compute all forces; `out` gets the rates of s (h == 0) or the new s (h > 0)."""
     R, r, V, body, points, ground, par = c.R, c.r, c.V, c.body, c.points, c.ground, c.par
     wrench, arms, gains = c.wrench, c.arms, c.gains
     wrench[:] = 0.0
@@ -181,10 +180,9 @@ def _all_points(c: ContactTable, s: Array, h: float, force: Array, out: Array) -
 def _set_gain(
     gains: Array, par: Array, p: int, frame: ContactFrame, force: Vec, sliding: tuple[float, float], h: float
 ) -> None:
-    """Set the fall of the force per velocity of the point, K, symmetric 3 x 3 in world axes [N s/m].
+    """Set the fall K of the force per velocity, symmetric 3 x 3 in world axes [N s/m].
 
-    K = d + h k along the normal, and along the ground while the point sticks. The force of a sliding point only
-    turns with its velocity.
+    K = d + h k along the normal and, while sticking, along the ground; a sliding force only turns with the velocity.
     """
     fn, f1, f2 = force
     v1, v2 = sliding
@@ -216,11 +214,11 @@ def _set_gain(
 
 @kernel
 def contact_step(c: ContactTable, s: Array, h: float, force: Array) -> None:
-    """Advance the deflections s to the end of the past step of length h and compute the forces.
+    """Advance the deflections s over the past step of length h and compute the forces.
 
-    Call it once per step with the present poses and velocities, before the accelerations. It writes s, force, the
-    wrench, arms (world axes [m]) and gains K (xx xy xz yy yz zz, world axes [N s/m]). The force at the end of the next
-    step is force - h K a, so h J^T K J is added to the body inertia: stiff ground remains stable at any step.
+    Call it once per step before the accelerations. Output: s, force, wrench, arms (world axes [m]), gains K (xx xy xz
+    yy yz zz, world axes [N s/m]). The force at the end of the step is force - h K a, so h J^T K J is added to the body
+    inertia: stiff ground is stable at any step.
     """
     _all_points(c, s, h, force, s)
 
@@ -259,17 +257,11 @@ def engine_links(model: pin.Model, tree: PinocchioBodies) -> dict[str, tuple[int
 
 
 def contact_points(robot: Robot, links: Bodies, touching: Iterable[str] | str) -> ContactPoints | None:
-    """Return the contact points of a robot with a floating base, else None.
-
-    Args:
-        links: of `engine_links`.
-        touching: links besides the soles, see `ContactPoints`.
-    """
     return ContactPoints(robot, links, touching) if robot.base == "floating" else None
 
 
 def contact_table(points: ContactPoints | None, bodies: int, ground: Ground, settings: ContactSettings) -> ContactTable:
-    """Pack contact points and ground for the compiled steps, for a model of `bodies` bodies."""
+    """Pack contact points and ground for a model of `bodies` bodies."""
     body = np.zeros(0, np.int64) if points is None else points.body
     where = np.zeros((0, 4)) if points is None else points.points
     return contact_table_of(body, where, ground.array, settings.array(), bodies)
@@ -277,7 +269,7 @@ def contact_table(points: ContactPoints | None, bodies: int, ground: Ground, set
 
 @kernel
 def place_carriers(W: F1, c: ContactTable) -> None:
-    """Copy poses and velocities of the carriers into the table, after `kinematics_pass`."""
+    """Copy poses and velocities of the carriers, after `kinematics_pass`."""
     for k in range(c.carriers.shape[0]):
         i = c.carriers[k]
         o = (i + 1) * NW

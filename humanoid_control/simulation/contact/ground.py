@@ -1,4 +1,4 @@
-"""Ground under a robot (plane, stairs, waves, height grid) as one flat array for kernels."""
+"""Shape of the ground (plane, stairs, waves, height grid) as a flat array."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ CLOSEST = 1e-4  # [m] between heights
 
 @kernel
 def ground_height(ground: np.ndarray, x: float, y: float) -> tuple[float, float, float, float]:
-    """Return ground height z [m] and upward unit normal nx, ny, nz at (x, y) of the world.
-
-    A grid is bilinear between four neighbours; outside, the nearest edge continues.
+    """Return height z [m] and upward unit normal nx, ny, nz at (x, y) of the world.
 
     Args:
-        ground: `Ground.array`. Plane: [0, height, dz/dx, dz/dy]. Grid: [1, x0, y0, dx, dy, nx, ny, heights (nx * ny),
-            y fastest].
+        ground: plane: [0, height, dz/dx, dz/dy]; grid: [1, x0, y0, dx, dy, nx, ny, heights (nx * ny), y fastest],
+            bilinear, constant beyond the edges.
     """
     if ground[0] == 0.0:
         sx, sy = ground[2], ground[3]
@@ -47,7 +45,7 @@ def ground_height(ground: np.ndarray, x: float, y: float) -> tuple[float, float,
 
 @inlined
 def _cell(a: float, n: int) -> tuple[int, float, float]:
-    """Return the cell of a grid coordinate, the fraction in it, and 1.0 inside the grid, else 0.0."""
+    """Return cell, fraction in it, and 1.0 inside the grid, else 0.0."""
     # `not a > 0` also catches NaN, which must not become an index.
     if not a > 0.0:
         return 0, 0.0, 0.0
@@ -71,10 +69,10 @@ class Ground:
 
     @classmethod
     def plane(cls, height: float = 0.0, slope: float = 0.0, direction: float = 0.0) -> Ground:
-        """Create a plane through (0, 0, height) with an upward `slope` [rad] toward `direction` [rad from x].
+        """Create a plane through (0, 0, height) with `slope` [rad] upward toward `direction` [rad from x].
 
         Raises:
-            ConfigError: if the slope exceeds 60 degrees, or if a number is not finite.
+            ConfigError: if the slope exceeds 60 degrees.
         """
         _finite("plane", height=height, slope=slope, direction=direction)
         if abs(slope) > np.pi / 3:
@@ -84,14 +82,13 @@ class Ground:
 
     @classmethod
     def stairs(cls, rise: float, run: float, steps: int = 1, start: float = 0.5, edge: float = 0.01) -> Ground:
-        """Create steps across x, flat before and after; one step is a kerb.
+        """Create steps across x, flat before and after.
 
         Args:
-            rise: height of a step, negative downstairs [m].
+            rise: per step, negative downstairs [m].
             run: depth of a step [m].
-            steps: number of steps.
             start: x of the first edge [m].
-            edge: length over which an edge rises [m]; grids cannot be vertical.
+            edge: length of a rising edge [m].
         """
         _finite("stairs", rise=rise, run=run, steps=steps, start=start, edge=edge)
         if not (0 < edge < run and 1 <= steps <= 1000):
@@ -107,7 +104,7 @@ class Ground:
 
     @classmethod
     def waves(cls, amplitude: float, length: float, size: float = 10.0, spacing: float = 0.05) -> Ground:
-        """Create amplitude * sin(2 pi x / length) * sin(2 pi y / length) on a square of `size` about 0."""
+        """Create amplitude * sin(2 pi x / length) * sin(2 pi y / length) on a square about 0."""
         _finite("waves", amplitude=amplitude, length=length)
         if not length > 2 * spacing:
             raise ConfigError(f"ground 'waves': length must be more than two spacings of {spacing:g} m, got {length:g}")
@@ -138,15 +135,14 @@ class Ground:
 
     @classmethod
     def from_grid(cls, heights: np.ndarray, spacing: Sequence[float], origin: Sequence[float] = (0.0, 0.0)) -> Ground:
-        """Create a ground from heights, bilinear between them.
+        """Create a ground from heights (nx, ny) [m], first index along x, bilinear between them.
 
         Args:
-            heights: (nx, ny) [m], first index along x.
             spacing: (dx, dy) [m].
             origin: x, y of `heights[0, 0]` [m].
 
         Raises:
-            ConfigError: if the size is below 2 x 2 or too large, a height is not finite, or a spacing not positive.
+            ConfigError: if size, heights or spacing are invalid.
         """
         return cls._grid("grid", np.asarray(heights, dtype=float), tuple(origin), tuple(spacing))
 
@@ -170,11 +166,11 @@ class Ground:
         return cls(name, np.concatenate([head, np.ravel(heights)]).astype(float))
 
     def height(self, x: float, y: float) -> float:
-        """Return the height at (x, y) [m]."""
+        """Height at (x, y) [m]."""
         return float(ground_height(self.array, float(x), float(y))[0])
 
     def heights(self, points: np.ndarray) -> np.ndarray:
-        """Return the heights (k,) at points (k, 2) [m]."""
+        """Heights (k,) at points (k, 2) [m]."""
         x, y = points[:, 0], points[:, 1]
         g = self.array
         if g[0] == PLANE:
@@ -188,13 +184,13 @@ class Ground:
         return (1 - u) * near + u * far
 
     def as_plane(self) -> tuple[float, float, float] | None:
-        """Return height at the origin [m] and slopes along x and y; None for a grid."""
+        """Return height at the origin [m], slopes along x and y; None for a grid."""
         if self.array[0] != PLANE:
             return None
         return float(self.array[1]), float(self.array[2]), float(self.array[3])
 
     def normal(self, x: float, y: float) -> np.ndarray:
-        """Return the upward unit normal (3,) at (x, y)."""
+        """Upward unit normal (3,) at (x, y)."""
         return np.array(ground_height(self.array, float(x), float(y))[1:])
 
 

@@ -1,4 +1,4 @@
-"""Ground recipes: one line of text for parameters, options and studies.
+"""Ground recipes: one line of text.
 
     plane:slope=8,direction=90        rises by 8 degrees to the left
     stairs:rise=0.15,run=0.3,steps=5,start=0.6,top=1.0      five up, a landing of 1 m, five down
@@ -7,7 +7,7 @@
     tiles:height=0.015,length=0.3,seed=3                    level tiles, some raised
     file:path=heights.csv,spacing=0.05,x=-1,y=-1            table of heights, first index along x
 
-Angles in degrees, lengths in metres. Waves, rough ground and tiles are level at the start.
+Angles in degrees, lengths in metres; level at the start.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Contact points: the force law of one point, a massless visco-elastic layer, and the points of a robot.
 
-Each point has three states, the deflections of its layer: s_n along the normal (positive: compressed) and s_t
-along two tangents (point ahead of the layer's foot). Without mass, the ground force is the spring and damper force
-f = k s + d ds/dt. It lies in the friction cone: no pull, tangential at most friction times normal. Hence
+States of a point: deflections of its layer, s_n along the normal (positive: compressed) and s_t along two tangents
+(point ahead of the layer's foot). The ground force is the one of spring and damper, f = k s + d ds/dt. It lies in the
+friction cone: no pull, tangential at most friction times normal. Hence
 
-* f is the force that would keep the layer's surface at rest, projected on the cone;
-* ds/dt = (f - k s) / d; without contact the layer relaxes with the time constant d / k.
+* f is the force that would hold the layer's surface, projected on the cone;
+* ds/dt = (f - k s) / d; without contact the layer relaxes with d / k.
 
-f is continuous in position, velocity and deflection, and unique, so contact states cannot chatter.
+f is unique and continuous in position, velocity and deflection: no chatter.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Six = tuple[float, float, float, float, float, float]
 
 @dataclass(frozen=True)
 class ContactSettings:
-    """Stiffness, damping and friction of a contact point; the values are chosen, not published.
+    """Stiffness, damping and friction of a contact point; values chosen, not published.
 
     Attributes:
-        stiffness: along the normal [N/m].
-        damping: along the normal [N s/m].
-        shear_stiffness: along the ground [N/m].
-        shear_damping: along the ground [N s/m].
+        stiffness: normal [N/m].
+        damping: normal [N s/m].
+        shear_stiffness: [N/m].
+        shear_damping: [N s/m].
         friction: Coulomb coefficient, sticking.
-        kinetic_friction: coefficient beyond `stribeck_speed`; None: as `friction`.
-        stribeck_speed: where `kinetic_friction` is reached [m/s]; raised if the force would jump.
-        closure_rate: speed per gap at which the free layer closes on the ground [1/s]; only in the continuous law.
+        kinetic_friction: beyond `stribeck_speed`; None: `friction`.
+        stribeck_speed: [m/s], raised if the force would jump.
+        closure_rate: speed per gap at which the free layer closes [1/s], continuous law only.
     """
 
     stiffness: float = 1.0e5
@@ -86,10 +86,10 @@ class ContactSettings:
 
 @inlined
 def friction_share(trial: float, normal: float, damping: float, mu: float, kinetic: float, speed: float) -> float:
-    """Return the feasible share, 0 to 1, of the tangential force that sticking needs.
+    """Return the feasible share, 0 to 1, of the tangential sticking force `trial`.
 
-    Sliding at w: trial = mu(w) N + damping w. mu falls linearly from `mu` to `kinetic` over `speed`, limited such that
-    the solution is unique.
+    Sliding at w: trial = mu(w) N + damping w, with mu falling from `mu` to `kinetic` over `speed`, or slower for a
+    unique solution.
     """
     # Inside the cone (or without a demand): the point sticks.
     most = mu * normal
@@ -111,16 +111,12 @@ def friction_share(trial: float, normal: float, damping: float, mu: float, kinet
 def tangential_force(
     s1: float, s2: float, v1: float, v2: float, normal: float, k: float, d: float, par: np.ndarray
 ) -> tuple[float, float]:
-    """Return the force of the point on its layer along two tangents, the opposite of the ground force.
+    """Return the tangential force of a point on its layer: deflections s1, s2 [m], velocities v1, v2 [m/s].
 
     Args:
-        s1: deflection, first tangent [m].
-        s2: deflection, second tangent [m].
-        v1: velocity, first tangent [m/s].
-        v2: velocity, second tangent [m/s].
         normal: force [N].
-        k: effective stiffness [N/m].
-        d: effective damping, of a step d + h k [N s/m].
+        k: stiffness [N/m].
+        d: damping, of a step d + h k [N s/m].
         par: `ContactSettings.array`.
     """
     f1, f2 = k * s1 + d * v1, k * s2 + d * v2
@@ -132,13 +128,10 @@ def tangential_force(
 
 @kernel
 def contact_point(gap: float, vn: float, v1: float, v2: float, s: np.ndarray, par: np.ndarray) -> Six:
-    """Evaluate the law in continuous time.
+    """Evaluate the law in continuous time, with velocities vn, v1, v2 along normal and tangents [m/s].
 
     Args:
-        gap: distance along the normal, negative in penetration [m].
-        vn: velocity along the normal [m/s].
-        v1: velocity, first tangent [m/s].
-        v2: velocity, second tangent [m/s].
+        gap: normal distance, negative in penetration [m].
         s: (3,) deflections s_n, s_1, s_2 [m].
         par: `ContactSettings.array`.
 
@@ -154,15 +147,9 @@ def contact_point(gap: float, vn: float, v1: float, v2: float, s: np.ndarray, pa
 
 @kernel
 def contact_point_step(gap: float, v1: float, v2: float, h: float, s: np.ndarray, par: np.ndarray) -> Six:
-    """Evaluate the law over the past step by implicit Euler: closure and cone hold exactly at its end.
+    """Evaluate the law over the past step h [s] by implicit Euler: closure and cone hold exactly at its end.
 
-    Args:
-        gap: distance at the end [m].
-        v1: velocity at the end, first tangent [m/s].
-        v2: velocity at the end, second tangent [m/s].
-        h: step [s].
-        s: (3,) deflections at the start [m].
-        par: `ContactSettings.array`.
+    Gap [m] and tangential velocities v1, v2 [m/s] are those at the end, the deflections s (3,) [m] those at the start.
 
     Returns:
         Force along normal and tangents (3 numbers) [N], new deflections (3 numbers) [m].
@@ -188,26 +175,26 @@ RIM = 8  # points around the rim of a round shape
 
 
 def pinocchio_bodies(robot: Robot) -> dict[str, tuple[int, pin.SE3]]:
-    """Return link -> (pinocchio joint index, pose of the link frame in the joint frame)."""
+    """Return link -> (joint index, link pose in the joint frame)."""
     frames = (f for f in robot.model.frames if f.type == pin.FrameType.BODY)
     return {f.name: (int(f.parentJoint), f.placement) for f in frames}
 
 
 class ContactPoints:
-    """Contact points of a robot as flat arrays for `contact_forces`.
+    """Contact points of a robot as flat arrays.
 
     Attributes:
         names: (np,) such as l_foot_2.
         body: (np,) carrying body.
-        points: (np, 4) x y z in the body frame and a radius [m].
-        sole: (np,) index into `robot.feet`, -1 for other links.
+        points: (np, 4) x y z in the body frame, radius [m].
+        sole: (np,) index into `robot.feet`, or -1.
     """
 
     def __init__(self, robot: Robot, bodies: Bodies | None = None, links: Iterable[str] | str = ()) -> None:
         """Collect the points.
 
         Args:
-            bodies: link -> (body index, pose of the link frame in the body frame); default: pinocchio's joints.
+            bodies: link -> (body index, link pose in it); default: pinocchio's joints.
             links: besides the soles, or 'all'.
 
         Raises:
@@ -256,9 +243,9 @@ class ContactPoints:
 
 
 def shape_points(shape: Shape) -> np.ndarray:
-    """Return the points (n, 4) of a shape that may touch: x y z in the link frame and a radius [m].
+    """Return the contact points (n, 4) of a shape: x y z in the link frame, radius [m].
 
-    Exact for spheres and capsules; other shapes by corners or rim points.
+    Exact for spheres and capsules, else corners or rim points.
     """
     if isinstance(shape, Sphere):
         return np.array([[*shape.center, shape.radius]])

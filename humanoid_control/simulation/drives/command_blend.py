@@ -16,12 +16,12 @@ SLOW_DOWN = 0.05  # [s] deceleration to rest if commands stop
 class CommandBlend:
     """Blend of n references from held positions to moving commands.
 
-    q_ref = q_hold + s(t / T) (q_cmd - q_hold), with a minimum-jerk profile s. T is such that the joint with the longest
-    way reaches its speed limit, or a share of it; each step is clipped to the same speed.
+    q_ref = q_hold + s(t / T) (q_cmd - q_hold), with a minimum-jerk profile s. The joint with the longest way reaches a
+    share of its speed limit; all steps are clipped to it.
 
     Attributes:
-        active: True during a blend.
-        reference: (n,) present references [rad].
+        active: during a blend.
+        reference: (n,) [rad].
     """
 
     def __init__(self, velocity: np.ndarray, share: float = 1.0) -> None:
@@ -41,8 +41,8 @@ class CommandBlend:
 
         Args:
             hold: (n,) held positions [rad].
-            command: (n,) [rad]; joints with NaN stay.
-            new: (n,) mask of joints that join the blend; None: all. Others follow their commands within their limits.
+            command: (n,) [rad]; NaN: joint stays.
+            new: (n,) joints to blend; None: all. Others follow at up to their speed limits.
         """
         mask = np.ones(len(hold), dtype=bool) if new is None else new
         self._blends = mask | self._blends if self.active else mask.copy()
@@ -76,8 +76,8 @@ class CommandBlend:
 class ReferenceRate:
     """Speed limit of position references.
 
-    Commands that arrive in bursts would make steps, which drives answer with full torque. A reference that would move
-    too far catches up gradually. If commands stop, references slow down after coasting.
+    Bursts of commands would make steps, which drives answer with full torque. Here late references catch up gradually,
+    and references without commands slow down after coasting.
 
     Attributes:
         behind: (n,) references that are catching up.

@@ -1,7 +1,4 @@
-"""Drive trains: robot with the rotors of its drives as bodies.
-
-Screws and four-bars close loops; elastic gears have a coordinate of their own.
-"""
+"""Drive trains: robot with rotors as bodies; screws and four-bars close loops."""
 
 from __future__ import annotations
 
@@ -54,11 +51,11 @@ class DriveTrain:
     """Multibody model of a robot with its drives (Schwienbacher 2014, Table 2.3: Type 2 rigid, 3 elastic).
 
     Attributes:
-        model: coordinates of the base, the moving joints, the elastic rotors.
+        model: coordinates of base, moving joints, elastic rotors.
         pinocchio: tree without rotors, held joints fixed.
         tree: the same as bodies.
-        joints: the moving joints.
-        held: joints without dynamics, which follow their commands.
+        joints: moving joints.
+        held: joints without dynamics.
         shafts: one per motor.
     """
 
@@ -74,11 +71,11 @@ def build_drive_train(robot: Robot, depth: str) -> DriveTrain:
     """Add the rotors of its drives file to a robot.
 
     Args:
-        depth: 'rigid': rotors share their joints' coordinates; 'elastic': rotors behind compliant gears have their own.
+        depth: 'rigid': rotors share joint coordinates; 'elastic': rotors behind compliant gears have their own.
 
     Raises:
         UnknownNameError: if the depth is unknown.
-        RobotError: if drives are missing, or if a loop cannot close.
+        RobotError: if drives are missing, or a loop cannot close.
     """
     if depth not in DEPTHS:
         raise UnknownNameError("depth of drives", depth, DEPTHS)
@@ -124,7 +121,7 @@ def _held(robot: Robot, driven: set[str]) -> tuple[str, ...]:
 
 
 def _shafts(drive: Drive, m: DriveMechanism, frames: ZeroFrames, elastic: bool) -> list[tuple[Joint, np.ndarray]]:
-    """Return the rotor joints and their axes in the carrier's frame."""
+    """Return rotor joints and their axes in the carrier's frame."""
     if isinstance(m, AnkleScrews):
         scale = [(float(m.ratio), float(-m.ratio * m.at_zero[k]), *map(float, m.pars[k])) for k in range(2)]
         return [(Joint(REVOLUTE, drive.joints, COUPLER_SCREW, p), np.array(p[17:20])) for p in scale]

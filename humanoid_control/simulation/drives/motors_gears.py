@@ -1,7 +1,7 @@
-"""Motors, gears and friction: of one drive, and compiled for all shafts of a robot.
+"""Motors, gears and friction, per drive and compiled for all shafts.
 
-L di/dt = u - R i - k_e w, torque = k_m i, with the speed w of the motor shaft. For constant u and w the current is
-exact, so a step may exceed the electrical time constant L / R.
+L di/dt = u - R i - k_e w, torque = k_m i, with the shaft speed w. For constant u and w the current is exact, also for
+steps beyond L / R.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ RATIO, GEAR_STIFFNESS, GEAR_DAMPING = range(3)
 
 @dataclass(frozen=True)
 class MotorSettings:
-    """Direct-current motor, or a brushless motor along its torque axis.
+    """DC motor, or a brushless motor along its torque axis.
 
     Attributes:
         resistance: [ohm].
         inductance: [H].
         back_emf: k_e [V s/rad].
-        torque_constant: k_m [N m/A]; None: k_e, as in an ideal machine.
-        current_limit: of the amplifier [A].
-        voltage_limit: of the amplifier [V].
+        torque_constant: k_m [N m/A]; None: k_e.
+        current_limit: [A].
+        voltage_limit: [V].
     """
 
     resistance: float
@@ -75,7 +75,7 @@ def current_rate(current: float, voltage: float, speed: float, motor: np.ndarray
 
 @kernel
 def decay_of(h: float, motor: np.ndarray) -> tuple[float, float]:
-    """Return the share of a freely decaying current left after h [s], and its mean share during h."""
+    """Return the share of a decaying current left after h [s], and its mean."""
     # x = h R / L; the mean of exp(-t R / L) over the step is (1 - exp(-x)) / x.
     x = h * motor[RESISTANCE] / motor[INDUCTANCE]
     return np.exp(-x), -np.expm1(-x) / x
@@ -99,13 +99,12 @@ def _deadbeat(current: float, desired: float, speed: float, keep: float, motor: 
 
 @kernel
 def motor_step(current: float, voltage: float, speed: float, h: float, motor: np.ndarray) -> tuple[float, float, float]:
-    """Integrate the current [A] exactly over h [s] at constant voltage [V] and shaft speed [rad/s], within limits.
+    """Integrate the current [A] exactly over h [s] at constant voltage [V] and shaft speed [rad/s].
 
-    The amplifier lowers the voltage to end at the current limit. If the back-EMF exceeds the voltage limit, the current
-    exceeds its limit.
+    The amplifier lowers the voltage at the current limit; back-EMF beyond the voltage limit exceeds it.
 
     Returns:
-        Current at the end and its mean [A], and the applied voltage [V].
+        Final current, mean current [A], applied voltage [V].
     """
     return _motor_step(current, voltage, speed, decay_of(h, motor), motor)
 
@@ -114,7 +113,6 @@ def motor_step(current: float, voltage: float, speed: float, h: float, motor: np
 def _motor_step(
     current: float, voltage: float, speed: float, decay: tuple[float, float], motor: F1
 ) -> tuple[float, float, float]:
-    """`motor_step` with a known decay."""
     R, ke, most, highest = motor[RESISTANCE], motor[BACK_EMF], motor[CURRENT_LIMIT], motor[VOLTAGE_LIMIT]
     # i(h) = settled + (i(0) - settled) exp(-h R / L), with settled = (u - k_e w) / R.
     keep, in_the_mean = decay
@@ -139,14 +137,14 @@ def current_controlled_step(
     motors: np.ndarray,
     torque: np.ndarray,
 ) -> None:
-    """Advance all drives (n,) under deadbeat current control, which reaches `desired` [A] in one step within limits.
+    """Advance all drives (n,) under deadbeat control, which reaches `desired` [A] in one step within limits.
 
     Args:
         current: (n,) changed in place [A].
-        speed: (n,) of the shafts [rad/s].
+        speed: (n,) [rad/s].
         decay: (n, 2) of `decays`.
         motors: (n, 6).
-        torque: (n,) output, mean over the step [N m].
+        torque: (n,) output, step mean [N m].
     """
     for k in range(current.shape[0]):
         motor, left = motors[k], (decay[k, 0], decay[k, 1])
@@ -164,15 +162,15 @@ def current_controlled_step(
 class GearFriction:
     """Friction (coulomb + (stiction - coulomb) exp(-(v/v_s)^2) + share |load|) tanh(v/v_0) + viscous v.
 
-    Torques [N m] and speeds v [rad/s] refer to the same side of the gear.
+    Torques [N m] and speeds v [rad/s] of one gear side.
 
     Attributes:
-        coulomb: torque at moderate speed without load.
-        stiction: peak near standstill, at least `coulomb`.
+        coulomb: without load.
+        stiction: peak near standstill.
         stribeck_speed: v_s.
         viscous: [N m s/rad].
         smoothing_speed: v_0.
-        load_share: lost part of the transmitted torque, 0 to 1.
+        load_share: 0 to 1.
     """
 
     coulomb: float = 0.0
@@ -208,20 +206,14 @@ class GearFriction:
         return cls(coulomb, coulomb, viscous=viscous, load_share=load_share)
 
     def array(self) -> np.ndarray:
-        """Return the parameters for kernels (6,)."""
         return np.array([getattr(self, f.name) for f in fields(self)])
 
 
 @kernel
 def friction_torque(speed: float, load: float, friction: np.ndarray) -> tuple[float, float]:
-    """Return the friction torque [N m], with the sign of the speed, and its slope [N m s/rad].
+    """Return the friction torque [N m], signed as the speed [rad/s], and its slope [N m s/rad].
 
-    Subtract it from the drive torque. The slope is negative where stiction decays.
-
-    Args:
-        speed: [rad/s].
-        load: transmitted torque, any sign [N m].
-        friction: `GearFriction.array`.
+    The slope is negative where stiction decays. `load`: transmitted torque of any sign [N m].
     """
     coulomb, stiction, vs, viscous, v0, share = friction
     # tanh instead of sign: the slope at standstill stays finite.
@@ -256,7 +248,6 @@ class ElasticGear:
             raise ConfigError(f"elastic gear: damping must be 0 or more, got {self.damping:g}")
 
     def array(self) -> np.ndarray:
-        """Return [ratio, stiffness, damping] for kernels."""
         return np.array([self.ratio, self.stiffness, self.damping])
 
 
@@ -293,12 +284,11 @@ def motor_settings(drive: Drive) -> MotorSettings:
 
 
 def gear_friction(drive: Drive) -> GearFriction:
-    """Return the friction of a drive at the motor shaft."""
     return GearFriction(**asdict(drive.friction))
 
 
 def elastic_gear(drive: Drive) -> ElasticGear | None:
-    """Return the elastic gear of a drive; None if rigid."""
+    """Return the elastic gear, or None."""
     e = drive.elastic
     return None if e is None else ElasticGear(drive.ratio, e.stiffness, e.damping)
 
@@ -313,10 +303,10 @@ class ShaftTable(NamedTuple):
     Attributes:
         body: (m,) of the rotors.
         joints: (m, 2) coordinates, -1: none.
-        gear: (m, 3) `ElasticGear.array`, 0 if rigid.
+        gear: (m, 3) `ElasticGear.array`, 0: rigid.
         motor: (m, 6) `MotorSettings.array`.
         friction: (m, 6) `GearFriction.array`.
-        torque: (m,) of the motors [N m].
+        torque: (m,) [N m].
     """
 
     body: I1
@@ -349,7 +339,6 @@ def shaft_table(train: DriveTrain, friction: bool = True) -> ShaftTable:
 
 
 def no_shafts() -> ShaftTable:
-    """Return an empty table."""
     return ShaftTable(
         np.zeros(0, np.int64),
         np.zeros((0, 2), np.int64),
@@ -362,11 +351,9 @@ def no_shafts() -> ShaftTable:
 
 @kernel
 def shaft_forces(t: Tables, W: F1, s: ShaftTable, q: F1, v: F1, h: float, tau: F1, armature: F1) -> None:
-    """Add the generalised forces of all shafts to tau (nv,), after `kinematics_pass`, from the motor torques in `s`.
+    """Add the generalised forces of all shafts to tau (nv,), after `kinematics_pass`, from torques in `s`.
 
-    Args:
-        W: body rows.
-        h: step [s]; friction takes the speed at its end by added armature (nv,). 0: explicit.
+    h [s] > 0: friction takes the speed at the end of the step, by added armature (nv,).
     """
     for k in range(s.body.shape[0]):
         i = s.body[k]
@@ -390,7 +377,7 @@ def shaft_forces(t: Tables, W: F1, s: ShaftTable, q: F1, v: F1, h: float, tau: F
 
 @kernel
 def desired_currents(t: Tables, W: F1, s: ShaftTable, torque: F1, current: F1) -> None:
-    """Compute the motor currents (m,) that give the torques (nv,) without friction; call after `kinematics_pass`."""
+    """Compute currents (m,) for torques (nv,) without friction, after `kinematics_pass`."""
     k = 0
     while k < s.body.shape[0]:
         i = s.body[k]
@@ -413,14 +400,13 @@ def desired_currents(t: Tables, W: F1, s: ShaftTable, torque: F1, current: F1) -
 
 @kernel
 def limit_joint_torques(W: F1, s: ShaftTable, limit: F1, current: F1, torque: F1) -> None:
-    """Cut motor torques and currents so that no joint torque, without friction, exceeds its limit.
+    """Cut motor torques and currents where a joint torque, without friction, exceeds its limit.
 
-    Call after `current_controlled_step`. Screws change their ratio between steps, and back-EMF may drive currents, so
-    current limits alone do not bound joint torques. The cut ignores the voltage limit.
+    Call after `current_controlled_step`: changing screw ratios and back-EMF escape the current limits. The cut ignores
+    the voltage limit.
 
     Args:
         W: body rows.
-        s: its torques are cut.
         limit: (nv,) [N m].
         current: (m,) cut [A].
         torque: (nv,) output [N m].
@@ -445,7 +431,6 @@ def limit_joint_torques(W: F1, s: ShaftTable, limit: F1, current: F1, torque: F1
 
 @inlined
 def _joint_torques(W: F1, body: I1, joints: I2, gear: F2, given: F1, torque: F1) -> None:
-    """Compute joint torques (nv,) from shaft torques (m,)."""
     torque[:] = 0.0
     for k in range(given.shape[0]):
         if gear[k, GEAR_STIFFNESS] > 0.0:

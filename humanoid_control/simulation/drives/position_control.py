@@ -1,11 +1,10 @@
 """Position-controlled joint drives: gains, commands and an implicitly integrated control law.
 
-The torque limits of the motors and the stops at the ends of the ranges are part of the law, which is piecewise
-linear in the acceleration. A step finds the pieces that hold at its end, so limits hold exactly.
+Torque limits and range stops make the law piecewise linear in the acceleration. A step finds the pieces that hold at
+its end, so limits hold exactly.
 
-The torque f_k of each joint falls with its acceleration, so the step minimises a convex function of a with the
-inertia M: a^T M a / 2 + b^T a - sum of the integrals of f_k. Newton's method takes the pieces of the last solution;
-if it cycles, a line search ends each step at the minimum.
+Each torque f_k falls with its acceleration: the step minimises the convex function a^T M a / 2 + b^T a - sum of the
+integrals of f_k. Newton's method takes the pieces of the last solution; if it cycles, a line search follows.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ class DriveGains:
     Attributes:
         kp: (n,) [N m/rad].
         kd: (n,) [N m s/rad].
-        rotor: (n,) inertia seen at the joint [kg m^2].
+        rotor: (n,) at the joint [kg m^2].
         effort: (n,) limit [N m].
-        stop: (n,) stiffness of the mechanical stops [N m/rad]; 0: none.
+        stop: (n,) stiffness of mechanical stops [N m/rad]; 0: none.
     """
 
     kp: np.ndarray
@@ -47,9 +46,9 @@ class DriveGains:
 
 
 def default_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
-    """Return gains for unpublished drives: kp = stiffness * effort limit, kd for the inertia in the neutral posture.
+    """Return gains for unpublished drives: kp = stiffness * effort limit, kd for the neutral inertia.
 
-    The rotor inertia is 1 g m^2 per N m of effort limit, typical of a brushless motor with a harmonic drive.
+    Rotor inertia is 1 g m^2 per N m of effort limit: a brushless motor with harmonic drive.
     """
     return _gains(robot, ROTOR_PER_EFFORT * robot.effort, stiffness, damping_ratio)
 
@@ -68,7 +67,7 @@ def _gains(robot: Robot, rotor: np.ndarray, stiffness: float, damping_ratio: flo
 
 
 def speed_falls(robot: Robot, gains: DriveGains) -> np.ndarray:
-    """Return the slope (n,) of the torque limit near the speed limit [N m s/rad]; 0 without a limit."""
+    """Return the slope (n,) of the torque limit near the speed limit [N m s/rad], or 0."""
     known = np.isfinite(gains.effort) & np.isfinite(robot.velocity)
     band = SPEED_BAND * np.where(known, robot.velocity, 1.0)
     return np.where(known, gains.effort, 0.0) / band
@@ -94,11 +93,11 @@ class ReferenceLimits(NamedTuple):
 
 
 class DriveReferences(NamedTuple):
-    """References as in `DriveCommands`, limits of commands, and the present command.
+    """References (`DriveCommands`), limits and the present command.
 
     Attributes:
-        speed: (n,) limits [rad/s].
-        torque: (n,) limits [N m].
+        speed: (n,) [rad/s].
+        torque: (n,) [N m].
         given: (4, n) commanded positions, velocities, efforts (NaN: none), joint angles.
     """
 
@@ -119,12 +118,11 @@ class DriveCommands:
 
     All modes are one law, torque = kp (q_ref - q) + kd (v_ref - v) + effort, clipped at the effort limit:
 
-    * position: `q_ref` continues at the commanded velocity for at most `coast` between commands.
-    * velocity: `q_ref` moves with `v_ref` until the next command, so loads cause no lag; its lead is limited to the
-      effort limit.
+    * position: `q_ref` continues at the commanded velocity for at most `coast`.
+    * velocity: `q_ref` moves with `v_ref`; its lead is bounded by the effort limit.
     * effort: kp = kd = 0.
 
-    The arrays stay in place for kernels.
+    Arrays stay in place for kernels.
 
     Attributes:
         mode: (n,) POSITION, VELOCITY or EFFORT.
@@ -133,7 +131,7 @@ class DriveCommands:
         effort: (n,) feed-forward [N m].
         limits: of the references.
         since: time of the last command [s].
-        driven: (n,) 1 where kp and kd act, 0 under effort command.
+        driven: (n,) 0 under effort command, else 1.
     """
 
     def __init__(self, robot: Robot, gains: DriveGains, coast: float) -> None:
@@ -182,7 +180,6 @@ class DriveCommands:
 
     @property
     def moving(self) -> bool:
-        """True if a reference moves by itself."""
         return bool(self.v_ref.any())
 
     def advance(self, time: float, joints: np.ndarray, h: float) -> None:
@@ -193,7 +190,7 @@ class DriveCommands:
 
 @kernel
 def take_command(table: Table[DriveReferences]) -> None:
-    """Apply `given` of packed references: per joint, the first finite one of position, velocity, effort."""
+    """Apply `given`: per joint the first finite one of position, velocity, effort."""
     r = unpack(table, DriveReferences)
     for k in range(r.mode.shape[0]):
         q, v, tau, joint = r.given[0, k], r.given[1, k], r.given[2, k], r.given[3, k]
@@ -244,7 +241,7 @@ def advance_drive_references(
 
 @by_reference
 class DriveTable(NamedTuple):
-    """Drives (n,): references and limits as in `DriveCommands`, gains as in `DriveGains`, scratch rows (8, n).
+    """Drives (n,): references (`DriveCommands`), gains (`DriveGains`), limits, scratch (8, n).
 
     Attributes:
         speed: limits [rad/s].
@@ -270,7 +267,7 @@ class DriveTable(NamedTuple):
 
 
 def drive_table(robot: Robot, commands: DriveCommands, gains: DriveGains, stops: bool = True) -> Packed[DriveTable]:
-    """Pack the drives of a robot for kernels, which read later commands too; optionally without stops."""
+    """Pack the drives for kernels, which see later commands too; optionally without stops."""
     d, g, limits = commands, gains, commands.limits
     rows = [d.q_ref, d.v_ref, d.effort, d.driven, limits.lower, limits.upper, limits.lead, g.kp, g.kd, g.rotor]
     rows += [g.effort, g.stop if stops else np.zeros(robot.n), robot.velocity, speed_falls(robot, g)]
@@ -288,19 +285,16 @@ NEWTON_ROUNDS, MOST_ROUNDS = 4, 60  # solutions with TOGETHER, and before LAST
 
 @kernel
 def drive_terms(d: DriveTable, joints: F1, speed: F1, guess: F1, h: float, tau: F1, armature: F1) -> None:
-    """Compute generalised forces and added inertia of motors and stops for one implicit step.
+    """Compute forces tau (n,) and added inertias armature (n,) of motors and stops for one implicit step h [s].
 
     With v+ = v + h a, the torque kp (q_ref - q - h v+) + kd (v_ref - v+) + effort is t - g a: t acts as a force, g as
-    inertia of the joint. Limits and stops are pieces of the same form (`motor_piece`, `stop_piece`).
+    inertia. Limits and stops have the same form (`motor_piece`, `stop_piece`).
 
     Args:
-        d: its scratch gets t and g of the law and of the present pieces.
+        d: its scratch gets t and g of the law and of the pieces.
         joints: (n,) [rad].
         speed: (n,) [rad/s].
         guess: (n,) accelerations that select the first pieces.
-        h: step [s].
-        tau: (n,) output.
-        armature: (n,) output.
     """
     s = d.scratch
     for k in range(joints.shape[0]):
@@ -317,10 +311,10 @@ def drive_terms(d: DriveTable, joints: F1, speed: F1, guess: F1, h: float, tau: 
 
 @inlined
 def motor_piece(d: DriveTable, k: int, v: float, a: float, h: float) -> tuple[float, float]:
-    """Return t and g of a motor torque t - g a near an acceleration a: its law, or the active limit.
+    """Return t and g of the motor torque t - g a near an acceleration a: its law or the active limit.
 
-    The driving torque falls from all at 98 % of the speed limit to zero at the limit. Beyond, the motor brakes, with
-    full torque from 102 %.
+    The driving torque falls from full at 98 % of the speed limit to zero at the limit; from 102 % the motor brakes
+    fully.
     """
     t, g = d.scratch[LAW, k], d.scratch[LAW_GAIN, k]
     # w: speed at the end of the step; the speed limit is a line torque <= fall (limit - |w|).
@@ -338,9 +332,10 @@ def motor_piece(d: DriveTable, k: int, v: float, a: float, h: float) -> tuple[fl
 
 @inlined
 def stop_piece(d: DriveTable, k: int, q: float, v: float, a: float, h: float) -> tuple[float, float]:
-    """Return t and g of the stop torque t - g a near an acceleration a; stops push, if the step would end beyond.
+    """Return t and g of the stop torque t - g a near an acceleration a.
 
-    Inside the range a stop takes only the excess speed, which adds no energy. A joint beyond its range returns slowly.
+    Stops push if the step would end beyond the range, take only the excess speed (no energy), and return a joint
+    slowly.
     """
     stiffness, w = d.stop[k], v + h * a
     gap = d.lower[k] - q
@@ -358,23 +353,19 @@ def stop_piece(d: DriveTable, k: int, q: float, v: float, a: float, h: float) ->
 
 @inlined
 def way_of(rounds: int) -> int:
-    """Return the switching rule after a number of solutions of a step; two or three are usual under load.
+    """Return the switching rule after a number of solutions; usual are two or three.
 
-    SLOWLY needs a last point with the present equations: contact is corrected in earlier rounds only.
+    SLOWLY needs a last point with the same equations: contact is corrected in earlier rounds only.
     """
     return TOGETHER if rounds <= NEWTON_ROUNDS else SLOWLY if rounds <= MOST_ROUNDS else LAST
 
 
 @kernel
 def switch_drives(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, tau: F1, armature: F1, way: int) -> bool:
-    """Select the pieces at the accelerations a (n,) of a solution; True if one changes.
+    """Select the pieces at the accelerations a (n,) of a solution by rule `way`; True if one changes.
 
-    TOGETHER: pieces at this solution (Newton). SLOWLY: pieces at the minimum between the last point and this solution;
-    terminates if all else is linear in a, which MuJoCo's contact is not. LAST: motors beyond their limit get the limit,
-    pulling stops release, nothing else changes.
-
-    Args:
-        way: see `way_of`.
+    TOGETHER: pieces at this solution (Newton). SLOWLY: pieces at the minimum between last point and solution, finite if
+    all else is linear in a (MuJoCo's contact is not). LAST: motors beyond limits get the limit, pulling stops release.
     """
     s, wrong, share = d.scratch, False, 1.0
     for k in range(joints.shape[0]):
@@ -413,9 +404,9 @@ def switch_drives(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, tau: F1
 
 @inlined
 def _least_along(d: DriveTable, joints: F1, speed: F1, a: F1, h: float) -> float:
-    """Return the share (at most 1) of the way from the last point to a solution that minimises the convex function.
+    """Return the share (at most 1) of the way to a solution that minimises the convex function.
 
-    Its slope increases along the way, so regula falsi (Illinois) finds the zero.
+    Its slope increases, so regula falsi (Illinois) finds the zero.
     """
     low, high, at_low, at_high = 0.0, 1.0, _slope(d, joints, speed, a, h, 0.0), _slope(d, joints, speed, a, h, 1.0)
     if at_high <= 0.0:
@@ -438,7 +429,7 @@ def _least_along(d: DriveTable, joints: F1, speed: F1, a: F1, h: float) -> float
 
 @inlined
 def _slope(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, share: float) -> float:
-    """Return the slope of the convex function at a share of the way from the last point to the solution a (n,)."""
+    """Return the slope of the convex function at a share of the way to the solution a (n,)."""
     s, slope = d.scratch, 0.0
     for k in range(joints.shape[0]):
         way = a[k] - s[POINT, k]
@@ -453,7 +444,6 @@ def _slope(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, share: float) 
 
 @inlined
 def switch_stop(d: DriveTable, k: int, q: float, v: float, a: float, h: float, way: int) -> bool:
-    """Select the stop piece that holds at an acceleration; True if it changes."""
     s = d.scratch
     t, g = stop_piece(d, k, q, v, a, h)
     wrong = abs(s[STOP, k] - s[STOP_GAIN, k] * a - (t - g * a)) > SLACK * d.stop[k]
@@ -470,12 +460,11 @@ JOINT, SPEED, ACCELERATION, FORCE, INERTIA, TORQUE = range(6)  # rows of a step
 
 @kernel
 def begin_drive_step(drives: Table[DriveTable], rows: F2, h: float) -> None:
-    """Compute forces and inertias of all drives for one implicit step, with pieces from the last accelerations.
+    """Compute forces and inertias for one implicit step, with pieces from the last accelerations.
 
     Args:
-        drives: packed `DriveTable`.
-        rows: (6, n) input: angles [rad], speeds [rad/s], last accelerations [rad/s^2]; output: generalised forces
-            [N m], inertias [kg m^2]; unused: motor torques [N m].
+        rows: (6, n) input: angles [rad], speeds [rad/s], accelerations [rad/s^2]; output: forces [N m], inertias [kg
+            m^2].
     """
     d = unpack(drives, DriveTable)
     drive_terms(d, rows[JOINT], rows[SPEED], rows[ACCELERATION], h, rows[FORCE], rows[INERTIA])
@@ -483,10 +472,10 @@ def begin_drive_step(drives: Table[DriveTable], rows: F2, h: float) -> None:
 
 @kernel
 def switch_drive_step(drives: Table[DriveTable], rows: F2, h: float, way: int) -> bool:
-    """Update forces and inertias at the accelerations of a solution (`switch_drives`).
+    """Update forces and inertias at the accelerations of a solution.
 
     Returns:
-        True if another solution is necessary; else the motor torques in `rows` are final.
+        True if another solution is necessary; else the motor torques are final.
     """
     d, a = unpack(drives, DriveTable), rows[ACCELERATION]
     again = switch_drives(d, rows[JOINT], rows[SPEED], a, h, rows[FORCE], rows[INERTIA], way)

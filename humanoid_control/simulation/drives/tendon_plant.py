@@ -22,12 +22,12 @@ class EncoderErrors:
 
     Attributes:
         noise: standard deviation [m].
-        quantum: step of an encoder [m]; 0: none.
-        spikes: share of samples with a spike, 0..1.
-        spike: size of a spike [m].
-        drift: standard deviation of the drift per step [m].
-        scale: standard deviation of a constant factor per tendon (mean 1), as from wrong moment arms.
-        from_start: lengths count from the first sample, as by an incremental encoder.
+        quantum: encoder step [m]; 0: none.
+        spikes: share of samples, 0..1.
+        spike: size [m].
+        drift: standard deviation per step [m].
+        scale: standard deviation of a factor per tendon (mean 1).
+        from_start: lengths count from the first sample.
     """
 
     noise: float = 0.0
@@ -51,7 +51,7 @@ class TendonEncoders:
 
     Attributes:
         factors: (M,) on the length since zero.
-        slack: (M,) offset [m], set from outside: positive for slack, negative for reeled-in tendons.
+        slack: (M,) offset [m]: positive for slack, negative for reeled-in tendons.
     """
 
     def __init__(self, count: int, errors: EncoderErrors | None = None, seed: int = 0) -> None:
@@ -111,16 +111,16 @@ class TendonStates:
 class TendonPlant:
     """Tendons that move a robot's joints instead of drives.
 
-    Tensions t give the torques -G^T t, with the moment arms G = dl / dtheta. Chosen are the smallest tensions within
-    limits that come nearest to the drive torques.
+    Tensions t give the torques -G^T t, G = dl / dtheta. Chosen are the smallest tensions within limits that come
+    nearest to the drive torques.
 
     Attributes:
-        geometry: tendons over the joints that they cross.
-        joints: (D,) indices of these joints.
-        least: (M,) tension limits [N].
-        most: (M,) tension limits [N].
+        geometry: over the crossed joints.
+        joints: (D,) their indices.
+        least: (M,) [N].
+        most: (M,) [N].
         factors: (M,) on moment arms and length changes.
-        unsolved: number of failed tension programs; these kept the last tensions.
+        unsolved: failed tension programs, which keep the last tensions.
     """
 
     def __init__(
@@ -129,8 +129,7 @@ class TendonPlant:
         """Create the plant.
 
         Args:
-            moment_arm_error: standard deviation of `factors`; lengths at zero angles remain right.
-            seed: of the factors.
+            moment_arm_error: standard deviation of `factors`; lengths at zero angles stay right.
             tendons: other routing over the same joints.
 
         Raises:
@@ -153,12 +152,12 @@ class TendonPlant:
         self._last, self.unsolved = np.minimum(self.least, self.most), 0
 
     def states(self, joints: np.ndarray, torque: np.ndarray) -> TendonStates:
-        """Return lengths and tensions at joint angles (n,) [rad] under drive torques (n,) [N m]."""
+        """Return lengths and tensions under drive torques (n,) [N m]."""
         lengths, arms = self.measure(joints)
         return TendonStates(self.names, lengths.copy(), self.tensions(arms, torque[self.joints]))
 
     def torques(self, joints: np.ndarray, tensions: np.ndarray) -> np.ndarray:
-        """Return -G^T t (D,) [N m] of tensions t (M,) [N] at joint angles (n,) [rad]."""
+        """Return -G^T t (D,) [N m] of tensions t (M,) [N]."""
         return -(tensions @ self.measure(joints)[1])
 
     def measure(self, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

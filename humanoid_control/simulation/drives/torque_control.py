@@ -1,14 +1,13 @@
 """Torque controllers of a joint trajectory: independent PID, computed torque, recursive controller.
 
-One number c tunes them, the rate of a critically damped error: K_p = c^2, K_v = 2 c. Computed torque and the
-recursive controller follow Simonidis et al. 2011 (section 6, equations 35 to 38), with M q'' + h = T:
+The error rate c tunes them: K_p = c^2, K_v = 2 c. Computed torque and the recursive controller follow Simonidis et al.
+2011 (section 6, equations 35 to 38), with M q'' + h = T:
 
     computed torque   T = M^ (q''_d + K_v e' + K_p e) + h^
     recursive         T <- T + alpha M^ (e'' + K_v e' + K_p e), e = q_d - q, within the torque limits
 
-The recursive controller needs the acceleration but no h^. It tolerates a wrong M^, such as an unknown payload, if
-the spectral radius of I - M^ M^-1 is below one. A filter of time constant tau on the acceleration requires
-alpha <= dt / (dt + tau), an empirical bound.
+The recursive controller needs the acceleration but no h^. It tolerates a wrong M^ (payload) if the spectral radius of I
+- M^ M^-1 is below one. Behind a filter of time constant tau, alpha <= dt / (dt + tau) (empirical).
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ class TorqueController(Protocol):
     """Controller called once per period."""
 
     def torque(self, wanted: JointMotion, measured: JointMotion) -> np.ndarray:
-        """Return the torques (n,) until the next period, within limits [N m]."""
+        """Return torques (n,) within limits [N m]."""
 
 
 class IndependentPid:
     """PID loop per joint with a constant inertia.
 
     Args:
-        inertia: (n,) seen by each joint [kg m^2].
-        limit: (n,) of the torque [N m].
+        inertia: (n,) at each joint [kg m^2].
+        limit: (n,) [N m].
         c: error rate [1/s].
         dt: period [s].
 
@@ -69,8 +68,8 @@ class ComputedTorque:
     """Inverse dynamics of the desired acceleration plus error feedback.
 
     Args:
-        model: robot with a fixed base, as the controller knows it.
-        limit: (n,) of the torque [N m].
+        model: known model, fixed base.
+        limit: (n,) [N m].
         c: error rate [1/s].
 
     Raises:
@@ -91,12 +90,12 @@ class RecursiveController:
     """Correction of the last torque by the missing acceleration of the error.
 
     Args:
-        model: robot with a fixed base, as the controller knows it.
-        limit: (n,) of the torque [N m].
+        model: known model, fixed base.
+        limit: (n,) [N m].
         c: error rate [1/s].
         dt: period [s].
-        alpha: relaxation, above 0 and at most dt / (dt + filter_time).
-        filter_time: of the filter on the acceleration [s].
+        alpha: relaxation, in (0, dt / (dt + filter_time)].
+        filter_time: of the acceleration filter [s].
 
     Raises:
         ConfigError: if a value is out of range.
@@ -149,16 +148,16 @@ class PayloadPlant:
     """Robot with a payload unknown to its controller.
 
     Args:
-        model: with a fixed base, without payload.
+        model: fixed base, without payload.
         payload: point mass [kg].
-        joint: index of the carrying joint.
+        joint: carrying joint.
         at: (3,) in its frame [m].
         q: (n,) initial, at rest.
         dt: period [s].
 
     Raises:
         ConfigError: if payload or dt is out of range.
-        SizeError: if q does not fit the model.
+        SizeError: if q does not fit.
     """
 
     def __init__(self, model: pin.Model, payload: float, joint: int, at: np.ndarray, q: np.ndarray, dt: float) -> None:
@@ -189,7 +188,6 @@ class PayloadPlant:
         return pin.aba(self.model, self.data, q, v, tau).copy()
 
     def exact(self) -> JointMotion:
-        """Return the true motion."""
         return JointMotion(self.q.copy(), self.v.copy(), self.a.copy())
 
 
@@ -197,8 +195,8 @@ class EncoderMotion:
     """Filtered differences of encoder readings.
 
     Args:
-        resolution: of the encoders [rad].
-        filter_time: of the first-order filter on each difference [s].
+        resolution: [rad].
+        filter_time: of each first-order filter [s].
         dt: period [s].
 
     Raises:

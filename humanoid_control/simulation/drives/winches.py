@@ -1,6 +1,6 @@
-"""Winches that pull the tendons of a simulated robot: motor, gear, drum, wire, friction, slack; linear-implicit steps.
+"""Winches that pull tendons: motor, gear, drum, wire, friction, slack; linear-implicit steps.
 
-Signs: G = dl/dq, tensions T give the joint torques -G^T T, a winch that winds at w takes in wire, dx/dt = -w.
+Signs: G = dl/dq, tensions T give the joint torques -G^T T, winding at w takes in wire, dx/dt = -w.
 
 With path length l(q), wire x and the wire slipped off the drum, the stretch s gives the tension T:
 
@@ -13,8 +13,7 @@ elimination of the winch speed at the end leaves for a taut tendon
     T+ = T0 + alpha G v+,   alpha = a (m + h b') / den,   T0 = (k s (m + h b') + a (m w + h F)) / den
     w+ = (m w + h (F - T+)) / (m + h b'),   x+ = x - h w+
 
-so stiff wires need no short steps. Path friction is a damping T mu / max(|G v|, v0). The stretch is never
-integrated: every step begins with l(q) - x.
+so stiff wires need no short steps. Path friction is a damping T mu / max(|G v|, v0). The stretch is never integrated.
 """
 
 from __future__ import annotations
@@ -47,26 +46,25 @@ class WinchTable(NamedTuple):
     """Winches and wires of M tendons over D joints; one entry per tendon unless stated.
 
     Attributes:
-        loop: drive loops.
         unit: true units, which a drive may know wrongly.
         path_friction: (1,) mu.
         wire: x [m].
         speed: w [m/s].
-        slipped: [m], unseen by encoders.
+        slipped: [m].
         tension: at the end of the step [N].
         sensed: measured tension [N].
         snapped: 1: torn.
-        deaf: 1: tension sensor reads zero.
+        deaf: 1: sensor reads zero.
         length: of the path at the beginning of the step [m].
         rate: of the path [m/s].
         arms: (M, D) G [m].
-        factor: on lengths and arms, see `TendonPlant`.
+        factor: see `TendonPlant`.
         zero: length at zero angles [m].
         rest: T0 [N].
         slope: alpha [N s/m].
-        friction: damping of the path [N s/m].
+        friction: path damping [N s/m].
         taut: 1: pulls.
-        first: (M + 1,) begin of each tendon's joints in `crossed`.
+        first: (M + 1,) starts of the tendons in `crossed`.
         crossed: (L,) crossed joints of all tendons.
     """
 
@@ -106,7 +104,6 @@ def correct_lengths(t: WinchTable) -> None:
 
 @inlined
 def path_rates(t: WinchTable, v: np.ndarray) -> None:
-    """Compute the path rates G v [m/s] for joint velocities v (D,)."""
     for k in range(t.length.shape[0]):
         rate = 0.0
         for i in range(t.first[k], t.first[k + 1]):
@@ -124,7 +121,7 @@ def run_drives(t: WinchTable, h: float) -> None:
 
 @kernel
 def predict_tensions(t: WinchTable, h: float) -> None:
-    """Compute T0, alpha, path damping and the taut tendons for a step of length h."""
+    """Compute T0, alpha, path damping and taut tendons."""
     for k in range(t.tension.shape[0]):
         u, w, s = t.unit, t.speed[k], t.length[k] - t.wire[k] - t.slipped[k]
         at_rest, stiffness = wire_tension(u, k, s)
@@ -228,11 +225,10 @@ def joint_torques(t: WinchTable, v: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def explicit_tensions_at(table: Table[WinchTable], h: float, steps: int, out: np.ndarray) -> None:
-    """Compute the tensions at the beginning of a step and advance the winches.
+    """Compute the tensions at the beginning of a step h [s] and advance the winches.
 
     Args:
         table: packed `WinchTable` with present `length` and `rate`.
-        h: step [s].
         steps: since the loops last ran; 0: skip the loops.
         out: (M,) output: pulls including path friction [N].
     """
@@ -256,10 +252,9 @@ class WinchErrors(NamedTuple):
     """Plant errors unknown to the controller.
 
     Attributes:
-        moment_arm: standard deviation of the factors on arms and length changes.
-        stiffness: standard deviation of the factors on wire stiffness.
+        moment_arm: standard deviation of factors on arms and length changes.
+        stiffness: standard deviation of factors on wires.
         path_friction: mu, 0..0.3.
-        seed: of the factors.
     """
 
     moment_arm: float = 0.0
@@ -272,9 +267,8 @@ class WinchPlant:
     """Winches and wires of a robot's tendons.
 
     Attributes:
-        names: of M tendons.
         plant: geometry and limits.
-        joints: (D,) indices of the crossed joints.
+        joints: (D,) crossed joints.
         units: nominal muscle units.
         loop: drive loops, based on these.
         record: arrays of the kernels.
@@ -290,7 +284,6 @@ class WinchPlant:
         """Build the winches.
 
         Args:
-            errors: of this plant.
             tendons: true routing; default: the robot's file.
             gains: of the drive loops.
 
@@ -323,7 +316,7 @@ class WinchPlant:
         )  # fmt: skip
 
     def put(self, joints: np.ndarray, tensions: np.ndarray) -> None:
-        """Reset the winches to rest at joint angles (n,) [rad] with tensions (M,) [N], holding their wires."""
+        """Rest the winches at joint angles (n,) [rad] with tensions (M,) [N], holding their wires."""
         r, u = self.record, self.record.unit
         lengths, arms = self.plant.measure(joints)
         r.length[:], r.arms[:] = lengths, arms
@@ -337,7 +330,7 @@ class WinchPlant:
         self.loop.record.kind[:] = HOLD
 
     def states(self) -> WinchStates:
-        """Return the drives' measurements: wire from the drum encoder, winding speed, tension."""
+        """Return measured wire, winding speed and tension."""
         r = self.record
         return WinchStates(r.wire.copy(), r.speed.copy(), self.loop.seen.copy())
 
@@ -352,7 +345,7 @@ class WinchPlant:
         self.record.slipped[tendon] += by
 
     def deafen(self, tendon: int, deaf: bool = True) -> None:
-        """Fail or restore a tension sensor; the drive's latch stays until its loop is reset."""
+        """Fail or restore a tension sensor; the drive's latch stays until reset."""
         self.record.deaf[tendon] = int(deaf)
 
     def let_out(self, tendon: int, by: float) -> None:
@@ -360,7 +353,7 @@ class WinchPlant:
         self.record.wire[tendon] += by
 
     def mend(self, tendon: int) -> None:
-        """Clear all faults of a tendon; a torn wire is reattached slack, at the present path length."""
+        """Clear all faults; a torn wire is reattached slack."""
         r = self.record
         if r.snapped[tendon] == 1:
             r.wire[tendon] = r.length[tendon]
@@ -378,10 +371,10 @@ def units_of(robot: Robot) -> tuple[MuscleUnit, ...]:
 
 
 def perturbed(tendons: TendonSet, deviation: float, seed: int) -> TendonSet:
-    """Return tendons with every point coordinate shifted by a normal deviation [m].
+    """Shift every point coordinate by a normal deviation [m].
 
     Raises:
-        ConfigError: if the deviation is outside 0..20 mm.
+        ConfigError: if it is outside 0..20 mm.
     """
     if not 0 <= deviation <= 0.02:
         raise ConfigError(f"attachments: a deviation of {deviation:g} m, must be 0..0.02")

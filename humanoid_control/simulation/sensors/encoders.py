@@ -1,7 +1,7 @@
-"""Absolute encoders at the links and incremental encoders at the motors.
+"""Absolute encoders at links, incremental encoders at motors.
 
-At start-up the absolute readings, converted to motor angles, initialise the incremental counters, without homing.
-Joints without an absolute encoder (Lola's head) home at a limit switch (Schwienbacher 2014, section 3.5).
+At start-up absolute readings, as motor angles, initialise the counters without homing. Joints without one (Lola's head)
+home at a limit switch (Schwienbacher 2014, section 3.5).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class AbsoluteEncoders:
 def absolute_encoders(
     robot: Robot, file: DriveFile, mounting: np.ndarray | None = None, noise: float = 0.0, seed: int = 0
 ) -> AbsoluteEncoders:
-    """Create the link-side encoders of a drives file; without a file 17 bits on every joint."""
+    """Create the encoders of a drives file; without file 17 bits everywhere."""
     counts = np.full(robot.n, 0.0 if file.drives else 2.0**17)
     for drive in file.drives:
         counts[[robot.index[j] for j in drive.joints]] = drive.joint_counts
@@ -63,10 +63,10 @@ def absolute_encoders(
 
 
 class MotorEncoders:
-    """Incremental encoders of all drives; counters are zero at power-on. Joint vectors (n,) in rad.
+    """Incremental encoders of all drives, zero at power-on; joint vectors (n,) in rad.
 
     Args:
-        mechanisms: by drive name, from `mechanisms_of`.
+        mechanisms: by drive name.
         joints: (n,) true angles at power-on.
     """
 
@@ -82,7 +82,6 @@ class MotorEncoders:
         self.reference = {d.name: np.full(len(d.joints), np.nan) for d in self.drives}
 
     def counters(self, joints: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the counts (m,) of each drive at true angles (n,)."""
         now = self._motors(joints)
         return {
             name: np.floor((phi - self.at_power_on[name]) * self.counts[name] / TURN).astype(np.int64)
@@ -93,11 +92,11 @@ class MotorEncoders:
         """Initialise the counters of drives with absolute encoders.
 
         Args:
-            joints: (n,) true angles, seen by the counters.
-            reading: (n,) of the absolute encoders, less known offsets; NaN without one.
+            joints: (n,) true angles.
+            reading: (n,) without known offsets; NaN without encoder.
 
         Raises:
-            RobotError: if a drive's loop cannot close at its reading.
+            RobotError: if a drive's loop cannot close there.
         """
         counters = self.counters(joints)
         for name, index in self.index.items():
@@ -108,9 +107,8 @@ class MotorEncoders:
         """Initialise a drive's counters at its limit switch.
 
         Args:
-            name: of the drive.
             joints: (n,) true angles.
-            switch: (k,) nominal angles of the switch; default: lower limits.
+            switch: (k,) nominal angles; default: lower limits.
 
         Raises:
             UnknownNameError: if the drive has no motor encoder.
@@ -125,8 +123,7 @@ class MotorEncoders:
         """Return joint angles (n,) from counters, NaN before initialisation.
 
         Args:
-            counters: of each drive.
-            start: (n,) initial guess of Newton's method; default: mid-range.
+            start: (n,) guess for Newton's method; default: mid-range.
 
         Raises:
             RobotError: if no angles in range fit.

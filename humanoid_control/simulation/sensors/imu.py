@@ -1,4 +1,4 @@
-"""Inertial measurement unit and true state of the root link."""
+"""IMU and true state of the root link."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ BODY = pin.FrameType.BODY
 class ImuMotion:
     """Velocity of the root link during the last milliseconds.
 
-    An accelerometer averages since its last sample. Stiff drives change their accelerations much between two commands,
-    so an instantaneous value would not represent the motion.
+    An accelerometer averages; instantaneous accelerations of stiff drives are not representative.
     """
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, np.ndarray]] = deque()
 
     def reset(self) -> None:
-        """Clear the history."""
         self._seen.clear()
 
     def add(self, time: float, q: np.ndarray, v: np.ndarray, lever: np.ndarray) -> None:
@@ -46,11 +44,7 @@ class ImuMotion:
 
 
 class KinematicState(Protocol):
-    """Robot, pinocchio model and state.
-
-    Attributes:
-        X_base_root: pose of the root link in a floating base, else None.
-    """
+    """Robot, pinocchio model and state."""
 
     robot: Robot
     model: pin.Model
@@ -63,7 +57,6 @@ class KinematicState(Protocol):
 
 
 def read_imu(world: KinematicState) -> ImuReading:
-    """Return the IMU reading at the present state."""
     X, twist = _root_link(world)
     up, mean, R_T = -world.model.gravity.linear, world.motion.acceleration(), X.rotation.T
     force = _acceleration(world) + R_T @ up if mean is None else R_T @ (mean + up)
@@ -77,7 +70,7 @@ def base_state(world: KinematicState) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _root_link(world: KinematicState) -> tuple[pin.SE3, pin.Motion]:
-    """Return pose and twist of the root link; for a floating base without a kinematics pass."""
+    """Return pose and twist of the root link."""
     X, q = world.X_base_root, world.q
     if X is not None:
         X_base = pin.SE3(pin.Quaternion(q[3:7]), q[:3])
@@ -90,7 +83,7 @@ def _root_link(world: KinematicState) -> tuple[pin.SE3, pin.Motion]:
 
 
 def _acceleration(world: KinematicState) -> np.ndarray:
-    """Return the acceleration (3,) of the root link origin in its own axes [m/s^2]."""
+    """Return the acceleration (3,) of the root link in its own axes [m/s^2]."""
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, world.q, world.v, world.acceleration)
     frame = model.getFrameId(world.robot.root_link, BODY)

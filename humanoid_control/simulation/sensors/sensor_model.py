@@ -41,10 +41,10 @@ class Imperfection:
     """Sensor errors by quantity or sensor; default: none.
 
     Attributes:
-        noise: standard deviation of white noise per quantity.
+        noise: standard deviation per quantity.
         bias: standard deviation of a constant offset per component.
-        resolution: rounding step per quantity, except orientations.
-        delay: least age of the readings per sensor [s].
+        resolution: rounding per quantity, except orientations.
+        delay: least age per sensor [s].
         dropout: probability of a lost sample per sensor.
     """
 
@@ -108,9 +108,7 @@ class Sensor:
         Args:
             sensor: one of SENSORS.
             sizes: of its quantities; orientations are quaternions x y z w.
-            model: its errors.
-            seed: of the robot.
-            label: distinguishes sensors of the same kind.
+            label: distinguishes sensors of a kind.
         """
         if sensor not in SENSORS:
             raise UnknownNameError("sensor", sensor, SENSORS)
@@ -124,7 +122,6 @@ class Sensor:
         self.reset()
 
     def reset(self) -> None:
-        """Restart with the same random numbers."""
         self._rng = np.random.default_rng(self._seed)
         self._old: deque[tuple[float, np.ndarray]] = deque()
         free = [_free(k, n) for k, n in zip(self._quantities, self._sizes, strict=True)]
@@ -168,7 +165,6 @@ class Sensor:
             self._old.append((time, np.concatenate(values)))
 
     def _error(self) -> np.ndarray:
-        """Return the errors of all components."""
         if not len(self._drawn):
             return self._bias_of_all
         if self._next == len(self._errors):
@@ -191,5 +187,4 @@ class Sensor:
 
 
 def _free(quantity: str, size: int) -> int:
-    """Number of components with an error: three for an orientation."""
     return 3 if quantity == "orientation" else size

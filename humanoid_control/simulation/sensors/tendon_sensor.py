@@ -99,12 +99,10 @@ class TendonSensor:
         """Create the sensor.
 
         Args:
-            names: of the tendons.
             wrong: errors of 'length' [m] and 'tension' [N]; delay and dropout of 'tendon_states'.
-            seed: of all errors.
             stiffness: k of every wire [N/m]; 0: rigid.
-            drift: standard deviation of the length drift in a second [m].
-            spikes: share of lengths with a spike, 0..1.
+            drift: standard deviation in a second [m].
+            spikes: share of lengths, 0..1.
             period: between measurements [s].
 
         Raises:
@@ -127,12 +125,7 @@ class TendonSensor:
         self._begun = False
 
     def read(self, time: float, states: TendonStates) -> TendonStates | None:
-        """Return measured tendons without missing ones; None if the sample is lost.
-
-        Args:
-            time: simulated [s].
-            states: true states of all tendons.
-        """
+        """Return measured tendons without missing ones; None if the sample is lost."""
         lengths, tensions = states.lengths.copy(), states.tensions.copy()
         for name, fault in self.faults.items():
             if fault in ("slack", "broken"):
@@ -157,7 +150,6 @@ class TendonSensor:
         return np.array([more.get(self.faults.get(name, ""), 0.0) for name in self.names])
 
     def _hold(self, lengths: np.ndarray) -> None:
-        """Repeat the first reading of stuck encoders."""
         stuck = [name for name, fault in self.faults.items() if fault == "stuck"]
         self._held = {name: self._held.get(name, lengths[self.names.index(name)]) for name in stuck}
         for name, value in self._held.items():

@@ -1,6 +1,4 @@
-"""First-order model dz/dt = f(t, z, u) of a robot, its integrators, and control loops around it.
-
-For own integrators, linearisation and studies of stiffness; the engines of `simulation` are faster.
+"""First-order model dz/dt = f(t, z, u) of a robot, integrators and control loops, slower than `simulation` engines.
 
 ```python
 import numpy as np

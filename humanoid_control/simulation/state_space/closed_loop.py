@@ -43,15 +43,13 @@ def run_loop(
     settings: IntegratorSettings | None = None,
     layout: StateLayout | None = None,
 ) -> Iterator[tuple[float, np.ndarray, Any]]:
-    """Simulate a model under control; the output of the last level is its input u.
+    """Simulate a model f under control; the output of the last level is its input u.
 
     Args:
-        f: model dz/dt = f(t, z, u).
         z: (n,) at t = 0.
         levels: slowest first; each period is a multiple of the next one.
-        duration: [s].
         sense: sensor values from time and state.
-        stop: ends the run if true; checked each cycle.
+        stop: checked each cycle.
 
     Yields:
         Time [s], state (n,) and input at the start of each cycle, and at the end.
@@ -119,18 +117,14 @@ def run_robot(
     imperfection: Imperfection | None = None,
     seed: int = 0,
 ) -> str:
-    """Simulate a robot under cascaded control until an exit condition holds.
+    """Simulate a robot under cascaded control; the engine's time continues.
 
-    The slower level acts first, so its output reaches the drives in the same cycle.
+    Levels act slowest first, so outputs reach the drives in the same cycle.
 
     Args:
-        engine: in its initial state; its time continues.
         levels: slowest first; `act` receives a `Measurement`, the last level returns `DriveInputs`. Each period is a
             multiple of the next one, the last one of the engine's step.
-        seconds: longest simulated time.
         until: exit condition, checked each cycle.
-        imperfection: of the sensors.
-        seed: of their errors.
 
     Returns:
         Reason of the end: 'time', 'until' or 'diverged'.

@@ -1,7 +1,7 @@
 """Integrators for models dz/dt = f(t, z, u): fixed steps, adaptive steps, slow and fast parts.
 
-Rotors behind stiff gears, motor currents and contact layers are fast: `multirate` takes smaller steps for them,
-`mixed` implicit ones. Both are of second order, without `settings.extrapolate` of first.
+Rotors, motor currents and contact layers are fast: `multirate` takes smaller steps for them, `mixed` implicit ones.
+Both are of second order, without `settings.extrapolate` of first.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ class IntegratorSettings:
 
     Attributes:
         method: a name from `INTEGRATORS`.
-        step: longest step, of adaptive methods the first [s].
-        rtol: relative tolerance of adaptive methods.
-        atol: absolute tolerance of adaptive methods.
-        substeps: of the fast states in 'multirate'.
-        extrapolate: slow states keep their rate while fast ones are integrated. If False they are frozen, which damps
-            stiff gears artificially.
+        step: longest, of adaptive methods the first [s].
+        rtol: of adaptive methods.
+        atol: of adaptive methods.
+        substeps: of fast states in 'multirate'.
+        extrapolate: slow states keep their rate meanwhile; frozen ones would damp stiff gears artificially.
         limit: beyond it a state has diverged.
-        most_calls: evaluations of f before an adaptive method fails.
+        most_calls: of f in an adaptive method.
     """
 
     method: str = "semi_implicit"
@@ -70,13 +69,11 @@ def integrate(
     Args:
         f: must not keep its arguments.
         z: (n,) at t, not changed.
-        duration: [s].
-        u: input, passed on unchanged.
-        t: initial time [s].
+        u: passed on unchanged.
 
     Raises:
         SimulationError: if a state diverges or a solver fails.
-        ConfigError: if the duration is negative, or if the layout does not fit.
+        ConfigError: if duration or layout do not fit.
     """
     settings = settings or IntegratorSettings()
     z = np.array(z, dtype=float)
@@ -188,7 +185,7 @@ def mixed_mode(
 ) -> np.ndarray:
     """Advance fast states by an L-stable Rosenbrock step (ROS2), slow ones by a Heun step.
 
-    The Jacobian comes from finite differences and may be inexact without loss of order.
+    An inexact Jacobian keeps the order.
     """
     rate, fast_rates = _split(f, t, z, u, layout, settings)
     y = z[layout.fast]

@@ -1,4 +1,4 @@
-"""Robot with drives on the ground as a first-order model dz/dt = f(t, z, u) (Schwienbacher 2014, eq. 2.2)."""
+"""First-order model of a robot with drives on the ground (Schwienbacher 2014, eq. 2.2)."""
 
 from __future__ import annotations
 
@@ -53,11 +53,10 @@ class StateLayout:
     """Indices into a state z (n,).
 
     Attributes:
-        n: length of z.
         names: (n,) for messages.
-        velocities: entries that semi-implicit Euler advances first.
-        fast: entries of rotors, currents and contact layers.
-        quaternions: first entries of unit quaternions, normalised after every step.
+        velocities: advanced first by semi-implicit Euler.
+        fast: rotors, currents, contact layers.
+        quaternions: first entries, normalised after every step.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class StateLayout:
         """Store the indices.
 
         Raises:
-            ConfigError: if an index is out of range or repeated, or if there are not n names.
+            ConfigError: if indices or names do not fit n.
         """
         self.n = n
         self.velocities = _indices("velocities", velocities, n)
@@ -82,7 +81,6 @@ class StateLayout:
         self.names = tuple(names) or tuple(f"z[{k}]" for k in range(n))
 
     def normalise(self, z: np.ndarray) -> np.ndarray:
-        """Normalise the quaternions in place."""
         for k in self.quaternions:
             size = np.sqrt(z[k : k + 4] @ z[k : k + 4])
             if size > 0:
@@ -90,10 +88,10 @@ class StateLayout:
         return z
 
     def check(self, t: float, z: np.ndarray, limit: float, what: str = "state") -> None:
-        """Check that a state or rate is finite and within a limit.
+        """Check that a state or rate is finite and bounded.
 
         Raises:
-            SimulationError: if not; names the worst entry.
+            SimulationError: names the worst entry.
         """
         if np.abs(z).max(initial=0.0) <= limit:  # false for NaN as well
             return
@@ -140,7 +138,6 @@ class StateSpaceModel:
 
     Attributes:
         order: counts of states.
-        n: length of z.
         train: the drives; None if reduced.
         layout: of z.
     """
@@ -151,14 +148,14 @@ class StateSpaceModel:
         """Build the model.
 
         Args:
-            robot: with a floating base, and a drives file unless reduced.
+            robot: floating base, drives file unless reduced.
             depth: 'reduced', 'rigid' or 'elastic': Types 1, 2, 3 of Table 2.3.
-            settings: ground, contact, gravity; the step is ignored.
-            euler: base by Euler angles Z-X-Z, not by a quaternion.
+            settings: ground, contact, gravity.
+            euler: base by Euler angles Z-X-Z.
 
         Raises:
             UnknownNameError: if the depth is unknown.
-            RobotError: if the base is fixed, or if drives are missing.
+            RobotError: if the base is fixed, or drives are missing.
         """
         if depth not in TYPES:
             raise UnknownNameError("depth of the model", depth, TYPES)
@@ -220,7 +217,7 @@ class StateSpaceModel:
         return out
 
     def initial(self, posture: str | np.ndarray = "neutral") -> np.ndarray:
-        """Return z (n,) at rest in a posture, with relaxed gears, settled contact layers and no current."""
+        """Return z (n,) at rest in a posture: relaxed gears, settled contact layers, no current."""
         q = self.robot.q(posture)
         v, joints = np.zeros(6), self.robot.joints(q)
         z = np.zeros(self.n)
@@ -248,7 +245,7 @@ class StateSpaceModel:
         return z
 
     def base(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return pose (7,) (x y z, quaternion x y z w) and velocity (6,) in its own axes of the root link."""
+        """Return root link pose (7,) (x y z, quaternion x y z w) and velocity (6,) in its own axes."""
         q, v = z[self._nv : self._nv + self._nb], z[:6]
         return quaternion_state(q, v) if self.euler else (q.copy(), v.copy())
 
@@ -264,7 +261,7 @@ def _with_euler_base(model: Model) -> Model:
 
 
 class RateMemory(NamedTuple):
-    """Memory of one evaluation: q (nq,), v, qdd, tau, armature (nv,), dq/dt (nq,), contact (np, 3)."""
+    """Memory: q (nq,), v, qdd, tau, armature (nv,), dq/dt (nq,), contact (np, 3)."""
 
     q: np.ndarray
     v: np.ndarray
@@ -278,7 +275,7 @@ class RateMemory(NamedTuple):
 
 @kernel
 def full_rates(world: WorldArrays, s: ShaftTable, z: F1, u: F1, dz: F1, x: RateMemory) -> None:
-    """Compute the rates dz of z = [v, q, layers, currents] under the voltages u; x.armature stays zero."""
+    """Compute the rates dz of z = [v, q, layers, currents] under voltages u."""
     t, w = world.tables, world.work
     nv, nq, p, m = x.qdd.shape[0], x.q.shape[0], x.force.shape[0], u.shape[0]
     v, q = z[:nv], z[nv : nv + nq]
@@ -305,10 +302,7 @@ def full_rates(world: WorldArrays, s: ShaftTable, z: F1, u: F1, dz: F1, x: RateM
 
 @kernel
 def reduced_rates(world: WorldArrays, z: F1, u: F1, dz: F1, x: RateMemory) -> None:
-    """Compute the rates dz of z = [base v, base q, layers] for joints prescribed by u (3 n,).
-
-    tau and armature of x stay zero.
-    """
+    """Compute the rates dz of z = [base v, base q, layers] for joints prescribed by u (3 n,)."""
     t, w = world.tables, world.work
     n, p = u.shape[0] // 3, x.force.shape[0]
     q, v, qdd, nb = x.q, x.v, x.qdd, x.q.shape[0] - n
@@ -353,12 +347,8 @@ def euler_turn() -> np.ndarray:
 def euler_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Convert a floating base to Euler angles (Schwienbacher 2014, eq. 2.39, with c_2 for its last s_2, and 2.41).
 
-    Args:
-        q: (7,) in pinocchio's convention.
-        v: (6,) in pinocchio's convention.
-
     Returns:
-        Angles phi, theta, psi [rad] and position [m] in the rotated world (6,), and their rates (6,).
+        phi, theta, psi [rad] and position [m] in the rotated world (6,), and their rates (6,).
     """
     A = euler_turn() @ pin.Quaternion(q[3:7]).toRotationMatrix()
     angles = euler_zxz_angles(A)
@@ -367,7 +357,6 @@ def euler_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def quaternion_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Invert `euler_state`."""
     A = euler_zxz_matrix(*q[:3])
     X = pin.SE3(euler_turn().T @ A, euler_turn().T @ q[3:6])
     return pin.SE3ToXYZQUAT(X), np.concatenate([A.T @ v[3:6], A.T @ omega_of_zxz_rates(*q[:2]) @ v[:3]])

@@ -56,17 +56,14 @@ class EngineBase:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Names (n) of the joints."""
         return self.robot.joint_names
 
     @property
     def joints(self) -> np.ndarray:
-        """Joint angles (n,) [rad]."""
         return self.q[self.robot.iq :]
 
     @property
     def joint_velocity(self) -> np.ndarray:
-        """Joint velocities (n,) [rad/s]."""
         return self.v[self.robot.iv :]
 
     # -- commands -----------------------------------------------------------------------------------------------
@@ -131,11 +128,7 @@ class EngineBase:
         self._restart(q, v)
 
     def _checked(self, what: str, values: np.ndarray | None, size: int = 0) -> np.ndarray | None:
-        """Convert external numbers to an array (size,), by default (n,).
-
-        Raises:
-            SizeError: if the shape is wrong.
-        """
+        """Convert external numbers to an array (size,), by default (n,)."""
         if values is None:
             return None
         size = size or self.robot.n
@@ -164,7 +157,7 @@ class EngineBase:
             self.motion.add(self.time, self.q, self.v, self._lever)
 
     def _fails(self, q: np.ndarray, v: np.ndarray) -> bool:
-        """Return True if a new state is not finite, and set `failure`."""
+        """Return whether a new state is not finite; sets `failure`."""
         if np.isfinite(q).all() and (np.abs(v) < FASTEST).all():
             return False
         bad = np.flatnonzero(~(np.abs(v) < FASTEST))
@@ -172,11 +165,9 @@ class EngineBase:
         return True
 
     def _fail(self, what: str) -> None:
-        """Set `diverged` and the message for a coordinate."""
         self.diverged, self.failure = True, f"diverged at {self.time:.3f} s ({what}); the last finite state is kept"
 
     def _coordinate(self, k: int) -> str:
-        """Return the name of a velocity coordinate."""
         return f"joint {self.robot.joint_names[k - self.robot.iv]}" if k >= self.robot.iv else "the base"
 
     # -- state and sensors --------------------------------------------------------------------------------------
@@ -190,7 +181,7 @@ class EngineBase:
         raise NotImplementedError
 
     def read(self) -> Measurement:
-        """Return the measurement of ideal sensors."""
+        """Return ideal measurements."""
         return Measurement(self.joint_state(), self.imu(), self.foot_wrenches())
 
     def tendon_states(self) -> TendonStates | None:
@@ -218,7 +209,7 @@ class EngineBase:
         return pin.updateFramePlacement(self.model, self.data, frame).copy()
 
     def stored_energy(self) -> float:
-        """Return kinetic plus potential energy of the links [J]."""
+        """See `engine.Engine.stored_energy`."""
         pin.computeAllTerms(self.model, self.data, self.q, self.v)
         kinetic = float(pin.computeKineticEnergy(self.model, self.data))
         return kinetic + float(pin.computePotentialEnergy(self.model, self.data))
@@ -246,11 +237,7 @@ class Pushes:
         self._list: list[Push] = []
 
     def frame(self, link: str) -> int:
-        """Return the frame id of a link.
-
-        Raises:
-            UnknownNameError: if the link is unknown.
-        """
+        """Return the frame id of a link."""
         if link not in self._links:
             raise UnknownNameError("link", link, self._links, hint=f"(robot {self._robot_name})")
         return self._links[link]
@@ -269,14 +256,13 @@ class Pushes:
         self._list.append(Push(link, at, wrench, time + duration))
 
     def clear(self) -> None:
-        """End all pushes."""
         self._list.clear()
 
     def __bool__(self) -> bool:
         return bool(self._list)
 
     def active(self, time: float) -> Iterator[Push]:
-        """Return the active pushes and drop the others."""
+        """Return active pushes, drop others."""
         self._list = [p for p in self._list if time < p.until - 1e-9]
         return iter(self._list)
 
@@ -285,10 +271,9 @@ class Pushes:
 
 
 class WorldSoles:
-    """Flat soles; a sole frame has the axes of its link and its origin in the centre of the rectangle.
+    """Flat soles; a sole frame has its link's axes and the origin in its centre.
 
     Attributes:
-        names: of the feet.
         joints: carrying pinocchio joints.
         placement: sole frames in the joint frames.
         corners: (F, 4, 3) in the joint frames [m].
@@ -318,15 +303,13 @@ class WorldSoles:
         self._poses: PoseArray | None = None
 
     def no_wrenches(self) -> dict[str, np.ndarray]:
-        """Return zero wrenches."""
         return {name: np.zeros(6) for name in self.names}
 
     def wrenches(self, data: pin.Data, forces: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the ground wrench on each foot (6,): force [N], torque [N m], in its sole frame.
+        """Return the ground wrench on each foot (6,) in its sole frame, from corner forces (F, 4, 3) in the world [N].
 
         Args:
             data: after `pin.forwardKinematics`.
-            forces: (F, 4, 3) on the corners in the world [N].
         """
         if self._poses is None or self._poses.data is not data:
             self._poses = PoseArray(data)

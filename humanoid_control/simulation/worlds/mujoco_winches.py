@@ -51,7 +51,6 @@ def tendon_mjcf(text: str, robot: Robot, tendons: TendonSet) -> str:
 
 
 def _add_solid(body: ET.Element, path: ET.Element, frame: pin.Frame, solid: Wrap, name: str) -> None:
-    """Add a wrapping solid as a geom without contact, and its side as a site."""
     geom = ET.SubElement(body, "geom", name=name, type=solid.kind, pos=_point(frame, solid.centre))
     size = repr(solid.radius) if solid.kind == SPHERE else f"{solid.radius!r} {LONG / 2!r}"
     geom.attrib.update(size=size, contype="0", conaffinity="0", mass="0")
@@ -99,7 +98,6 @@ class MujocoWinchWorld(WinchedRobot, MujocoWorld):
         self.put_winches(self.joints)
 
     def _set_forces(self, h: float) -> None:
-        """Apply the wire pulls of one step."""
         mj, m, d, r = self.mujoco, self.mj_model, self.mj_data, self.winches.record
         mj.mj_fwdPosition(m, d)
         mj.mj_fwdVelocity(m, d)

@@ -90,7 +90,6 @@ def ground_points(robot: Robot, settings: WorldSettings) -> ContactPoints:
 
 
 def _contact(bodies: dict[int, ET.Element], robot: Robot, settings: WorldSettings) -> None:
-    """Add the ground and the spheres that touch it."""
     ground = ET.SubElement(bodies[0], "geom", name="ground", type="plane", size="0 0 1", condim="3")
     ground.attrib.update(contype="1", conaffinity="0", solref=f"{CONTACT_TIME} 1", solimp=IMPEDANCE)
     ground.attrib.update(friction=f"{settings.contact.friction!r} 0 0", priority="1", **_plane(settings.ground))
@@ -133,11 +132,11 @@ CHUNK = 20  # steps between two checks for a finite state
 class MujocoWorld(EngineBase):
     """Robot in MuJoCo; see `engine.Engine`.
 
-    MuJoCo solves contact and joint stops: contact points are spheres on a plane, with the friction of the settings but
-    not their stiffness and damping. Its stops are softer than those of `MultibodyWorld`.
+    MuJoCo solves contact (spheres on a plane, friction of the settings, own stiffness) and joint stops, softer than in
+    `MultibodyWorld`.
 
-    The drives are those of `MultibodyWorld`. The acceleration term of their law becomes joint inertia; MuJoCo solves
-    again until no piece of the law changes.
+    The drives are those of `MultibodyWorld`: the acceleration term of their law becomes joint inertia, and MuJoCo
+    solves again until no piece changes.
 
     Attributes:
         mj_model: MuJoCo's model.
@@ -237,7 +236,6 @@ class MujocoWorld(EngineBase):
         """Apply forces other than drives; for subclasses."""
 
     def _set_drives(self, h: float) -> None:
-        """Compute drive forces and inertias expected from the last accelerations."""
         d, rows = self.mj_data, self._rows
         np.take(d.qpos, self._iq, out=rows[JOINT], mode="clip")
         np.take(d.qvel, self._iv, out=rows[SPEED], mode="clip")

@@ -63,13 +63,7 @@ class CompiledWorld(EngineBase):
         tree: PinocchioBodies,
         model: Model,
     ) -> None:
-        """Allocate the bodies.
-
-        Args:
-            pinocchio: moving joints.
-            tree: their bodies.
-            model: these bodies and additional ones.
-        """
+        """Allocate the bodies `model`, among them the moving joints `pinocchio` as `tree`."""
         settings.check()
         self.settings = settings
         super().__init__(robot, gains, settings.gravity, settings.coast)
@@ -133,7 +127,6 @@ class CompiledWorld(EngineBase):
         return Schedule(self.time, float(self.drives.since), float(self.drives.coast), h, steps)
 
     def _push_table(self) -> Packed[PushTable]:
-        """Pack the active pushes in body axes."""
         if not self.pushes:
             return self._no_pushes
         rows = []
@@ -193,17 +186,13 @@ class DrivenWorld(CompiledWorld):
 
     Attributes:
         train: bodies and shafts.
-        current: (m,) of the motors [A], in the order of `train.shafts`.
-        full_q: configuration including elastic rotors.
-        full_v: velocity including elastic rotors.
+        current: (m,) [A], in the order of `train.shafts`.
+        full_q: including elastic rotors.
+        full_v: including elastic rotors.
     """
 
     def __init__(self, robot: Robot, settings: WorldSettings, gains: DriveGains | None = None) -> None:
-        """Build the world.
-
-        Args:
-            settings: drives 'rigid' or 'elastic'.
-            gains: default: `driven_gains`.
+        """Build the world with drives 'rigid' or 'elastic'.
 
         Raises:
             RobotError: if the drives file is missing or invalid.
@@ -234,7 +223,6 @@ class DrivenWorld(CompiledWorld):
 
     @property
     def current(self) -> np.ndarray:
-        """Currents (m,) [A]."""
         return self._wiring.current
 
     def _place(self) -> None:
@@ -304,10 +292,6 @@ class TensionWorld(MultibodyWorld):
     def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
         """Build the world.
 
-        Args:
-            settings: see `WorldSettings.tension`.
-            gains: default: `tension_gains`.
-
         Raises:
             RobotError: if the robot has no valid tendon file.
         """
@@ -333,7 +317,6 @@ class TensionWorld(MultibodyWorld):
         super().reset(joints)
 
     def _lead_tensions(self) -> None:
-        """Advance the tension ramp by a step."""
         assert self._ramp is not None
         target, end = self._ramp
         left = round((end - self.time) / self.settings.step)
@@ -369,9 +352,9 @@ class TensionWorld(MultibodyWorld):
 
 
 def tension_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
-    """Return `default_gains`, but damping and stops only for joints that tendons cross.
+    """Return `default_gains`, with damping and stops only for joints that tendons cross.
 
-    Damping: 2 * damping_ratio * inertia * 5 rad/s, with the inertia in the neutral posture.
+    Damping: 2 * damping_ratio * inertia * 5 rad/s, neutral posture.
 
     Raises:
         RobotError: if the robot has no valid tendon file.

@@ -69,9 +69,6 @@ class WorldState(NamedTuple):
     """State of a world.
 
     Attributes:
-        q: (nq,).
-        v: (nv,).
-        acceleration: (nv,).
         torque: (n,) of the motors [N m].
         layers: (np, 3) contact deflections [m].
         forces: (np, 3) of the ground on the points [N].
@@ -110,8 +107,8 @@ class Schedule(NamedTuple):
 
     Attributes:
         time: now [s].
-        since: time of the last command [s].
-        coast: see `WorldSettings` [s].
+        since: last command [s].
+        coast: [s], see `WorldSettings`.
         h: step [s].
         steps: number of steps.
     """
@@ -124,18 +121,18 @@ class Schedule(NamedTuple):
 
 
 class MotorWiring(NamedTuple):
-    """Joints as coordinates of the model, and the electrical state.
+    """Joints as model coordinates, and the electrical state.
 
     Attributes:
         joint: (k,) of each moving coordinate after the base.
-        held: joints without dynamics, which follow their commands.
+        held: joints without dynamics.
         speed: (n,) limits [rad/s].
-        motor_side: (k,) shaft with the encoder of the position loop, -1: the joint's own encoder.
+        motor_side: (k,) shaft with the encoder of the position loop, -1: joint encoder.
         angles: (n,) [rad].
         rates: (n,) [rad/s].
         current: (m,) [A].
         desired: (m,) [A].
-        turning: (m,) shaft speeds [rad/s].
+        turning: (m,) [rad/s].
     """
 
     joint: I1
@@ -296,7 +293,6 @@ def stiffen_contacts(W: F1, c: ContactTable, h: float) -> None:
 
 @inlined
 def _stiffen(W: F1, c: ContactTable, k: int, h: float) -> None:
-    """Add h J^T K J of a contact point to its body's inertia."""
     o = (c.body[k] + 1) * NW
     e, g = o + ROT, c.gains
     # Arms are in world axes, inertias in body axes.
@@ -464,7 +460,6 @@ def _run_driven_steps(
 
 @inlined
 def _first_joint(x: WorldState) -> tuple[int, int]:
-    """Return the first joint entries of v and q."""
     # A floating base has one more q (quaternion) than v.
     iv = 6 if x.q.shape[0] > x.v.shape[0] else 0
     return iv, iv + x.q.shape[0] - x.v.shape[0]
@@ -497,7 +492,6 @@ def _choose_stops(x: WorldState, d: DriveTable, e: MotorWiring, h: float) -> Non
 
 @inlined
 def _add_stops(d: DriveTable, e: MotorWiring, iv: int, free: F1, light: F1, tau: F1, armature: F1) -> None:
-    """Compute tau and armature (nv,) with stops from those without."""
     for k in range(e.joint.shape[0]):
         j = e.joint[k]
         tau[iv + k] = free[iv + k] + d.scratch[STOP, j]

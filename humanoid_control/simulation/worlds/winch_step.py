@@ -179,7 +179,6 @@ def _run_winch_steps(
 
 @inlined
 def _measure_paths(g: WinchWiring, joints: np.ndarray, speed: np.ndarray) -> None:
-    """Measure lengths, moment arms and path rates at the beginning of a step."""
     for k in range(g.joint.shape[0]):
         g.theta[k], g.rate[k] = joints[g.joint[k]], speed[g.joint[k]]
     measure(g.routing.routing, g.theta, g.routing.placed, g.winches.length, g.winches.arms, True)
@@ -189,7 +188,6 @@ def _measure_paths(g: WinchWiring, joints: np.ndarray, speed: np.ndarray) -> Non
 
 @inlined
 def _end_rates(g: WinchWiring, speed: np.ndarray, a: np.ndarray, h: float) -> None:
-    """Compute the velocities of crossed joints at the end of the step."""
     for k in range(g.joint.shape[0]):
         g.rate[k] = speed[g.joint[k]] + h * a[g.joint[k]]
 
@@ -205,7 +203,6 @@ def _fill(t: Tables, w: Work, c: ContactTable, g: WinchWiring, h: float) -> None
 
 @inlined
 def _solve(t: Tables, w: Work, g: WinchWiring, force: tuple[np.ndarray, np.ndarray], h: float, out: np.ndarray) -> None:
-    """Compute accelerations (nv,) with drives and taut tendons."""
     tau, armature = force
     n = tau.shape[0]
     for i in range(n):
@@ -225,7 +222,6 @@ def _solve(t: Tables, w: Work, g: WinchWiring, force: tuple[np.ndarray, np.ndarr
 
 @inlined
 def _accelerate_bodies(t: Tables, w: Work, qdd: np.ndarray) -> None:
-    """Compute body accelerations from coordinate accelerations."""
     ints, W, J = t.ints, w.W, w.J
     for i in range(ints.shape[0]):
         o, po = (i + 1) * NW, ints[i, PARENT] * NW

@@ -1,6 +1,6 @@
-"""World of a robot moved by the winches of its tendons, in the compiled multibody engine.
+"""World of a robot on winches in the compiled multibody engine.
 
-`WinchedRobot` is common to all engines: winch commands, drive measurements, faults.
+`WinchedRobot` is common to all engines: commands, measurements, faults.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ LIMP = 0.5  # [1/s] estimated passive damping per inertia of a joint without a d
 
 
 def winch_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
-    """Return `default_gains`, but light damping and stops only for joints that tendons cross.
+    """Return `default_gains`, with light damping and stops only for joints that tendons cross.
 
-    Damping: 2 * damping_ratio * inertia * 0.5 / s, with the inertia in the neutral posture.
+    Damping: 2 * damping_ratio * inertia * 0.5 / s, neutral posture.
 
     Raises:
         RobotError: if the robot has no valid tendon file.
@@ -71,13 +71,7 @@ class WinchedRobot(EngineBase):
         self.commanded = self.time
 
     def set_tendon_commands(self, command: WinchCommand) -> None:
-        """Command all winches until the next command.
-
-        Raises:
-            SizeError: see `WinchLoop.command`.
-            UnknownNameError: see `WinchLoop.command`.
-            NotANumberError: see `WinchLoop.command`.
-        """
+        """Command all winches until the next command; raises as `WinchLoop.command`."""
         self.commanded = self.time
         self.winches.loop.command(command)
 
@@ -86,11 +80,11 @@ class WinchedRobot(EngineBase):
         self.winches.loop.hold()
 
     def winch_states(self) -> WinchStates:
-        """Return copies of wires, winding speeds and tensions (M,) as measured by the drives."""
+        """Return copies of measured wires, winding speeds, tensions (M,)."""
         return self.winches.states()
 
     def tendon_states(self) -> TendonStates:
-        """Return wires [m], rates and tensions as measured by the drives; see `engine.Engine`."""
+        """Return measured wires [m], rates and tensions; see `engine.Engine`."""
         states = self.winches.states()
         return TendonStates(self.winches.names, states.wire, states.tension, -states.speed)
 
@@ -98,12 +92,11 @@ class WinchedRobot(EngineBase):
         """Set a fault of a tendon.
 
         Args:
-            tendon: its name.
             fault: 'snapped', 'slipped', 'deaf', 'slack' or 'mended'.
             size: slipped or slack wire [m].
 
         Raises:
-            UnknownNameError: if the tendon or fault is unknown.
+            UnknownNameError: if tendon or fault is unknown.
         """
         w = self.winches
         faults = {
@@ -148,8 +141,6 @@ class WinchWorld(WinchedRobot, CompiledWorld):
         """Build the world.
 
         Args:
-            settings: plant errors, unknown to the controller.
-            gains: default: `winch_gains`.
             tendons: true routing; default: the robot's file.
 
         Raises:
