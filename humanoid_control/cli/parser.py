@@ -122,7 +122,7 @@ def number_list(text: str) -> list[float]:
 
 
 def file_path(text: str) -> Path:
-    """Argument type: path of a file; rejects a folder's name."""
+    """Argument type: path of a file, not of a folder."""
     if given(text).endswith(os.sep):
         raise argparse.ArgumentTypeError(f"'{text}' is a folder: name a file")
     return Path(text)

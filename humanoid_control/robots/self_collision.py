@@ -305,6 +305,7 @@ class ShapeParts:
                 rows.append((CYLINDER_PART, (2 * x, 2 * y, 2 * h), k, 0.0))
             if kind in (SPHERE, ELLIPSOID):
                 rows.append((BALL_PART, widths, k, 0.0))
+            # Capsules: end caps at +-h on the axis.
             elif kind != CYLINDER:
                 rows += [(BALL_PART, widths, k, h), (BALL_PART, widths, k, -h)]
         self.kind = np.array([r[0] for r in rows], dtype=np.int64)

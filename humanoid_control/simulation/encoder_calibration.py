@@ -167,13 +167,12 @@ class EncoderCalibration:
     """Calibration of one leg.
 
     Attributes:
-        joints: names (k).
         offsets: (k,) excess of the readings [rad].
         covariance: (k, k) [rad^2]; infinite diagonal: unbounded.
         singular: (k,) of the whitened, stacked Jacobian [1/rad], decreasing; 1 / s: error along a direction.
         unidentified: directions with errors beyond `COARSE`.
         spread: (k,) range of single-pose offsets [rad]; NaN if underdetermined.
-        residual: whitened RMS; about 1 for correct accuracies.
+        residual: whitened RMS, about 1 if accuracies are right.
     """
 
     joints: tuple[str, ...]

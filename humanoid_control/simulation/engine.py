@@ -34,16 +34,14 @@ class Engine(RobotInterface, Protocol):
     """One simulated robot with its drives, ground and gravity.
 
     Attributes:
-        robot: with all joints.
         q: (nq,) in pinocchio's convention; floating base: x y z, quaternion x y z w.
         v: (nv,); floating base: linear, angular, own axes.
         time: simulated [s].
         acceleration: (nv,) of the last step.
         torque: (n,) of the motors in the last step [N m].
-        diverged: the state became non-finite; the last finite one is kept until `reset` or `set_state`.
+        diverged: non-finite; the last finite state is kept until `reset` or `set_state`.
         failure: reason of the divergence.
-        uncommanded: joints that ignore commands because tendons move them.
-        drives: commanded references.
+        uncommanded: joints moved by tendons, which ignore commands.
     """
 
     robot: Robot
@@ -131,7 +129,7 @@ class Engine(RobotInterface, Protocol):
         """
 
     def base_state(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return pose (7,) (x y z, quaternion x y z w) and twist (6,) in its own axes of the root link."""
+        """Return root link pose (7,) (x y z, quaternion x y z w) and twist (6,) in its own axes."""
 
     def imu(self) -> ImuReading:
         """Return the reading of an IMU in the root link."""

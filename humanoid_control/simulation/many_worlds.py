@@ -101,7 +101,6 @@ def _in_this_process(simulate: Simulate, variations: Sequence[Variation]) -> Ite
 
 
 def _in_workers(simulate: Simulate, variations: Sequence[Variation], workers: int) -> Iterator[tuple[int, Observed]]:
-    """Yield number and outcome in the order of completion."""
     try:
         pickle.dumps((simulate, variations))
     except (pickle.PicklingError, AttributeError, TypeError) as e:

@@ -17,7 +17,7 @@ KERNELS: tuple[Any, ...] = (fill_pair_rows, max_safe_scale, tick)
 
 
 def compiled() -> bool:
-    """Return whether these kernels are in memory or on disk."""
+    """Return whether these kernels are compiled."""
     return are_compiled(KERNELS)
 
 

@@ -34,7 +34,7 @@ KERNELS: tuple[Any, ...] = (
 
 
 def compiled() -> bool:
-    """Return whether these kernels are in memory or on disk."""
+    """Return whether these kernels are compiled."""
     return are_compiled(KERNELS)
 
 

@@ -22,7 +22,7 @@ KERNELS: tuple[Any, ...] = (follow_clip, filtered_both_ways, convex_hull, follow
 
 
 def compiled() -> bool:
-    """Return whether these kernels are in memory or on disk."""
+    """Return whether these kernels are compiled."""
     return are_compiled(KERNELS)
 
 

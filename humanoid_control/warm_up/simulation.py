@@ -12,7 +12,7 @@ KERNELS = (run_steps, run_driven_steps, close_loops, keep_range, keep_speed)
 
 
 def compiled() -> bool:
-    """Return whether these kernels are in memory or on disk."""
+    """Return whether these kernels are compiled."""
     return are_compiled(KERNELS)
 
 

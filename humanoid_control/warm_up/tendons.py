@@ -51,7 +51,7 @@ SMALL = 4  # grid values per joint, degree and width of dummy mappings
 
 
 def compiled() -> bool:
-    """Return whether these kernels are in memory or on disk."""
+    """Return whether these kernels are compiled."""
     return are_compiled(KERNELS)
 
 

@@ -18,7 +18,7 @@ SECONDS = 1.2  # [s] of a walk: it stands and shifts its weight; planning of ste
 
 
 def compiled() -> bool:
-    """Return whether these kernels are in memory or on disk."""
+    """Return whether these kernels are compiled."""
     return are_compiled(KERNELS)
 
 

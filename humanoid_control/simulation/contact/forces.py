@@ -246,7 +246,7 @@ def contact_settle(c: ContactTable, s: Array) -> None:
 
 
 def engine_links(model: pin.Model, tree: PinocchioBodies) -> dict[str, tuple[int, pin.SE3]]:
-    """Return link -> (body index, pose of the link frame in the body frame) for all moving links."""
+    """Return link -> (body index, link pose in it) for moving links."""
     out = {}
     for f in model.frames:
         if f.type == pin.FrameType.BODY and f.parentJoint > 0:

@@ -49,6 +49,7 @@ def _cell(a: float, n: int) -> tuple[int, float, float]:
     # `not a > 0` also catches NaN, which must not become an index.
     if not a > 0.0:
         return 0, 0.0, 0.0
+    # Beyond the last height: end of the last cell, without slope.
     if a >= n - 1:
         return n - 2, 1.0, 0.0
     i = int(a)
@@ -162,6 +163,7 @@ class Ground:
             raise ConfigError(
                 f"ground '{name}': spacing must be {CLOSEST:g} to {FARTHEST:g} m and origin within that, got {spacing}"
             )
+        # Layout of `ground_height`: seven header entries, then the heights.
         head = [GRID, *origin, *spacing, *heights.shape]
         return cls(name, np.concatenate([head, np.ravel(heights)]).astype(float))
 

@@ -113,11 +113,7 @@ def tangential_force(
 ) -> tuple[float, float]:
     """Return the tangential force of a point on its layer: deflections s1, s2 [m], velocities v1, v2 [m/s].
 
-    Args:
-        normal: force [N].
-        k: stiffness [N/m].
-        d: damping, of a step d + h k [N s/m].
-        par: `ContactSettings.array`.
+    `k`, `d`: stiffness [N/m] and damping [N s/m], of a step d + h k.
     """
     f1, f2 = k * s1 + d * v1, k * s2 + d * v2
     share = friction_share(

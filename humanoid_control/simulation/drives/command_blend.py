@@ -102,13 +102,11 @@ class ReferenceRate:
         self.note(drives, joints)
 
     def limit(self, drives: DriveCommands, commanded: np.ndarray, time: float, dt: float) -> None:
-        """Limit the motion of the references before a period.
+        """Limit the motion of the references in place before a period `dt` [s].
 
         Args:
-            drives: changed in place.
             commanded: (n,) joints with a new command.
-            time: at the beginning of the period [s].
-            dt: period [s].
+            time: at the beginning [s].
         """
         old, position = self.behind & ~commanded, drives.mode == POSITION
         if commanded.any():
@@ -131,7 +129,7 @@ class ReferenceRate:
         self._speed = np.where(k & ~old, speed, self._speed)
 
     def _slow_down(self, drives: DriveCommands, old: np.ndarray, position: np.ndarray, time: float, dt: float) -> float:
-        """Slow down references without commands; return the remaining share of their speed."""
+        """Slow down references without commands; return the remaining speed share."""
         late = time + dt - self._since - drives.coast
         if late <= ROUND_OFF:
             self._commanded_speed = drives.v_ref.copy()

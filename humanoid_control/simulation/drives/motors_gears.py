@@ -197,12 +197,12 @@ class GearFriction:
     def harmonic_drive(
         cls, coulomb: float, viscous: float, stiction: float | None = None, stribeck_speed: float = 0.1
     ) -> GearFriction:
-        """Create the load-independent friction of a Harmonic Drive."""
+        """Create load-independent friction."""
         return cls(coulomb, coulomb if stiction is None else stiction, stribeck_speed, viscous)
 
     @classmethod
     def roller_screw(cls, coulomb: float, viscous: float, load_share: float) -> GearFriction:
-        """Create the load-dependent friction of a planetary roller screw."""
+        """Create load-dependent friction."""
         return cls(coulomb, coulomb, viscous=viscous, load_share=load_share)
 
     def array(self) -> np.ndarray:
@@ -255,7 +255,7 @@ class ElasticGear:
 def gear_torque(
     rotor: float, rotor_speed: float, link: float, link_speed: float, gear: np.ndarray
 ) -> tuple[float, float]:
-    """Return the torques of an elastic gear on link and rotor [N m], from angles and speeds relative to the carrier."""
+    """Return gear torques on link and rotor [N m], from angles and speeds relative to the carrier."""
     ratio, k, d = gear
     # The spring deflection is measured at the link; the rotor feels the torque reduced by the ratio, reversed.
     torque = k * (rotor / ratio - link) + d * (rotor_speed / ratio - link_speed)
@@ -318,7 +318,7 @@ class ShaftTable(NamedTuple):
 
 
 def shaft_table(train: DriveTrain, friction: bool = True) -> ShaftTable:
-    """Pack the shafts of a drive train, optionally without friction."""
+    """Pack the shafts of a drive train."""
     model, m = train.model, len(train.shafts)
     number = {c: k for k, c in enumerate(model.coordinates)}
     joints = np.full((m, 2), -1, dtype=np.int64)

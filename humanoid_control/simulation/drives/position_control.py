@@ -226,6 +226,7 @@ def advance_drive_references(
     """
     lower, upper, lead = limits
     for k in range(mode.shape[0]):
+        # End of coasting: position references stop; velocity references move until the next command.
         if silent and mode[k] != VELOCITY:
             v_ref[k] = 0.0
         if v_ref[k] != 0.0:
@@ -364,8 +365,8 @@ def way_of(rounds: int) -> int:
 def switch_drives(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, tau: F1, armature: F1, way: int) -> bool:
     """Select the pieces at the accelerations a (n,) of a solution by rule `way`; True if one changes.
 
-    TOGETHER: pieces at this solution (Newton). SLOWLY: pieces at the minimum between last point and solution, finite if
-    all else is linear in a (MuJoCo's contact is not). LAST: motors beyond limits get the limit, pulling stops release.
+    TOGETHER: pieces at this solution (Newton). SLOWLY: pieces at the minimum between last point and solution. LAST:
+    motors beyond limits get the limit, pulling stops release.
     """
     s, wrong, share = d.scratch, False, 1.0
     for k in range(joints.shape[0]):
@@ -393,6 +394,7 @@ def switch_drives(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, tau: F1
             s[POINT, k], s[REACTION, k] = a[k], reached
         if way != LAST:
             s[MOTOR, k], s[MOTOR_GAIN, k] = motor_piece(d, k, speed[k], s[POINT, k], h)
+        # LAST moves pieces only toward limits and released stops, so it terminates.
         elif abs(given) > most * (1.0 + ROUND_OFF):
             s[MOTOR, k], s[MOTOR_GAIN, k], again = (most if given > 0.0 else -most), 0.0, True
         if switch_stop(d, k, joints[k], speed[k], s[POINT, k], h, way):

@@ -16,10 +16,7 @@ BODY = pin.FrameType.BODY
 
 
 class ImuMotion:
-    """Velocity of the root link during the last milliseconds.
-
-    An accelerometer averages; instantaneous accelerations of stiff drives are not representative.
-    """
+    """Velocity of the root link during the last milliseconds, since accelerometers average."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, np.ndarray]] = deque()
@@ -64,13 +61,12 @@ def read_imu(world: KinematicState) -> ImuReading:
 
 
 def base_state(world: KinematicState) -> tuple[np.ndarray, np.ndarray]:
-    """Return the root link's world pose (7,) (x y z, quaternion x y z w) and twist (6,) in its own axes."""
+    """Return root link pose (7,) (x y z, quaternion x y z w) and twist (6,) in its own axes."""
     X, twist = _root_link(world)
     return pin.SE3ToXYZQUAT(X), np.concatenate([twist.linear, twist.angular])
 
 
 def _root_link(world: KinematicState) -> tuple[pin.SE3, pin.Motion]:
-    """Return pose and twist of the root link."""
     X, q = world.X_base_root, world.q
     if X is not None:
         X_base = pin.SE3(pin.Quaternion(q[3:7]), q[:3])

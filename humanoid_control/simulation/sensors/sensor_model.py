@@ -175,7 +175,6 @@ class Sensor:
         return np.asarray(self._errors[self._next - 1])
 
     def _disturb(self, values: np.ndarray, error: np.ndarray) -> None:
-        """Add the errors to all quantities in place; a quaternion has three."""
         if self._turned:
             turn = error[:3]
             if turn.any():

@@ -145,7 +145,6 @@ class TendonSensor:
         return TendonStates(tuple(self.names[k] for k in keep), lengths[keep], tensions[keep], rates)
 
     def _unwound(self) -> np.ndarray:
-        """Return the offsets of the encoders from slack and reeled-in wires [m]."""
         more = {"slack": LOOSE, "broken": -REELED}
         return np.array([more.get(self.faults.get(name, ""), 0.0) for name in self.names])
 

@@ -1,7 +1,4 @@
-"""Models and engines under cascaded control (Schwienbacher 2014, figure 2.1).
-
-The output of a slow controller is the target of the next faster one.
-"""
+"""Models and engines under cascaded control (Schwienbacher 2014, figure 2.1)."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ class ControlLevel:
     """One controller of a cascade.
 
     Attributes:
-        period: of its cycles [s].
+        period: [s].
         act: (t, sensor values, output of the level above, or None) -> output, held until its next cycle.
     """
 
@@ -81,7 +78,7 @@ def cycle_ratios(levels: Sequence[ControlLevel]) -> list[int]:
     """Return the cycles of the fastest level per cycle of each level.
 
     Raises:
-        ConfigError: if there is no level, or if a period is not a positive multiple of the next one.
+        ConfigError: if periods do not fit.
     """
     if not levels:
         raise ConfigError("the control loop needs at least one level")
@@ -171,7 +168,6 @@ class _Sensors:
         return Measurement(joints, ImuReading(*self._held("imu", self._imu, *imu)), wrenches)
 
     def _held(self, name: str, sensor: Sensor, *truth: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the reading or the previous one; initially the true values."""
         read = sensor.read(self._engine.time, *truth)
         if read is not None or name not in self._last:
             self._last[name] = tuple(np.array(v) for v in (truth if read is None else read))

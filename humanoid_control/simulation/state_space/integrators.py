@@ -224,7 +224,6 @@ def _split(
 def _heun(
     f: Rates, t: float, z: np.ndarray, u: Any, h: float, layout: StateLayout, rate: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
-    """Return the new state: fast states y, slow ones by the trapezoidal rule."""
     end = z + h * rate
     end[layout.fast] = y
     out = z + h / 2 * (rate + f(t + h, end, u))

@@ -199,11 +199,7 @@ class StateSpaceModel:
         return StateLayout(self.n, range(nv), fast, [] if self.euler else [nv + 3], names)
 
     def rates(self, t: float, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Return dz/dt (n,).
-
-        Raises:
-            ConfigError: if a shape is wrong.
-        """
+        """Return dz/dt (n,)."""
         out = np.empty(self.n)
         if np.shape(u) != (self.inputs,) or np.shape(z) != (self.n,):
             raise ConfigError(
@@ -234,9 +230,11 @@ class StateSpaceModel:
             for s in self.train.shafts:
                 if s.elastic:
                     k = self.model.qpos[self.model.coordinates.index(s.body)]
+                    # Relaxed gear: the rotor angle is ratio times the joint angle.
                     q_model[k] = z[self._nv + k] = s.drive.ratio * joints[self.robot.index[s.joints[0]]]
         if self.points is not None:
             w, layers = self._world, np.zeros((len(self.points), 3))
+            # Settling of the layers needs the link poses at this configuration.
             kinematics_pass(w.tables, q_model, np.zeros(self.model.nv), w.work)
             place_carriers(w.work.W, w.contact)
             contact_settle(w.contact, layers)
@@ -311,6 +309,7 @@ def reduced_rates(world: WorldArrays, z: F1, u: F1, dz: F1, x: RateMemory) -> No
     q[nb:], v[6:], qdd[6:] = u[:n], u[n : 2 * n], u[2 * n :]
     kinematics_pass(t, q, v, w)
     _contact(world, z[6 + nb :].reshape((p, 3)), x)
+    # Solves the base for the given joint accelerations qdd[6:].
     base_acceleration(t, x.tau, x.armature, w, qdd)
     configuration_rate(t, q, v, x.q_rate)
     dz[:6] = qdd[:6]
@@ -350,6 +349,7 @@ def euler_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         phi, theta, psi [rad] and position [m] in the rotated world (6,), and their rates (6,).
     """
+    # Body axes in the rotated world: an upright body is far from the singularity theta = 0.
     A = euler_turn() @ pin.Quaternion(q[3:7]).toRotationMatrix()
     angles = euler_zxz_angles(A)
     rates = zxz_rates_of_omega(*angles[:2]) @ A @ v[3:6]

@@ -84,6 +84,7 @@ class EngineBase:
         """See `kinematics.joint_state.RobotInterface.command`."""
         given = {"positions": positions, "velocities": velocities, "efforts": efforts}
         positions, velocities, efforts = (self._checked(f"{name} of a command", x) for name, x in given.items())
+        # Tendons move these joints: NaN leaves their drives without commands.
         if len(self.uncommanded):
             positions, velocities, efforts = (
                 x if x is None else np.where(np.isin(np.arange(self.robot.n), self.uncommanded), np.nan, x)
@@ -121,6 +122,7 @@ class EngineBase:
             q[: r.iq] = self.q[: r.iq] if X_world_root is None else pin.SE3ToXYZQUAT(X_world_root)
             v[: r.iv] = 0.0 if twist is None else twist
         v[r.iv :] = 0.0 if velocities is None else velocities
+        # Checked before the present state is replaced.
         if not (np.isfinite(q).all() and (np.abs(v) < FASTEST).all()):
             bad = np.flatnonzero(~np.isfinite(q[r.iq :]) | ~(np.abs(v[r.iv :]) < FASTEST))
             what = f"joint {r.joint_names[bad[0]]}" if len(bad) else "the base"
@@ -160,6 +162,7 @@ class EngineBase:
         """Return whether a new state is not finite; sets `failure`."""
         if np.isfinite(q).all() and (np.abs(v) < FASTEST).all():
             return False
+        # `not <` also selects NaN.
         bad = np.flatnonzero(~(np.abs(v) < FASTEST))
         self._fail(self._coordinate(int(bad[0]) if len(bad) else self.robot.iv))
         return True
@@ -263,6 +266,7 @@ class Pushes:
 
     def active(self, time: float) -> Iterator[Push]:
         """Return active pushes, drop others."""
+        # Tolerance: round-off in the time must not extend a push by one step.
         self._list = [p for p in self._list if time < p.until - 1e-9]
         return iter(self._list)
 
@@ -292,6 +296,7 @@ class WorldSoles:
             self.placement.append(frame.placement * pin.SE3(np.eye(3), local.mean(axis=0)))
             corners.append([frame.placement.act(c) for c in local])
         self.corners = np.array(corners).reshape(-1, 4, 3)
+        # Corners in the sole frame, for moments about its origin.
         levers = [[X.actInv(c) for c in foot] for X, foot in zip(self.placement, corners, strict=True)]
         self._arrays = Packed(
             SoleArrays(
@@ -311,6 +316,7 @@ class WorldSoles:
         Args:
             data: after `pin.forwardKinematics`.
         """
+        # PoseArray views the memory of `data`: another object needs another view.
         if self._poses is None or self._poses.data is not data:
             self._poses = PoseArray(data)
         rows = np.empty((len(self.names), 6))

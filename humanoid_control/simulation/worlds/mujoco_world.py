@@ -1,7 +1,4 @@
-"""World in MuJoCo, the second engine: its dynamics, contact solver and joint stops with our drives and commands.
-
-The MuJoCo model has the bodies, joints and inertias of the robot's pinocchio model. MuJoCo is an optional extra.
-"""
+"""World in MuJoCo (optional extra): its dynamics, contact solver and joint stops with our drives and commands."""
 
 from __future__ import annotations
 
@@ -42,10 +39,7 @@ IMPEDANCE = "0.95 0.99 0.001"
 
 
 def mjcf_text(robot: Robot, settings: WorldSettings, gains: DriveGains) -> str:
-    """Return the model as MJCF.
-
-    Bodies, joints and actuators are named after pinocchio joints. Actuators apply the torques of `position_control`.
-    """
+    """Return the model as MJCF, with names of pinocchio joints and torque actuators."""
     top = ET.Element("mujoco", model=robot.name)
     ET.SubElement(top, "compiler", angle="radian", inertiafromgeom="false", autolimits="false")
     option = ET.SubElement(top, "option", timestep=repr(settings.step), gravity=_text((0, 0, -settings.gravity)))

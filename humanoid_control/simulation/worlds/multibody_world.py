@@ -86,10 +86,10 @@ class CompiledWorld(EngineBase):
         Forces are explicit: stiffness that oscillates a body in fewer than about six steps diverges.
 
         Args:
-            elements: with points in link axes (`ENVIRONMENT`: fixed); the body of a joint element is a joint name.
+            elements: points in link axes (`ENVIRONMENT`: fixed), bodies of joint elements are joint names.
 
         Returns:
-            The elements; their commands may change at any time.
+            The elements; their commands may change.
 
         Raises:
             UnknownNameError: if a link or joint is unknown.

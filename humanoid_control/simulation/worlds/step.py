@@ -482,7 +482,6 @@ def _joint_loops(t: Tables, x: WorldState, d: DriveTable, s: ShaftTable, e: Moto
 
 @inlined
 def _choose_stops(x: WorldState, d: DriveTable, e: MotorWiring, h: float) -> None:
-    """Select the stop pieces from the last accelerations."""
     iv, iq = _first_joint(x)
     for k in range(e.joint.shape[0]):
         j = e.joint[k]

@@ -1,7 +1,7 @@
 """Steps of a robot on winches: dense equations of motion, implicit in the tendons.
 
-Tendons couple joints across the tree, so the O(n) recursion of `step` cannot treat them as armature: h G^T alpha G
-is added to the mass matrix, which is decomposed (see `drives/winches`).
+Tendons couple joints across the tree, so the O(n) recursion of `step` does not apply: h G^T alpha G is added to the
+mass matrix.
 """
 
 from __future__ import annotations
@@ -214,6 +214,7 @@ def _solve(t: Tables, w: Work, g: WinchWiring, force: tuple[np.ndarray, np.ndarr
         r = t.rank[k]
         g.A[r, r] += armature[k]
         g.x[r] = w.rhs[r] + tau[k]
+    # Implicit tendons: h G^T alpha G and -G^T (T0 + alpha G v).
     add_tendons(g.winches, g.row, h, g.A, g.x)
     dense_solve(g.A, g.x)
     for k in range(n):

@@ -64,7 +64,7 @@ class WinchedRobot(EngineBase):
         self._packed_winches = Packed(self.winches.record)
 
     def put_winches(self, joints: np.ndarray) -> None:
-        """Rest the winches at joint angles (n,) [rad], with the smallest tensions that best hold against gravity."""
+        """Rest the winches at angles (n,) [rad], with the smallest tensions that best hold against gravity."""
         weight = pin.computeGeneralizedGravity(self.model, self.data, self.robot.q(joints))
         held = self.winches.plant.states(joints, weight[self.robot.iv :]).tensions
         self.winches.put(joints, held)
