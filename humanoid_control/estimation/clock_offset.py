@@ -1,8 +1,7 @@
-"""Stamps of other computers on this one's clock: offsets estimated, jumps noticed, useless stamps left out.
+"""Clock offsets: stamps of other computers on the local clock, with jump detection.
 
-Two clocks that nobody keeps together differ by seconds; one may be set while it runs, a driver may give no stamps, and
-a single stamp may be nonsense. A message cannot come before it was sent, so the least of (arrival - stamp) over some
-time is the offset of the sender's clock plus the shortest time under way, and what is later by more was late.
+A message arrives after it is sent. So the minimum of (arrival - stamp) over a window is the offset of the sender's
+clock plus the shortest delay.
 """
 
 from __future__ import annotations
@@ -11,46 +10,45 @@ import math
 from collections import deque
 from collections.abc import Hashable
 
-WINDOW = 10.0  # [s] over which the least is taken: clocks drift by less than a millisecond in it
-TOLERATED = 0.02  # [s] under way, of a clock that is right; a greater offset is corrected and reported
-JUMP = 0.05  # [s] by which a stamp may be off at once: delays jitter
-SETTLING, FEWEST = 0.2, 3  # [s] and messages that must agree with each other before a new offset is believed
-USELESS = 1.0  # [s] of offset beyond which stamps tell nothing: arrival is taken
-TOLD = 2.0  # [s] for which a jump is reported: diagnostics come once a second
-STANDS_STILL = 1.0  # [s] of the same stamp after which it is reported
-SOURCES = 16  # that are told apart
+WINDOW = 10.0  # [s] window of the minimum: clocks drift by less than 1 ms in it
+TOLERATED = 0.02  # [s] delay of a correct clock; a larger offset is corrected and reported
+JUMP = 0.05  # [s] sudden deviation of a stamp, above delay jitter
+SETTLING, FEWEST = 0.2, 3  # [s] and messages that must agree before a new offset is accepted
+USELESS = 1.0  # [s] offset beyond which stamps are ignored: arrival times are used
+TOLD = 2.0  # [s] duration of a report: diagnostics run once a second
+STANDS_STILL = 1.0  # [s] of equal stamps before a report
+SOURCES = 16  # maximum number of sources
 HINT = "set both clocks by chrony or ptp4l"
 
 
 class ClockOffset:
-    """Time of one source's messages on this computer's clock.
+    """Local time of the messages of one source.
 
     Attributes:
-        offset: least of (arrival - stamp) [s]; NaN until it is known.
-        heard_at: arrival of its last message [s].
+        offset: minimum of (arrival - stamp) [s]; NaN if unknown.
+        heard_at: arrival of the last message [s].
     """
 
     def __init__(self) -> None:
-        self._window: deque[tuple[float, float]] = deque()  # of (arrival, delay), both growing
+        self._window: deque[tuple[float, float]] = deque()  # of (arrival, delay), both increasing
         self._jumped, self._jumped_at = "", -math.inf
         self._stamped_at = self.heard_at = 0.0
         self._forget()
 
     def _forget(self) -> None:
-        """Nothing is known of the source's clock."""
         self._window.clear()
         self.offset = self._stamp = self._time = self._candidate = math.nan
         self._since, self._count, self._correction = 0.0, 0, 0.0
 
     def time(self, stamp: float, now: float, arrival: float) -> float:
-        """Time at which a message was made, on this computer's clock [s]; never later than now.
+        """Return the local time at which a message was made [s], never later than now.
 
-        A stamp of zero is none: the message is of now. The same stamp again is the same time again.
+        A zero stamp means now; an equal stamp gives an equal time.
 
         Args:
-            stamp: by the source's clock [s].
-            now: of this computer's clock [s].
-            arrival: now, on the monotonic one [s].
+            stamp: source clock [s].
+            now: local clock [s].
+            arrival: now on the monotonic clock [s].
         """
         self.heard_at = arrival
         if not stamp > 0:
@@ -62,17 +60,17 @@ class ClockOffset:
         return min(self._time, now)
 
     def shift(self, step: float) -> None:
-        """Go along with this computer's clock, which was set ahead by a step [s]."""
+        """Shift by a step [s] of the local clock."""
         self._time += step
 
     @property
     def correction(self) -> float:
-        """Time to be added to stamps [s]; NaN where they are useless."""
+        """Correction of stamps [s]; NaN if they are ignored."""
         return self._correction if abs(self.offset) <= USELESS else math.nan
 
     @property
     def problem(self) -> str:
-        """Words for what is wrong with the source's clock; empty where nothing is."""
+        """Message about the source's clock, or empty."""
         if self.heard_at - self._jumped_at < TOLD:
             return self._jumped
         if self.heard_at - self._stamped_at > STANDS_STILL and self._stamp == self._stamp:
@@ -95,14 +93,13 @@ class ClockOffset:
                 self._report(f"the sender's clock is {_apart(self._candidate)} at once: {HINT}", arrival)
             self._believe(self._candidate, arrival)
         else:
-            if off < 0 or off > USELESS:  # else it may only be late
+            if off < 0 or off > USELESS:  # otherwise it may only be late
                 self._report(f"a stamp is {_apart(off)} against the others: not used", arrival)
                 return now
             return now if math.isnan(off) else stamp + self._correction
         return stamp + self._correction if abs(self.offset) <= USELESS else now
 
     def _settled(self, delay: float, arrival: float) -> bool:
-        """Count a delay that is not as the ones before were; True where enough of these agree."""
         if not abs(delay - self._candidate) <= 2 * JUMP:
             self._candidate, self._since, self._count = delay, arrival, 0
         self._candidate, self._count = min(self._candidate, delay), self._count + 1
@@ -121,8 +118,7 @@ class ClockOffset:
         while arrival - window[0][0] > WINDOW:
             window.popleft()
         self.offset = window[0][1]
-        # The time under way of messages between clocks that are right is true and stays; not so on both sides of a
-        # limit, or stamps would go to and fro.
+        # A correct clock's delay is real and stays in. Hysteresis keeps corrections from toggling at the tolerance.
         within = TOLERATED if self._correction <= 0 else TOLERATED / 2
         self._correction = 0.0 if 0 <= self.offset <= within else self.offset
 
@@ -131,52 +127,50 @@ class ClockOffset:
 
 
 def _apart(offset: float) -> str:
-    """An offset in words."""
     return f"{abs(offset):.3f} s {'behind' if offset > 0 else 'ahead'}"
 
 
 class ClockOffsets:
-    """Clock offsets of several sources on one topic, distinguished by the content of their messages, such as names."""
+    """Clock offsets of several sources on one topic, distinguished by message content such as names."""
 
     def __init__(self) -> None:
         self._sources: dict[Hashable, ClockOffset] = {}
         self._arrival = -math.inf
 
     def time(self, source: Hashable, stamp: float, now: float, arrival: float) -> float:
-        """As `ClockOffset.time`, of one source."""
+        """Return `ClockOffset.time` of a source."""
         offset = self._sources.pop(source, None) or ClockOffset()
         if len(self._sources) >= SOURCES:
-            del self._sources[next(iter(self._sources))]  # that was not heard for longest
+            del self._sources[next(iter(self._sources))]  # the source silent for longest
         self._sources[source], self._arrival = offset, arrival
         return offset.time(stamp, now, arrival)
 
     def shift(self, step: float) -> None:
-        """As `ClockOffset.shift`."""
         for offset in self._sources.values():
             offset.shift(step)
 
     @property
     def problem(self) -> str:
-        """Problem of the clock of the newest source, or of one just before it; empty without a problem."""
+        """Message about the clock of a recent source, newest first, or empty."""
         since = self._arrival - TOLD
         present = (s for s in reversed(self._sources.values()) if s.heard_at >= since)
         return next((text for offset in present if (text := offset.problem)), "")
 
 
 class ClockSteps:
-    """Notices that this computer's own clock was set: it went back, or ran away from the monotonic one."""
+    """Detector of steps of the local clock, against the monotonic clock."""
 
     def __init__(self) -> None:
         self._now = self._monotonic = math.nan
 
     def look(self, now: float, monotonic: float) -> float:
-        """Time by which the clock was set ahead since the last look [s], negative: back; 0 where it was not.
+        """Return the step of the clock since the last call [s], negative backwards, 0 without a step.
 
-        Simulated time, which passes slower or faster, is no step.
+        Slow or fast simulated time is not a step.
 
         Args:
-            now: of the clock [s].
-            monotonic: at the same moment [s].
+            now: clock [s].
+            monotonic: simultaneous monotonic clock [s].
         """
         passed, elapsed = now - self._now, monotonic - self._monotonic
         self._now, self._monotonic = now, monotonic

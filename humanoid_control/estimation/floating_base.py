@@ -1,10 +1,8 @@
-"""Where a walking robot is: the pose and velocity of its floating base from joints, an IMU and the soles' forces.
+"""Floating-base estimator: base pose and velocity of a walking robot from joints, IMU and sole forces.
 
-The orientation is the IMU's. Every sole that carries load is taken to stand still since it touched down, so each of
-them says where the base is and how fast; their means are weighted by load. The accelerometer carries the velocity on
-from tick to tick and the soles lead it back, slowly, and more slowly where they contradict it: a sole that slides or
-rocks says nothing true of the base, and in quick steps soles slide for a tenth of a second at a time. A sole that
-slides takes its place along.
+The IMU gives the orientation. Each loaded sole is assumed at rest since touch-down and gives base position and
+velocity, averaged by load. The accelerometer predicts velocity; the soles correct it slowly, because soles may slide
+for 0.1 s in quick steps.
 """
 
 from __future__ import annotations
@@ -23,31 +21,33 @@ from humanoid_control.numerics.array_types import F1, F2, F3, I1
 from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots.robot import Robot
 
-TOUCHING, LEFT = 0.06, 0.03  # of the weight: force from which a sole touches the ground, and below which it does not
-BOUNCE = 0.02  # [s] for which a sole must have been that light: one that bounces has not been lifted
-LIGHT, SURE = 0.05, 0.25  # of the weight: force from which a sole begins to count, and counts fully
-BELIEF = 60.0  # [1/s] at which the soles lead the velocity of the accelerometer back
-PLACED, DRIFT = 0.004, 0.006  # [m] of doubt that each touch-down adds; share of the way
-RESTING = 0.004  # [m/s] of doubt of the velocity, at rest
-BLIND = 0.06  # [m/s^2] by which the doubt of the velocity grows without a sole
+TOUCHING, LEFT = 0.06, 0.03  # fraction of the weight: force of touch-down and lift-off
+BOUNCE = 0.02  # [s] of low force before lift-off, so that bounces are ignored
+LIGHT, SURE = 0.05, 0.25  # fraction of the weight: force at which a sole begins to count, and counts fully
+BELIEF = 60.0  # [1/s] correction rate of the accelerometer velocity by the soles
+PLACED, DRIFT = 0.004, 0.006  # [m] position error per touch-down; relative error of the distance
+RESTING = 0.004  # [m/s] velocity deviation at rest
+BLIND = 0.06  # [m/s^2] growth of velocity deviation without a sole
 GRAVITY, NOWHERE = np.array([0.0, 0.0, -9.81]), np.zeros(3)
 ALIGNED = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
 
 @dataclass
 class BaseEstimate:
-    """The state of a robot with a floating base, estimated.
+    """Estimated state of a floating-base robot.
 
     Attributes:
-        q: (nq,), v: (nv,) in pinocchio's convention.
-        center, center_velocity: (3,) of the centre of mass [m], [m/s].
-        soles: poses of the sole frames in the world.
-        weights: (F,) how much each sole counted, 0..1 in all.
-        airborne: how long none did [s].
-        slip: (F,) horizontal speed that each loaded sole seems to have [m/s].
-        touches: (F,) which soles are in contact, of those that may be (`ContactStates`).
-        turned: (F,) by how much each of these has turned about the vertical since it touched down [rad].
-        deviation: (2,) standard deviation of the place and of the velocity, on each axis [m], [m/s].
+        q: (nq,) as in pinocchio.
+        v: (nv,) as in pinocchio.
+        center: (3,) centre of mass [m].
+        center_velocity: (3,) [m/s].
+        soles: poses in the world.
+        weights: (F,), sum 0 or 1.
+        airborne: time without a loaded sole [s].
+        slip: (F,) apparent horizontal speed of loaded soles [m/s].
+        touches: (F,) contact of soles that may stand.
+        turned: (F,) yaw since touch-down [rad].
+        deviation: (2,) standard deviations of position [m] and velocity [m/s], per axis.
     """
 
     q: np.ndarray
@@ -64,27 +64,27 @@ class BaseEstimate:
 
 
 class ContactStates:
-    """Which soles touch the ground, by their normal forces, without chatter.
+    """Ground contact of soles from normal forces, with hysteresis.
 
-    A sole touches from TOUCHING of the weight on, and no longer once it has carried less than LEFT for BOUNCE.
+    Contact begins above TOUCHING and ends after BOUNCE below LEFT, as fractions of the weight.
 
     Attributes:
-        touching: (F,) now.
-        changes: how often a sole began or ceased to touch.
+        touching: (F,).
+        changes: number of changes.
     """
 
     def __init__(self, soles: int, weight: float) -> None:
-        """Make them for so many soles, none of which touches; weight of the robot [N]."""
+        """Create states without contact; weight of the robot [N]."""
         self._weight = weight
         self.touching, self._light = np.zeros(soles, dtype=bool), np.zeros(soles)
         self.changes = 0
 
     def begin(self, touching: bool) -> None:
-        """All soles touch, or none does."""
+        """Set the contact of all soles."""
         self.touching[:], self._light[:], self.changes = touching, 0.0, 0
 
     def update(self, forces: np.ndarray, dt: float) -> np.ndarray:
-        """Which soles touch (F,), by the normal force on each [N], dt after the last call [s]."""
+        """Return the contacts (F,) for normal forces (F,) [N], dt [s] after the last call."""
         rows = zip(np.asarray(forces).tolist(), self.touching.tolist(), self._light.tolist(), strict=True)
         for k, (force, before, light) in enumerate(rows):
             touching, light = before, light + dt if force < LEFT * self._weight else 0.0
@@ -98,23 +98,17 @@ class ContactStates:
 
 
 class FloatingBaseEstimator:
-    """Estimator of the floating base (no ground truth).
+    """Floating-base estimator without ground truth.
 
     Attributes:
-        data: pinocchio's of the last update, with the base at the estimated pose only up to a translation; of the
-            frames only those of the soles are placed.
-        contacts: of the soles, whether they may stand or not.
-        acceleration: (3,) of the trunk in the axes of the world, as the accelerometer has it [m/s^2]; None without one.
-        pivots: (F, 3) point of each sole that stands still, in its frame [m]; see `stand_on`.
+        data: pinocchio data of the last update, base at the origin; only sole frames are placed.
+        contacts: of the soles.
+        acceleration: (3,) trunk acceleration in world axes [m/s^2]; None without accelerometer.
+        pivots: (F, 3) resting point of each sole, in its frame [m].
     """
 
     def __init__(self, robot: Robot, soles: Sequence[int]) -> None:
-        """Create the floating base estimator.
-
-        Args:
-            robot: with a floating base.
-            soles: ids of the sole frames.
-        """
+        """Create the estimator for sole frame ids."""
         self.robot, self.frames = robot, tuple(soles)
         self.data = robot.model.createData()
         self.acceleration: np.ndarray | None = None
@@ -128,7 +122,7 @@ class FloatingBaseEstimator:
         self.reset()
 
     def reset(self, soles: Sequence[np.ndarray] | None = None) -> None:
-        """Begin again; `soles`: places (3,) of the pivots of the soles in the world, where they are known."""
+        """Restart; `soles` are known world positions (3,) of the pivots."""
         t = self._track.record
         t.anchors[:] = np.nan if soles is None else soles
         t.headings[:] = np.nan
@@ -138,21 +132,18 @@ class FloatingBaseEstimator:
         self.contacts.begin(soles is not None)
 
     def stand_on(self, pivots: np.ndarray) -> None:
-        """Let other points of the soles be those that stand still: of a foot that rolls, points of its axis.
-
-        Args:
-            pivots: (F, 3) in the frames of the soles [m].
-        """
+        """Set the resting points (F, 3) of the soles, in sole frames [m], such as the axis of a rolling foot."""
         if (pivots != self.pivots).any():
             for k, frame in enumerate(self.frames):
                 self._track.record.anchors[k] += self.data.oMf[frame].rotation @ (pivots[k] - self.pivots[k])
             self.pivots[:] = pivots
 
     def kinematics(self, q: np.ndarray, v: np.ndarray, imu: ImuReading) -> None:
-        """Poses and velocities with the base at the origin, turned as the IMU says, in `data`.
+        """Fill `data` with poses and velocities, base at the origin with the IMU's orientation.
 
         Args:
-            q, v: (n,) of the joints [rad], [rad/s].
+            q: (n,) joints [rad].
+            v: (n,) joints [rad/s].
             imu: in the root link.
         """
         r = self.robot
@@ -169,13 +160,13 @@ class FloatingBaseEstimator:
     def update(
         self, forces: np.ndarray, may_stand: Sequence[bool], dt: float, ground: Sequence[float] | None = None
     ) -> BaseEstimate:
-        """The estimate, after `kinematics`.
+        """Return the estimate, after `kinematics`.
 
         Args:
-            forces: (F,) normal force on each sole [N].
-            may_stand: soles that are not expected in the air.
+            forces: (F,) normal forces [N].
+            may_stand: (F,) soles not expected in the air.
             dt: since the last update [s].
-            ground: (F,) height of the ground under each sole, where it is known [m].
+            ground: (F,) known ground heights [m].
         """
         model, data, t = self.robot.model, self.data, self._track.record
         touches = self.contacts.update(forces, dt) & np.asarray(may_stand, dtype=bool)
@@ -200,9 +191,9 @@ class FloatingBaseEstimator:
         )
 
     def _deviation(self) -> np.ndarray:
-        """Standard deviations (2,) of place [m] and velocity [m/s]: each touch-down adds to the first, and the way."""
         t = self._track.record
         steps, doubt = int(t.counts[STEPS]), float(t.doubt[0])
+        # Position error grows with the square root of touch-downs, and with the distance.
         place = math.hypot(PLACED * math.sqrt(max(steps - len(self.frames), 0)), DRIFT * self._way)
         return np.array([place, RESTING + 0.3 * doubt])
 
@@ -211,21 +202,27 @@ STARTED, KNOWN, STEPS = range(3)
 
 
 class SoleTrack(NamedTuple):
-    """Soles (F,) and what is known of the base by them, for a kernel. NaN: not known.
+    """Soles (F,) and base state for a kernel; NaN: unknown.
 
     Attributes:
-        forces: (F,) normal to each sole [N].
-        touches: (F,) 1 for a sole in contact.
-        R: (F, 3, 3), p, v, w: (F, 3) pose and velocity of each as if the base were at rest at the origin.
-        pivots: (F, 3) points that stand still, in the frames of the soles.
-        ground: (F,) heights there [m].
-        anchors: (F, 3) where each pivot stands.
+        forces: (F,) normal [N].
+        touches: (F,) 1: contact.
+        R: (F, 3, 3) relative to a resting base at the origin, as p, v, w.
+        p: (F, 3).
+        v: (F, 3).
+        w: (F, 3).
+        pivots: (F, 3) in sole frames.
+        ground: (F,) heights [m].
+        anchors: (F, 3) world positions of the pivots.
         headings: (F,) at touch-down [rad].
-        weights, slip, turned: (F,) as of BaseEstimate.
-        position, velocity: (3,) of the base.
-        acceleration: (3,) of the accelerometer.
+        weights: (F,).
+        slip: (F,).
+        turned: (F,).
+        position: (3,) base.
+        velocity: (3,) base.
+        acceleration: (3,) accelerometer.
         doubt: (1,) [m/s].
-        counts: (3,) whether the position and the velocity are known, and how often a sole touched down.
+        counts: (3,) position known, velocity known, touch-downs.
     """
 
     forces: F1
@@ -249,7 +246,6 @@ class SoleTrack(NamedTuple):
 
     @classmethod
     def of(cls, soles: int) -> SoleTrack:
-        """For so many soles."""
         n = soles
         return cls(
             forces=np.zeros(n),
@@ -275,19 +271,17 @@ class SoleTrack(NamedTuple):
 
 @kernel
 def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
-    """Position and velocity of the base from the soles that carry load, and from the accelerometer.
+    """Update base position and velocity from loaded soles and accelerometer; return True if a sole is loaded.
 
     Args:
-        table: of the packed SoleTrack.
-        dt: since the last call [s].
+        table: packed SoleTrack.
+        dt: period [s].
         weight: of the robot [N].
-
-    Returns:
-        Whether a sole carries load.
     """
     s = unpack(table, SoleTrack)
     n, total = s.forces.shape[0], 0.0
     places, speeds, arm = np.empty((n, 3)), np.empty((n, 3)), np.empty(3)  # of the pivots
+    # Position and velocity of each pivot, for a resting base at the origin.
     for k in range(n):
         for i in range(3):
             arm[i] = s.R[k, i, 0] * s.pivots[k, 0] + s.R[k, i, 1] * s.pivots[k, 1] + s.R[k, i, 2] * s.pivots[k, 2]
@@ -303,9 +297,11 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
     for k in range(n):
         if carried:
             s.weights[k] /= total
+        # A resting pivot moves with -v of the base: each loaded sole sees the base velocity.
         seen -= s.weights[k] * speeds[k]
         if s.weights[k] > 0.0:
             lowest = min(lowest, places[k, 2] - s.pivots[k, 2])
+    # The first load defines the height: the lowest sole is on the ground.
     if carried and not s.counts[STARTED]:
         s.position[:] = np.array([0.0, 0.0, -lowest])
         s.counts[STARTED] = True
@@ -323,6 +319,7 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
         s.turned[k] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
         if s.weights[k] == 0.0:
             continue
+        # A new contact anchors the pivot where the base estimate places it.
         if np.isnan(s.anchors[k, 0]):
             s.anchors[k] = guess + places[k]
             if not np.isnan(s.ground[k]):
@@ -336,13 +333,14 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
 
 @inlined
 def believe(s: SoleTrack, seen: F1, carried: bool, dt: float) -> None:
-    """Velocity of the base from the one before, the accelerometer, and what the soles say (3,) if they carry."""
+    """Update the base velocity from accelerometer and sole velocity (3,), if loaded."""
     measured = not np.isnan(s.acceleration[0])
     if not s.counts[KNOWN] or (carried and not measured):
         s.velocity[:] = seen if carried else np.zeros(3)
     else:
         if measured:
             s.velocity[:] += dt * s.acceleration
+        # The doubt tracks the disagreement of soles and accelerometer, and grows in flight.
         if carried:
             gain, off = 1.0 - np.exp(-dt * BELIEF), seen - s.velocity
             s.velocity[:] += gain * off

@@ -1,4 +1,4 @@
-"""Joint positions filtered and differentiated, for encoders that give no velocity."""
+"""Filter of joint positions and their velocities, for encoders without velocity."""
 
 from __future__ import annotations
 
@@ -10,27 +10,21 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.estimation.plausibility import TURN, without_ends
 from humanoid_control.kinematics.joint_state import JointState
 
-CLOCK_BACK = 1.0  # [s] a sample older than the last one by more comes from a clock that was set back, or restarted
-NEAR_A_TURN = 0.8  # [rad] from whole turns: so far a joint may come off its prediction, and its encoder began again
+CLOCK_BACK = 1.0  # [s] a sample older than the last by more than this comes from a reset clock
+NEAR_A_TURN = 0.8  # [rad] distance from whole turns at which a deviation counts as an encoder wrap
 
 
 class JointFilter:
-    """A critically damped tracking filter for each joint: position and velocity from position samples.
+    """Critically damped tracking filter of joint positions and velocities.
 
-    Between samples the state moves on with its velocity; at a sample the innovation e corrects position by
-    (1 - r^2) e and velocity by (1 - r)^2 e / dt with r = exp(-omega dt), the fading-memory (alpha-beta) filter. A
-    joint that moves at constant velocity is followed without lag.
-
-    A joint that runs into a stop is not followed through it: an estimate is outside the range only as far as the joint
-    itself was measured there.
-
-    An encoder that counts one turn and begins again does not move the joint: whole turns are taken out of the
-    innovation of a joint `without_ends`; its estimate continues to turn.
+    A sample with innovation e corrects position by (1 - r^2) e and velocity by (1 - r)^2 e / dt, r = exp(-omega dt):
+    the fading-memory (alpha-beta) filter. Constant velocity is tracked without lag. Predictions stop at joint limits.
+    Encoder wraps of joints `without_ends` are ignored.
 
     Attributes:
-        names: of the n joints.
-        position: (n,) estimate [rad]; NaN until a joint has been measured once.
-        velocity: (n,) estimate [rad/s]; 0 until then.
+        names: (n,).
+        position: (n,) [rad]; NaN before the first measurement.
+        velocity: (n,) [rad/s].
     """
 
     def __init__(
@@ -39,15 +33,15 @@ class JointFilter:
         bandwidth: float = 30.0,
         limits: tuple[np.ndarray, np.ndarray] = (np.array(-np.inf), np.array(np.inf)),
     ) -> None:
-        """Make the filter.
+        """Create the filter.
 
         Args:
-            names: of the joints, in the order of all samples.
-            bandwidth: omega / 2 pi [Hz]; high follows faster, low smooths more.
-            limits: lower and upper (n,) ends of their ranges [rad]; default: none.
+            names: order of all samples.
+            bandwidth: omega / 2 pi [Hz].
+            limits: lower and upper (n,) limits [rad]; default: none.
 
         Raises:
-            ConfigError: bandwidth not positive.
+            ConfigError: if the bandwidth is not positive.
         """
         if not bandwidth > 0:
             raise ConfigError(f"filter bandwidth must be positive, got {bandwidth:g} Hz")
@@ -61,24 +55,21 @@ class JointFilter:
         self._no_effort = np.full(n, np.nan)
 
     def reset(self) -> None:
-        """Forget everything."""
         self.position[:], self.velocity[:], self._time[:] = np.nan, 0.0, np.nan
 
     def shift(self, step: float) -> None:
-        """Go along with the clock of all times, which was set ahead by a step [s]."""
+        """Shift all times by a clock step [s]."""
         self._time += step
 
     def restart(self, joint: int, time: float, position: float, velocity: float) -> None:
-        """Begin one joint again at a position [rad] with a velocity [rad/s], as after a jump; time: [s]."""
+        """Restart a joint at a position [rad], velocity [rad/s] and time [s], as after a jump."""
         self.position[joint], self.velocity[joint], self._time[joint] = position, velocity, time
 
     def update(self, time: float, measured: np.ndarray) -> None:
-        """Take a sample.
+        """Process a sample of positions (n,) [rad], NaN if not measured, at a time [s].
 
-        Args:
-            time: of the sample [s]; a sample not newer than the last one of its joint is passed over. After a clock
-                was set back by more than a second the joint begins again. A time that is no number is passed over.
-            measured: (n,) positions [rad]; NaN where a joint was not measured.
+        Samples not newer than the joint's last one, and non-finite times, are ignored. A clock reset by more than a
+        second restarts the joint.
         """
         if not np.isfinite(time):
             return
@@ -102,15 +93,14 @@ class JointFilter:
         self._time = np.where(go, time, self._time)
 
     def at(self, time: float, horizon: float = 0.02) -> JointState:
-        """The state at a time [s]: predicted, but never farther ahead than `horizon` [s]."""
+        """Return the state predicted for a time [s], at most `horizon` [s] ahead."""
         ahead = np.clip(time - self._time, 0.0, horizon)
         position = self._within(self.position + self.velocity * ahead, self.position)
         return JointState(self.names, position, self.velocity.copy(), self._no_effort, time)
 
     def _within(self, position: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Positions (n,), no farther outside the range than known ones (n,)."""
         return np.clip(position, np.fmin(self._lower, known), np.fmax(self._upper, known))
 
     def age(self, time: float) -> np.ndarray:
-        """Time (n,) since each joint was last measured [s]; NaN for never."""
+        """Return the time (n,) since each joint's last measurement [s]; NaN: never."""
         return time - self._time

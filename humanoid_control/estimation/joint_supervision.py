@@ -1,4 +1,4 @@
-"""Supervision of joints that follow commands: does each go where it is told to, and are its measurements alive?"""
+"""Supervision of commanded joints: following errors and dead measurements."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.estimation.plausibility import EncoderTurns
 
-COMMANDS = 512  # that are remembered; more within `lag` are forgotten
-SHORTEST = 1e-3  # [s] between samples of which a jump is judged: stamps may be rounded
-ROUNDING = 1e-3  # [rad] by which samples of a joint at rest may differ: no jump
+COMMANDS = 512  # stored commands; older ones within `lag` are dropped
+SHORTEST = 1e-3  # [s] minimum sample spacing for jumps: stamps may be rounded
+ROUNDING = 1e-3  # [rad] deviation of a resting joint's samples
 
 
 class JointFaultKind(Enum):
-    """What is wrong with a joint."""
+    """Kind of joint fault."""
 
     FOLLOWING = "following error"
     SILENT = "not measured"
@@ -28,11 +28,13 @@ class JointFaultKind(Enum):
 
 
 class JointFault(NamedTuple):
-    """A fault of one joint.
+    """Fault of a joint.
 
     Attributes:
-        joint: its name.
-        value, limit: what was found, and the most that is allowed, in the unit of the kind.
+        kind: of fault.
+        joint: name.
+        value: found, in the unit of the kind.
+        limit: allowed.
     """
 
     kind: JointFaultKind
@@ -54,20 +56,19 @@ class JointFault(NamedTuple):
 
 @dataclass(frozen=True)
 class JointSupervisionLimits:
-    """What is allowed before a joint counts as faulty.
+    """Limits beyond which a joint is faulty.
 
     Attributes:
-        following_error: distance of a measured position from what was commanded [rad], one for all or (n,).
-        lag: age of the commands that a joint may still be at [s]: delay of its drive and of the messages.
-        debounce: time for which an error must last [s]; also of measurements that are not numbers.
-        silence: time without a measurement [s].
-        frozen: time for which a measurement may stay the same, to the last bit, after its command moved [s]
-        frozen_move: how far the command must have moved in it [rad].
-        late: time after which nobody should move on without news of the joints [s].
-        jump: change from one sample to the next, as a multiple of what the joint's speed allows.
-        jumps: samples in a row that must have jumped; until then they are dropped.
-        jump_time: time from the first to the last of them [s]: where states come over a network, what was held up for
-            a while comes in a burst, and looks like a jump until the joint could have come there since.
+        following_error: distance from the commands [rad], scalar or (n,).
+        lag: age of commands that still count: delay of drive and messages [s].
+        debounce: minimum duration of an error or of non-finite measurements [s].
+        silence: time without measurement [s].
+        frozen: time without change after the command moved [s].
+        frozen_move: motion of the command in it [rad].
+        late: time without news before `late` [s].
+        jump: change between samples, relative to the speed limit.
+        jumps: consecutive jumps; earlier ones are dropped.
+        jump_time: minimum duration of the jumps [s], as bursts of delayed states look like jumps.
     """
 
     following_error: float | np.ndarray = 0.15
@@ -82,10 +83,10 @@ class JointSupervisionLimits:
     jump_time: float = 0.0
 
     def check(self) -> None:
-        """Refuse numbers out of range.
+        """Check the limits.
 
         Raises:
-            ConfigError: the first that is not positive; `lag`, `debounce` and `jump_time` may be 0.
+            ConfigError: if a limit is not positive; `lag`, `debounce` and `jump_time` may be 0.
         """
         for name in ("following_error", "silence", "frozen", "frozen_move", "jump", "jumps"):
             if not np.all(np.asarray(getattr(self, name)) > 0):
@@ -96,15 +97,15 @@ class JointSupervisionLimits:
 
 
 class JointSupervision:
-    """Compares the measured positions of n joints with the commanded positions.
+    """Comparison of measured and commanded positions of n joints.
 
-    A joint is where it should be if it is within the limit of any command of the last `lag`, so that neither speed
-    nor delayed messages count as errors. All times are of one clock, and grow.
+    A joint follows if it is within the limit of any command of the last `lag`, so speed and message delay cause no
+    errors. All times are of one increasing clock.
 
     Attributes:
-        names: of the joints.
-        limits: of faults; may be exchanged.
-        error: (n,) following error of the last sample of each [rad]; 0 until measured.
+        names: joints.
+        limits: replaceable.
+        error: (n,) last following errors [rad].
     """
 
     def __init__(
@@ -114,17 +115,17 @@ class JointSupervision:
         limits: JointSupervisionLimits | None = None,
         ranges: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        """Begin without commands and measurements.
+        """Create the supervision without commands and measurements.
 
         Args:
-            names: of the joints, in the order of all arrays.
-            velocity: (n,) speed limits [rad/s]; infinite: jumps are not judged.
-            limits: default: `SupervisionLimits()`.
-            ranges: lower and upper (n,) ends of the joints [rad]: where a joint has none, an encoder that begins again
-                after a turn is no jump. None: all have ends.
+            names: order of all arrays.
+            velocity: (n,) speed limits [rad/s]; infinite: no jumps.
+            limits: default: `JointSupervisionLimits()`.
+            ranges: lower and upper (n,) limits [rad]; encoder wraps of unlimited joints are not jumps. None: all
+                limited.
 
         Raises:
-            ConfigError: limits out of range.
+            ConfigError: if a limit is out of range.
         """
         self.names, self.limits = tuple(names), limits or JointSupervisionLimits()
         self.limits.check()
@@ -135,7 +136,7 @@ class JointSupervision:
         self.restart()
 
     def restart(self) -> None:
-        """Forget commands and measurements."""
+        """Discard commands and measurements."""
         n = len(self.names)
         self.error = np.zeros(n)
         self._count = 0
@@ -146,25 +147,25 @@ class JointSupervision:
         self._off_since, self._bad_since = np.full(n, np.inf), np.full(n, np.inf)
         self._jumped, self._jumps_since = np.zeros(n, dtype=int), np.zeros(n)
         self._changed, self._command_then = np.full(n, np.nan), np.full(n, np.nan)
-        self._away_since = np.full(n, np.inf)  # the command moved on from where it was when the measurement changed
+        self._away_since = np.full(n, np.inf)  # start of the command's departure from its value at the last change
         self._found: JointFault | None = None
 
     def command(self, now: float, q: np.ndarray) -> None:
-        """Take note of commanded positions (n,) [rad], of the present [s]."""
+        """Record commanded positions (n,) [rad] at now [s]."""
         row = self._count % COMMANDS
         self._commands[row], self._times[row] = q, now
-        if not self._count:  # what was measured before, and stays so, is frozen too
+        if not self._count:  # measurements that are already constant are frozen too
             self._changed[:], self._command_then[:] = now, q
         self._count += 1
 
     def measure(self, now: float, joints: np.ndarray, q: np.ndarray, stamp: float | None = None) -> None:
-        """Take a sample.
+        """Process a sample.
 
         Args:
-            now: when it came [s].
-            joints: (k,) indices of the measured joints.
+            now: arrival [s].
+            joints: (k,) indices.
             q: (k,) positions [rad].
-            stamp: when they were measured, on any clock that runs evenly [s]; None: now.
+            stamp: measurement time on any even clock [s]; None: now.
         """
         at = now if stamp is None else stamp
         finite = np.isfinite(q)
@@ -173,7 +174,7 @@ class JointSupervision:
         self._bad_since[bad] = np.minimum(self._bad_since[bad], now)
         self._note(JointFaultKind.NOT_A_NUMBER, bad, now - self._bad_since[bad], self.limits.debounce)
         self._seen[joints] = now
-        q, _ = self._turns.unwrap(joints, q)  # that of a joint with ends is judged as a jump
+        q, _ = self._turns.unwrap(joints, q)  # a wrap of a limited joint is judged as a jump
         joints, q = self._without_jumps(now, joints, q, at)
         self._look_for_frozen(now, joints, q)
         self._position[joints], self._stamp[joints] = q, at
@@ -181,7 +182,7 @@ class JointSupervision:
             self._compare(now, joints, q)
 
     def fault(self, now: float) -> JointFault | None:
-        """The first fault that was found since the last `restart`, or a joint that is silent [s]; None: all is well."""
+        """Return the first fault since `restart`, or a silent joint, or None."""
         if self._found is None:
             age = now - self._seen
             silent = np.flatnonzero(age > self.limits.silence)
@@ -189,10 +190,9 @@ class JointSupervision:
         return self._found
 
     def late(self, now: float) -> bool:
-        """Test whether nothing new is known: no sample came, or none changed, while commands moved on.
+        """Return True if no sample came or changed while commands moved.
 
-        It is so long before anything is a fault, where a network or a computer stalls; who waits meanwhile does not get
-        ahead of the joints.
+        This precedes any fault. A commander that waits does not run ahead of the joints.
         """
         if not self._count or np.isnan(self._changed).all():
             return False
@@ -201,14 +201,14 @@ class JointSupervision:
 
     @property
     def worst(self) -> tuple[str, float]:
-        """The joint that is farthest from its command, and how far [rad]."""
+        """Joint with the largest following error, and the error [rad]."""
         k = int(np.argmax(self.error))
         return self.names[k], float(self.error[k])
 
     def _note(self, kind: JointFaultKind, joints: np.ndarray, value: np.ndarray, limit: float | np.ndarray) -> None:
-        """Keep the worst of these joints, where one is beyond its limit, and no fault is known yet.
+        """Store the worst excess as the fault, if none is stored.
 
-        A measurement that does not follow because it is frozen is frozen.
+        A frozen fault replaces a following error, its consequence.
         """
         unknown = self._found is None or (
             kind is JointFaultKind.FROZEN and self._found.kind is JointFaultKind.FOLLOWING
@@ -221,12 +221,11 @@ class JointSupervision:
             self._found = JointFault(kind, self.names[joints[k]], float(value[k]), float(limits[k]))
 
     def _without_jumps(self, now: float, joints: np.ndarray, q: np.ndarray, at: float) -> tuple[np.ndarray, np.ndarray]:
-        """The samples that a joint can have come to since its last one."""
         with np.errstate(invalid="ignore"):
             moved = np.abs(q - self._position[joints])
             gap = np.maximum(at - self._stamp[joints], SHORTEST)
             allowed = np.maximum(self.limits.jump * self._velocity[joints] * gap, ROUNDING)
-            far = moved > allowed  # never of a first sample, which is compared with NaN
+            far = moved > allowed  # False for a first sample, compared with NaN
         self._jumps_since[joints] = np.where(self._jumped[joints] > 0, self._jumps_since[joints], now)
         self._jumped[joints] = np.where(far, self._jumped[joints] + 1, 0)
         lasted = now - self._jumps_since[joints] >= self.limits.jump_time
@@ -238,10 +237,10 @@ class JointSupervision:
         if not self._count:
             return
         lim, command = self.limits, self._commands[(self._count - 1) % COMMANDS]
-        fresh = joints[q != self._position[joints]]  # a first sample, too
+        fresh = joints[q != self._position[joints]]  # including a first sample
         self._changed[fresh], self._command_then[fresh] = now, command[fresh]
-        # A joint that rests with its command is not frozen, and one that rested begins to move after its command did:
-        # what counts began so long ago, moved `lag` ago, and is not back since.
+        # A joint at rest with its command is not frozen, and a resting joint moves after its command. So the command
+        # must have left long ago, moved `lag` ago, and not returned.
         away = np.abs(command[joints] - self._command_then[joints]) > ROUNDING
         self._away_since[joints] = np.where(away, np.minimum(self._away_since[joints], now), np.inf)
         same = joints[now - self._away_since[joints] > lim.frozen]
@@ -263,9 +262,9 @@ class JointSupervision:
         self._note(JointFaultKind.FOLLOWING, joints[long], error[long], limit[long])
 
     def _commanded(self, now: float) -> tuple[np.ndarray, np.ndarray]:
-        """Least and greatest command (n,) of the last `lag`, that in force at its beginning among them [rad]."""
+        """Return minimum and maximum commands (n,) of the last `lag` [rad], including the one in force at its start."""
         kept = min(self._count, COMMANDS)
-        order = (self._count - 1 - np.arange(kept)) % COMMANDS  # the newest first
+        order = (self._count - 1 - np.arange(kept)) % COMMANDS  # newest first
         within = int(np.count_nonzero(self._times[order] > now - self.limits.lag))
         rows = self._commands[order[: within + 1]]
         return rows.min(axis=0), rows.max(axis=0)

@@ -1,4 +1,4 @@
-"""Plausibility of joint positions: ranges and speeds, against numbers that are finite and still nonsense."""
+"""Plausibility of joint positions: ranges and speeds of finite values."""
 
 from __future__ import annotations
 
@@ -8,32 +8,28 @@ from typing import Any
 
 import numpy as np
 
-RANGE_MARGIN = 0.5  # [rad] beyond its limits that a joint may be: stops give way, zeros are not exact
-FASTEST = 3.0  # times its speed limit that a joint may move
-UNEVEN = 0.01  # [s] by which samples may come closer together than they were taken
-STEP = 0.05  # [rad] that a joint may seem to move in no time: noise
-BELIEVED = 3  # samples in a row that agree: there the joint really is
-TURN = 2 * math.pi  # [rad] beyond its limits no joint is, only its encoder may have counted one turn too many
-TURNS_WITHOUT_ENDS = 10  # in a range wider than that no stop holds a joint, and descriptions write it for none
-NEAR = 0.8  # [rad] from whole turns, within which a change from one sample to the next is taken for whole turns
-ENDLESS = 1e8  # [rad] beyond which no joint has turned: at 30 rad/s that takes five weeks
-TOLD = 2.0  # [s] for which a refusal is reported: diagnostics come once a second
-NAMED = 3  # joints in a report
+RANGE_MARGIN = 0.5  # [rad] tolerance beyond limits: stops yield, zeros are inexact
+FASTEST = 3.0  # maximum joint speed, relative to its limit
+UNEVEN = 0.01  # [s] jitter of sample times
+STEP = 0.05  # [rad] noise
+BELIEVED = 3  # consecutive agreeing samples that are accepted
+TURN = 2 * math.pi  # [rad] beyond its limits an encoder is a turn off
+TURNS_WITHOUT_ENDS = 10  # wider ranges mean no stops
+NEAR = 0.8  # [rad] distance from whole turns at which a change counts as turns
+ENDLESS = 1e8  # [rad] no joint turns farther: five weeks at 30 rad/s
+TOLD = 2.0  # [s] duration of a report: diagnostics run once a second
+NAMED = 3  # maximum joints in a report
 
 
 class JointPlausibility:
-    """Judge of samples of joint positions, each against the joint's range and the last good sample.
+    """Judge of joint positions by range and distance from the last good sample.
 
-    A sample beyond the range, or farther from the last good one than the joint moves, is refused. Samples in a row that
-    are refused but agree with each other are believed: the robot was put there, or a limit is not what it is said to
-    be. What lies a whole turn outside the range is never believed.
-
-    An encoder that counts one turn and begins again shows a jump by a whole turn. Such a jump is no motion: it is taken
-    out of the samples of a joint `without_ends`, and refused for other joints as long as it lasts.
+    Implausible samples are refused; consecutive ones that agree are accepted: the robot was moved, or a limit is wrong.
+    Samples a whole turn out of range are never accepted. An encoder wrap is removed for joints `without_ends`, and
+    refused for others while it lasts.
 
     Attributes:
-        restarts: joints that are believed since the last sample after a jump, with their velocities by the samples
-            that agreed [rad/s], at most their speed limits: there, a filter has to begin again.
+        restarts: joints accepted after a jump in the last sample, with velocities [rad/s]; their filters must restart.
     """
 
     def __init__(
@@ -44,13 +40,14 @@ class JointPlausibility:
         velocity: np.ndarray,
         encoders: bool = True,
     ) -> None:
-        """Create the joint plausibility, for n joints.
+        """Create the judge of n joints.
 
         Args:
-            names: of the joints.
-            lower, upper: (n,) limits [rad].
+            names: joints.
+            lower: (n,) [rad].
+            upper: (n,) [rad].
             velocity: (n,) speed limits [rad/s].
-            encoders: positions are measured, and jumps by whole turns are not motion; False: they are commanded.
+            encoders: positions are measured and may wrap; False: commanded.
         """
         self._encoders = encoders
         self._names, self._limits = tuple(names), (lower, upper)
@@ -60,40 +57,37 @@ class JointPlausibility:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing was measured yet."""
+        """Discard all samples."""
         n = len(self._names)
         self._good, self._time = np.full(n, np.nan), np.full(n, np.nan)
         self._refused, self._refused_at = np.full(n, np.nan), np.full(n, np.nan)
-        self._first, self._first_at = np.full(n, np.nan), np.full(n, np.nan)  # of the odd samples in a row
+        self._first, self._first_at = np.full(n, np.nan), np.full(n, np.nan)  # first of consecutive odd samples
         self._count, self._wrapped = np.zeros(n, dtype=int), np.zeros(n, dtype=bool)
-        self._turns = np.zeros(n)  # [rad] that are added to samples of joints without ends
+        self._turns = np.zeros(n)  # [rad] added to samples of joints without ends
         self.restarts: dict[int, float] = {}
         self._texts: dict[int, tuple[str, float]] = {}
 
     def shift(self, step: float) -> None:
-        """Go along with the clock of all times, which was set ahead by a step [s]."""
+        """Shift all times by a clock step [s]."""
         self._time += step
         self._refused_at += step
         self._first_at += step
         self._texts = {joint: (text, time + step) for joint, (text, time) in self._texts.items()}
 
     def check(self, joints: np.ndarray, q: np.ndarray, time: float) -> np.ndarray:
-        """Judge one sample of some joints.
+        """Return (k,) True for usable positions.
 
         Args:
             joints: (k,) indices.
-            q: (k,) positions [rad], NaN: not measured; changed in place where a joint without ends has wrapped.
+            q: (k,) positions [rad], NaN if missing; wraps are removed in place.
             time: [s].
-
-        Returns:
-            (k,) True where the position is to be used.
         """
         self.restarts.clear()
         number = np.isfinite(q)
         if self._endless.any():
             self._unwrap(joints, q, time)
         moved = np.abs(np.where(number, q, np.nan) - self._good[joints])
-        far = moved > self._reach(self._fastest[joints], time - self._time[joints])  # False where none was good yet
+        far = moved > self._reach(self._fastest[joints], time - self._time[joints])  # False without a good sample
         use = number & (q >= self._low[joints]) & (q <= self._high[joints]) & ~far
         if self._wrapped.any():
             use &= ~self._still_wrapped(joints, q, time)
@@ -105,7 +99,7 @@ class JointPlausibility:
         return use
 
     def problem(self, time: float) -> str:
-        """Words for what was refused, or believed, lately; empty where nothing was; time: [s]."""
+        """Return a message about recent refusals, or empty."""
         if self._texts:
             self._texts = {joint: told for joint, told in self._texts.items() if time - told[1] < TOLD}
         texts = [text for text, _ in self._texts.values()]
@@ -113,7 +107,7 @@ class JointPlausibility:
         return "; ".join(texts[:NAMED]) + more
 
     def _unwrap(self, joints: np.ndarray, q: np.ndarray, time: float) -> None:
-        """Take whole turns out of the samples (k,) of joints without ends, in place."""
+        """Remove whole turns from samples (k,) of joints without ends, in place."""
         q += self._turns[joints]
         jump = TURN * np.round((q - self._good[joints]) / TURN)
         rest = np.abs(q - jump - self._good[joints])
@@ -125,12 +119,10 @@ class JointPlausibility:
             self._turns[joints[wrapped]] -= jump[wrapped]
 
     def _still_wrapped(self, joints: np.ndarray, q: np.ndarray, time: float) -> np.ndarray:
-        """Test (k,) which samples continue from one that was a whole turn away."""
         reach = self._reach(self._fastest[joints], time - self._refused_at[joints])
         return self._wrapped[joints] & (np.abs(q - self._refused[joints]) <= reach)
 
     def _agrees(self, joint: int, q: float, moved: float, time: float) -> bool:
-        """Take note of an odd position; True where it agrees with the odd ones before, so that it is believed."""
         agrees = abs(q - float(self._refused[joint])) <= self._reach(
             self._fastest[joint], time - self._refused_at[joint]
         )
@@ -157,7 +149,6 @@ class JointPlausibility:
         return believed
 
     def _is_turn(self, joint: int, q: float, time: float) -> bool:
-        """Test whether a position is whole turns away from the last good one, and else near it."""
         away = q - float(self._good[joint])
         if not (self._encoders and abs(away) < ENDLESS) or round(away / TURN) == 0:
             return False
@@ -166,41 +157,36 @@ class JointPlausibility:
 
     @staticmethod
     def _reach(fastest: Any, elapsed: Any) -> Any:
-        """Distance that a joint may move, at most [rad], in a time [s]."""
         return STEP + fastest * (np.maximum(elapsed, 0.0) + UNEVEN)
 
 
 class EncoderTurns:
-    """Whole turns between the readings of n encoders and the joint angles.
+    """Whole turns between n encoders and joint angles.
 
-    A joint that turns without ends continues where its encoder begins again. A joint with ends cannot be a whole turn
-    away from where it was: such a reading is refused as long as it lasts.
+    Joints without ends continue across encoder wraps; for others a wrapped reading is refused while it lasts.
     """
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray) -> None:
-        """Begin; lower, upper: (n,) ends of the ranges [rad], infinite where a joint has none."""
+        """Start with limits lower, upper (n,) [rad], infinite without ends."""
         self._endless = without_ends(lower, upper)
         self.restart()
 
     def restart(self) -> None:
-        """Take the next readings as they are."""
+        """Accept the next readings as they are."""
         n = len(self._endless)
         self._before, self._turns = np.full(n, np.nan), np.zeros(n)
 
     def unwrap(self, joints: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Take whole turns out of readings.
+        """Return positions (k,) [rad] without wraps, and (k,) True for invalid wraps of limited joints.
 
         Args:
             joints: (k,) indices.
-            q: (k,) readings of their encoders [rad]; NaN: no reading.
-
-        Returns:
-            (k,) positions [rad], and (k,) True where a joint with ends seems to have turned: its reading is none.
+            q: (k,) encoder readings [rad], NaN if missing.
         """
         q = q + self._turns[joints]
         away = q - self._before[joints]
         jump = TURN * np.round(np.nan_to_num(away, nan=0.0, posinf=0.0, neginf=0.0) / TURN)
-        jump[~(np.abs(away - jump) <= NEAR)] = 0.0  # it moved, or was put elsewhere
+        jump[~(np.abs(away - jump) <= NEAR)] = 0.0  # it moved, or was placed elsewhere
         wrapped = jump != 0.0
         endless = wrapped & self._endless[joints]
         q = q - np.where(endless, jump, 0.0)
@@ -211,12 +197,12 @@ class EncoderTurns:
 
 
 def without_ends(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Test (n,) which joints turn on and on, by their ranges [rad]: infinite ones, or of more than ten turns."""
+    """Return (n,) True for ranges [rad] that are infinite or exceed ten turns."""
     return np.asarray(upper - lower > TURNS_WITHOUT_ENDS * TURN)
 
 
 def named_twice(names: Sequence[str]) -> str:
-    """The first name that a list has twice; empty where there is none."""
+    """Return the first repeated name, or empty."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

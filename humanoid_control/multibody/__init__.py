@@ -1,7 +1,7 @@
-"""Multibody dynamics in minimal coordinates: O(n) with sub-systems for small loops, and solvers to compare with.
+"""Multibody dynamics in minimal coordinates: O(n) with sub-systems for small loops, and reference solvers.
 
-A model is a list of bodies with their joints, each after its parent; bodies that name the same coordinate, such as a
-link and the rotor geared to it, become a sub-system.
+A model is a list of bodies with their joints, each after its parent. Bodies that name the same coordinate, such as a
+link and its geared rotor, form a sub-system.
 
 ```python
 import numpy as np

@@ -1,6 +1,6 @@
-"""Third pass of the O(n) solver, accelerations from the environment to the leaves, and the solver made of all three.
+"""Third pass of the O(n) solver: accelerations from the environment to the leaves.
 
-Schwienbacher 2014, algorithms 2.1 and 2.4, eq. (2.79) and (2.90); Featherstone's articulated-body algorithm with
+Schwienbacher 2014, algorithms 2.1 and 2.4, eq. (2.79) and (2.90): Featherstone's articulated-body algorithm with
 sub-systems.
 """
 
@@ -60,12 +60,7 @@ from humanoid_control.numerics.array_types import F1, F2
 
 @kernel
 def articulated_body(t: Tables, q: F1, v: F1, tau: F1, wrench: F2, armature: F1, w: Work, qdd: F1) -> None:
-    """Accelerations into qdd (nv) in O(n): three passes over the tree with sub-systems.
-
-    Args:
-        t: `Tables`.
-        w: `Work`. The others as for `ForwardDynamics`.
-    """
+    """Fill accelerations qdd (nv,) in O(n): three passes over the tree; arguments as in `ForwardDynamics`."""
     kinematics_pass(t, q, v, w)
     add_wrenches(t, wrench, w)
     inertia_pass(t, tau, armature, w)
@@ -74,12 +69,13 @@ def articulated_body(t: Tables, q: F1, v: F1, tau: F1, wrench: F2, armature: F1,
 
 @kernel
 def acceleration_pass(t: Tables, w: Work, qdd: F1) -> None:
-    """Generalised accelerations into qdd (nv), bodies' accelerations into their rows."""
+    """Fill generalised accelerations qdd (nv,) and the accelerations of the bodies."""
     ints, floats, nodes, members, W = t.ints, t.floats, t.nodes, t.members, w.W
     for n in range(nodes.shape[0]):
         kind, po = nodes[n, KIND], nodes[n, OUTSIDE] * NW
         i = members[nodes[n, FIRST]]
         o, p = (i + 1) * NW, po + ACC
+        # qdd = (tau - J^T w) / d - (U / d)^T C a_p, with the first term from the inertia pass.
         if kind == SINGLE:
             x = acceleration_down(W, o, po)
             a = W[o + FREE_ACCELERATION] - spatial_dot(W, o + UNIT_FORCE, x) / W[o + JOINT_INERTIA]
@@ -87,10 +83,11 @@ def acceleration_pass(t: Tables, w: Work, qdd: F1) -> None:
             _accelerate(ints[i, MOTION], W, o, x, a)
         elif kind == ROTOR:
             k = i * NF
-            z = k + TURN_0 + 6  # the axis
+            z = k + TURN_0 + 6  # the joint axis
             along = W[p] * floats[z] + W[p + 1] * floats[z + 1] + W[p + 2] * floats[z + 2]
             a = W[o + FREE_ACCELERATION] - floats[k + BODY_INERTIA + 5] * along / W[o + JOINT_INERTIA]
             qdd[ints[i, COORD]] = a
+        # UNIT_FORCE of a geared link is in the axes of its parent.
         elif kind == GEARED:
             along = spatial_dot(W, o + UNIT_FORCE, six(W, p))
             a = W[o + FREE_ACCELERATION] - along / W[o + JOINT_INERTIA]
@@ -102,7 +99,7 @@ def acceleration_pass(t: Tables, w: Work, qdd: F1) -> None:
 
 @inlined
 def _accelerate(motion: int, W: F1, o: int, x: Vector6, a: float) -> None:
-    """a_i = C a_p + J qdd + b."""
+    # a_i = C a_p + J qdd + b.
     b, t = o + DRIFT, o + ACC
     W[t], W[t + 1], W[t + 2] = x[0] + W[b], x[1] + W[b + 1], x[2] + W[b + 2]
     W[t + 3], W[t + 4], W[t + 5] = x[3] + W[b + 3], x[4] + W[b + 4], x[5] + W[b + 5]
@@ -114,7 +111,6 @@ def _accelerate(motion: int, W: F1, o: int, x: Vector6, a: float) -> None:
 
 @kernel
 def subsystem_acceleration(t: Tables, n: int, w: Work, qdd: F1) -> None:
-    """Accelerations of the coordinates of one sub-system and of its members."""
     ints, nodes, members, columns, W, J, S = t.ints, t.nodes, t.members, t.group_columns, w.W, w.J, w.S
     po = nodes[n, OUTSIDE] * NW
     size, first, s, p = nodes[n, NCOLUMNS], nodes[n, COLUMNS], nodes[n, WORK], po + ACC
@@ -130,6 +126,7 @@ def subsystem_acceleration(t: Tables, n: int, w: Work, qdd: F1) -> None:
         qdd[columns[first + c]] = x / S[s + c * size + c]
     for m in range(nodes[n, FIRST], nodes[n, LAST]):
         i = members[m]
+        # A rotor is not needed further down: it is a leaf.
         if ints[i, SPIN] == 1:
             continue
         o, j0 = (i + 1) * NW, ints[i, GROUP_JACOBIAN]
@@ -145,21 +142,16 @@ def subsystem_acceleration(t: Tables, n: int, w: Work, qdd: F1) -> None:
 
 @kernel
 def base_acceleration(t: Tables, tau: F1, armature: F1, w: Work, qdd: F1) -> None:
-    """Acceleration of a free base whose joints move as prescribed: six equations of motion (Table 2.3: Type 1).
+    """Fill the acceleration of a free base with prescribed joint accelerations: six equations (Table 2.3: Type 1).
 
-    Call it after `kinematics_pass`.
-
-    Args:
-        t: `Tables` of a model without loops whose first body is free and no other.
-        w: `Work`.
-        tau: (nv,) generalised forces; only the entries of the base count.
-        armature: (nv,) added inertia; only the entries of the base count.
-        qdd: (nv,) accelerations; the first six are written, the others are read.
+    Requires `kinematics_pass`. Only the first body may be free, without loops. In tau, armature and qdd (nv,) the base
+    entries are force, inertia and output.
     """
     ints, W = t.ints, w.W
     for i in range(ints.shape[0] - 1, 0, -1):
         o, po = (i + 1) * NW, ints[i, PARENT] * NW
         row = 2 if ints[i, MOTION] == REVOLUTE else 5
+        # Prescribed joint acceleration acts as drift.
         W[o + DRIFT + row] += qdd[ints[i, COORD]]
         f = o + FORCE
         y = inertia_times(W, o, six(W, o + DRIFT))

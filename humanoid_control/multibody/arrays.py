@@ -1,4 +1,4 @@
-"""Models as flat arrays: the tables that the compiled recursions read, and the memory that they write."""
+"""Models as flat arrays: tables and memory of the compiled recursions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ class Tables(NamedTuple):
     """Input of the recursions.
 
     Attributes:
-        ints (bodies, NI), floats (bodies * NF,): numbers of the bodies, in the columns of `layout`.
-        par: parameters of all couplings, one after the other. qpos (nv,): entry of q of each coordinate.
-        single (nv,): 1 where the rate of that entry is the velocity itself.
-        columns (bodies,): number of coordinates of each body's group.
-        nodes (nodes, NN), members, group_columns: the tree with sub-systems.
-        rank (nv,): place of a coordinate in the order of the tree. lam (nv,): parent of a rank, -1 for none.
+        ints: (bodies, NI), columns of `layout`.
+        floats: (bodies * NF,), columns of `layout`.
+        par: coupling parameters.
+        qpos: (nv,) entry of q.
+        single: (nv,) 1 where its rate is the velocity.
+        columns: (bodies,) coordinates of the group.
+        nodes: (nodes, NN) tree with sub-systems.
+        members: bodies of the nodes.
+        group_columns: coordinates of the nodes.
+        rank: (nv,) place in tree order.
+        lam: (nv,) parent of a rank, or -1.
     """
 
     ints: I2
@@ -45,10 +50,11 @@ class Work(NamedTuple):
     """Memory of the recursions.
 
     Attributes:
-        W ((bodies + 1) * NW,): motion, inertia and force of the environment and of all bodies, in columns of `layout`.
-        J: (6, n) Jacobians of the members of sub-systems in its n coordinates, column after column.
-        S: of each sub-system its matrix (n, n) and seven numbers a coordinate; see `subsystem_inertia`.
-        M (nv, nv), rhs (nv,): mass matrix and right-hand side, in the order of the tree; empty for the O(n) solver.
+        W: ((bodies + 1) * NW,), columns of `layout`.
+        J: (6, n) Jacobians of sub-system members, column by column.
+        S: per sub-system a matrix (n, n) and seven numbers a coordinate.
+        M: (nv, nv) mass matrix in tree order; empty for the O(n) solver.
+        rhs: (nv,) in tree order.
     """
 
     W: F1
@@ -59,17 +65,12 @@ class Work(NamedTuple):
 
 
 class Arrays:
-    """A model's tables and the memory of its recursions."""
+    """Tables and memory of a model."""
 
     def __init__(
         self, model: Model, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), with_matrix: bool = False
     ) -> None:
-        """Lay out a model.
-
-        Args:
-            gravity: in the environment's axes [m/s^2].
-            with_matrix: memory for the inertia matrix too.
-        """
+        """Create the arrays; gravity [m/s^2] in environment axes."""
         nb = len(model.bodies)
         self.model = model
         self.ints = np.zeros((nb, at.NI), dtype=np.int64)
@@ -106,7 +107,6 @@ class Arrays:
         self.set_gravity(gravity)
 
     def set_gravity(self, gravity: tuple[float, float, float]) -> None:
-        """Gravity in the environment's axes [m/s^2]."""
         self.work.W[at.GRAVITY : at.GRAVITY + 3] = gravity
 
     def _body(self, i: int) -> None:
@@ -124,6 +124,7 @@ class Arrays:
         inertia, upper = body.inertia.about_origin, np.triu_indices(3)
         f[at.BODY_INERTIA : at.BODY_INERTIA + 6] = inertia[upper]
         f[at.PARENT_INERTIA : at.PARENT_INERTIA + 6] = (body.A.T @ inertia @ body.A)[upper]
+        # A massless symmetric leaf needs no pose: its angle moves no inertia.
         d = np.diag(inertia)
         symmetric = np.count_nonzero(inertia - np.diag(d)) == 0 and d[0] == d[1]
         leaf = i not in model.parents
@@ -160,7 +161,7 @@ class Arrays:
         self._works, self._jacobians = work, jacobian
 
     def _first_level(self, node: TreeNode, inside: list[int]) -> list[int]:
-        """Members that hang on the parent outside. A spinning leaf further down is an ordinary body."""
+        """Return the members on the outside parent; spinning leaves further down become ordinary bodies."""
         own = {i + 1 for i in inside}
         first = [i for i in inside if int(self.ints[i, at.PARENT]) not in own]
         for i in set(inside) - set(first):
@@ -177,7 +178,6 @@ class Arrays:
         return at.GEARED if plain and len(node.coordinates) == 1 else at.SUBSYSTEM
 
     def _ranks(self) -> None:
-        """Order of the coordinates in which a parent comes first, and the parent of each (for the sparse solver)."""
         nv = self.model.nv
         self.rank, self.lam = np.full(nv, -1, dtype=np.int64), np.full(nv, -1, dtype=np.int64)
         tip = np.full(len(self.model.bodies) + 1, -1, dtype=np.int64)

@@ -1,9 +1,7 @@
-"""Couplings: the angle of a body as a function of joint coordinates that it shares, with gradient and Hessian.
+"""Couplings: a body's angle as a function of shared joint coordinates.
 
-Gears, levers, planar four-bars, screws, splines and polynomials as compiled functions of numbers. Every function reads
-its parameters from a flat array `par` at the offset `at` (written by the `..._parameters` functions below) and returns
-the value, the first and the second derivatives by the joint coordinates; NaN where the loop cannot close. The rotor's
-angle of a screw is 2 pi / lead times the length (Schwienbacher 2014, eq. (3.3), (3.22)).
+Functions read `par` at offset `at` and return the value, first and second derivatives; NaN if the loop cannot close.
+The rotor angle of a screw is 2 pi / lead times its length (Schwienbacher 2014, eq. (3.3), (3.22)).
 """
 
 from __future__ import annotations
@@ -27,18 +25,11 @@ COUPLER_SIZE = 20  # r_0, axis_1, r_pc, axis_2, r_bot, e (3 each), coupler lengt
 
 @kernel
 def hinge_screw(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
-    """Length l of a screw unit between hinge B on the parent link and pivot A on the child link, (3.4) to (3.6).
+    """Return l [m], dl/dq, d2l/dq2 of a screw between hinge B on the parent and pivot A on the child at q [rad].
 
-    In the plane normal to the joint axis: r = R(q) a - b, with the constant h along the axis; l = |r|. The derivative
-    by the angle is r^T r' / l; eq. (3.11) and (3.14), which have |r'| in its place, are misprinted.
-
-    Args:
-        par: a_x a_y b_x b_y h at `at` [m].
-        q: joint angle [rad].
-
-    Returns:
-        l [m], dl/dq, d2l/dq2.
+    Equations (3.4) to (3.6); (3.11) and (3.14) print |r'| instead of r^T r' / l. Parameters a_x a_y b_x b_y h [m].
     """
+    # In the plane normal to the joint axis r = R(q) a - b, with constant h along the axis; l = |r|.
     s, c = np.sin(q), np.cos(q)
     ax, ay = c * par[at] - s * par[at + 1], s * par[at] + c * par[at + 1]
     bx, by, h = par[at + 2], par[at + 3], par[at + 4]
@@ -51,32 +42,25 @@ def hinge_screw(par: np.ndarray, at: int, q: float) -> tuple[float, float, float
 
 @kernel
 def hinge_tilt(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
-    """Angle by which the unit of `hinge_screw` has turned on its hinge B, about the joint axis.
+    """Return the right-handed angle [rad] of the screw about the joint axis, and two derivatives.
 
-    Right-handed about the axis, so its rate is the angular velocity (r x r') / l^2 of the screw itself; (3.17) and
-    (3.19) have the opposite sign. Zero where the screw points along the first axis of the plane.
-
-    Args:
-        par: as for `hinge_screw`.
-        q: joint angle [rad].
-
-    Returns:
-        alpha [rad], within half a turn of its zero, and its two derivatives.
+    Parameters of `hinge_screw`. Within half a turn; (3.17) and (3.19) have the opposite sign.
     """
     s, c = np.sin(q), np.cos(q)
     ax, ay = c * par[at] - s * par[at + 1], s * par[at] + c * par[at + 1]
     bx, by = par[at + 2], par[at + 3]
     x, y = ax - bx, ay - by
     rr = x * x + y * y
+    # Angular velocity of the screw: (r x r') / |r|^2.
     alpha_q = (x * ax + y * ay) / rr
-    turn = ay * bx - ax * by  # both the derivative of the numerator and half that of |r|^2
+    turn = ay * bx - ax * by  # derivative of the numerator, and half that of |r|^2
     alpha_qq = turn * (1.0 - 2.0 * alpha_q) / rr
     return np.arctan2(y, x), alpha_q, alpha_qq
 
 
 @kernel
 def rotate_about(n0: float, n1: float, n2: float, s: float, c: float, x: float, y: float, z: float) -> tuple:
-    """The vector x y z turned about the unit vector n by the angle with this sine and cosine."""
+    """Rotate (x, y, z) about the unit vector n by an angle with sine s and cosine c."""
     k = (1.0 - c) * (n0 * x + n1 * y + n2 * z)
     return (
         c * x + s * (n1 * z - n2 * y) + k * n0,
@@ -87,20 +71,13 @@ def rotate_about(n0: float, n1: float, n2: float, s: float, c: float, x: float, 
 
 @kernel
 def coupler_screw(par: np.ndarray, at: int, q1: float, q2: float) -> tuple[float, float, float, float, float, float]:
-    """Travel l of a carriage on a screw that moves a link with two joints by a rigid coupler, (3.22) to (3.35).
+    """Return l [m] and derivatives l_1, l_2, l_11, l_12, l_22 of a carriage's travel, eq. (3.22) to (3.35).
 
-    r = r_0 + R_1(q1) (R_2(q2) r_bot + r_pc) is the coupler's lower end seen from the start of the screw, e the screw's
-    direction, l_c the coupler's length: l = e^T r +- sqrt(l_c^2 + r^T P r), P = e e^T - E. The branch -1 has the
-    carriage before the coupler's lower end (above the foot). The axes may lie anyhow and need not intersect.
-
-    Args:
-        par: r_0, axis of the first joint, r_pc, axis of the second, r_bot, e, l_c, branch, at `at`.
-        q1: angle of the joint nearer to the screw's link [rad].
-        q2: angle of the joint after it [rad].
-
-    Returns:
-        l [m], l_1, l_2, l_11, l_12, l_22; NaN where the coupler is too short.
+    A screw moves a two-joint link by a rigid coupler; the axes are arbitrary. The joint of q1 [rad] is nearer to the
+    screw.
     """
+    # r = r_0 + R_1(q1) (R_2(q2) r_bot + r_pc) is the lower coupler end from the start of the screw, e the screw
+    # direction: l = e^T r +- sqrt(l_c^2 + r^T P r), P = e e^T - E. Branch -1 has the carriage before the lower end.
     n0, n1, n2 = par[at + 3], par[at + 4], par[at + 5]
     m0, m1, m2 = par[at + 9], par[at + 10], par[at + 11]
     e0, e1, e2 = par[at + 15], par[at + 16], par[at + 17]
@@ -120,6 +97,7 @@ def coupler_screw(par: np.ndarray, at: int, q1: float, q2: float) -> tuple[float
     u_1, u_2 = e0 * f0 + e1 * f1 + e2 * f2, e0 * g0 + e1 * g1 + e2 * g2
     u_11, u_12 = e0 * ff0 + e1 * ff1 + e2 * ff2, e0 * fg0 + e1 * fg1 + e2 * fg2
     u_22 = e0 * gg0 + e1 * gg1 + e2 * gg2
+    # Derivatives of k = (l_c^2 + r^T P r) / 2, with d = +-sqrt(2 k).
     p0, p1, p2 = u * e0 - r0, u * e1 - r1, u * e2 - r2  # P r
     square = length * length - (p0 * p0 + p1 * p1 + p2 * p2)
     d = branch * np.sqrt(square) if square > 0.0 else np.nan
@@ -141,26 +119,23 @@ def coupler_screw(par: np.ndarray, at: int, q1: float, q2: float) -> tuple[float
 # -------- Gears and levers
 
 LINEAR_SIZE = 2  # ratio, offset
-FOUR_BAR_SIZE = 7  # crank, coupler, rocker, ground, crank's zero, branch, rocker's zero
+FOUR_BAR_SIZE = 7  # crank, coupler, rocker, ground, crank zero, branch, rocker zero
 
 
 @kernel
 def linear(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
-    """phi = N q + offset: a Harmonic Drive gear (Schwienbacher 2014, eq. (3.1), (3.2)) or a mimicking joint."""
+    """Return N q + offset: a gear (Schwienbacher 2014, eq. (3.1), (3.2)) or a mimic joint."""
     return par[at] * q + par[at + 1], par[at], 0.0
 
 
 @kernel
 def four_bar(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
-    """Angle of the driving rocker of a planar four-bar at the angle of the driven crank (the joint), closed form.
+    """Return the rocker angle p - p_0 of a planar four-bar at the crank angle q [rad], and two derivatives.
 
-    In the plane: crank end A = a (cos t, sin t), t = q + t_0; rocker end B = (d, 0) + c (cos p, sin p); |B - A| = b.
-    Returned is p - p_0, within half a turn of it. Branch +1 is the rocker turned counter-clockwise from the line to A.
-
-    Args:
-        par: a, b, c, d [m], t_0, branch, p_0, at `at`.
-        q: joint angle [rad].
+    Within half a turn. Parameters a, b, c, d [m], t_0, branch, p_0; branch +1: rocker counter-clockwise from the line
+    to A.
     """
+    # A = a (cos t, sin t), t = q + t_0; B = (d, 0) + c (cos p, sin p); |B - A| = b.
     a, b, c, d = par[at], par[at + 1], par[at + 2], par[at + 3]
     t = q + par[at + 4]
     ax, ay = a * np.cos(t), a * np.sin(t)
@@ -168,10 +143,11 @@ def four_bar(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
     far = np.sqrt(x * x + y * y)
     p = np.arctan2(y, x) + par[at + 5] * np.arccos((c * c + far * far - b * b) / (2.0 * c * far))
     bx, by = c * np.cos(p), c * np.sin(p)
-    ex, ey = bx - x, by - y  # the coupler, A to B
+    ex, ey = bx - x, by - y  # coupler, A to B
     lever = ey * bx - ex * by  # e^T dB/dp
     p_q = (ey * ax - ex * ay) / lever
-    vx, vy = -by * p_q + ay, bx * p_q - ax  # of B against A
+    vx, vy = -by * p_q + ay, bx * p_q - ax  # velocity of B relative to A
+    # The closure e^T e = b^2, differentiated twice.
     p_qq = -(vx * vx + vy * vy - (ex * bx + ey * by) * p_q * p_q + ex * ax + ey * ay) / lever
     turn = p - par[at + 6]
     return turn - 2.0 * np.pi * np.round(turn / (2.0 * np.pi)), p_q, p_qq
@@ -179,29 +155,24 @@ def four_bar(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
 
 @kernel
 def vergence_lever(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
-    """Angle of the lever that turns a pair of cameras, at their vergence (Schwienbacher 2014, eq. (3.38) to (3.45)).
+    """Return the lever angle of a camera pair at vergence q [rad] (Schwienbacher 2014, eq. (3.38) to (3.45)).
 
-    Axes as published: the lever turns about x, the receptacle about y, the mechanism mirrors about the x-y plane. The
-    receptacle turns by share q: 1/2 where q is the angle between both viewing directions, 1 where it is one camera's.
-    The lever's end is A = (r_ax, l sin phi, l cos phi), the receptacle's B = r_k + A_y(share q) b, |A - B| = l_c.
-    The derivative is the exact one; the published (3.44) lacks the part of 2 r_bz^2 in its second term.
-
-    Args:
-        par: r_ax, l, l_c, r_kx, r_kz, b_x, b_z [m], share, branch, phi_0, at `at`.
-        q: vergence [rad].
+    Published axes: the lever turns about x, the receptacle about y, by share q. The derivative corrects (3.44).
+    Parameters r_ax, l, l_c, r_kx, r_kz, b_x, b_z [m], share, branch, phi_0.
     """
+    # A = (r_ax, l sin phi, l cos phi), B = r_k + A_y(share q) b, |A - B| = l_c.
     rax, lever, coupler = par[at], par[at + 1], par[at + 2]
     share = par[at + 7]
     s, c = np.sin(share * q), np.cos(share * q)
     kx, kz = c * par[at + 5] + s * par[at + 6], c * par[at + 6] - s * par[at + 5]
     x, z = rax - par[at + 3] - kx, par[at + 4] + kz
-    gx, gz = share * kz, -share * kx  # B by q
+    gx, gz = share * kz, -share * kx  # derivative of B by q
     phi = par[at + 8] * np.arccos((x * x + lever * lever - coupler * coupler + z * z) / (2.0 * lever * z))
     sp, cp = np.sin(phi), np.cos(phi)
     arm = lever * z * sp
     phi_q = (x * gx - z * gz + lever * gz * cp) / arm
     hx, hz = -share * share * kx, -share * share * kz
-    # the closure |A - B|^2 = l_c^2 derived twice along q
+    # the closure |A - B|^2 = l_c^2, differentiated twice by q
     rest = gx * gx - x * hx + gz * gz + (z - lever * cp) * hz
     rest += phi_q * (2.0 * lever * sp * gz + lever * z * cp * phi_q)
     return phi - par[at + 9], phi_q, -rest / arm
@@ -212,23 +183,13 @@ def vergence_lever(par: np.ndarray, at: int, q: float) -> tuple[float, float, fl
 
 @kernel
 def spline(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
-    """A cubic spline through points, straight outside of them.
-
-    Args:
-        par: number of points, then those of `numerics.spline.spline_data`, at `at`.
-        q: joint coordinate [rad or m].
-    """
+    """Return a cubic spline through points, linear outside; par: number of points, `numerics.spline.spline_data`."""
     return spline_at(par, at + 1, int(par[at]), q)
 
 
 @kernel
 def polynomial(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
-    """c_0 + c_1 q + c_2 q^2 ...
-
-    Args:
-        par: number of coefficients, then they, the constant first, at `at`.
-        q: joint coordinate [rad or m].
-    """
+    """Return c_0 + c_1 q + c_2 q^2 ...; par: their number, then the coefficients."""
     return polynomial_at(par, at + 1, int(par[at]), q)
 
 
@@ -238,11 +199,7 @@ Vector = Sequence[float] | np.ndarray
 
 
 def unit_vector(v: Vector, what: str) -> np.ndarray:
-    """The direction (3,) of a vector.
-
-    Raises:
-        RobotError: not three finite numbers, or zero.
-    """
+    """Return the direction (3,) of a non-zero vector."""
     a = checked_vector(v, what)
     size = float(np.linalg.norm(a))
     if size < 1e-12:
@@ -251,11 +208,7 @@ def unit_vector(v: Vector, what: str) -> np.ndarray:
 
 
 def checked_vector(v: Vector, what: str) -> np.ndarray:
-    """Three finite numbers as an array.
-
-    Raises:
-        RobotError: they are not.
-    """
+    """Return three finite numbers as an array."""
     a = np.asarray(v, dtype=float)
     if a.shape != (3,) or not np.isfinite(a).all():
         raise RobotError(f"{what} must be three numbers, got {v}")
@@ -263,30 +216,25 @@ def checked_vector(v: Vector, what: str) -> np.ndarray:
 
 
 def positive(x: float, what: str) -> float:
-    """A finite length above zero.
-
-    Raises:
-        RobotError: it is not.
-    """
+    """Return a finite positive number."""
     if not (np.isfinite(x) and x > 0):
         raise RobotError(f"{what} must be above zero, got {x:g}")
     return float(x)
 
 
 def linear_parameters(ratio: float, offset: float = 0.0) -> np.ndarray:
-    """For `linear`: phi = ratio q + offset."""
     if not np.isfinite(ratio) or ratio == 0:
         raise RobotError(f"a ratio must not be zero, got {ratio:g}")
     return np.array([ratio, offset], dtype=float)
 
 
 def spline_parameters(x: Vector, y: Vector) -> np.ndarray:
-    """For `spline`: through the points (x, y), x rising."""
+    """Return parameters of `spline` through points with increasing x."""
     return np.concatenate([[len(x)], spline_data(x, y)])
 
 
 def polynomial_parameters(coefficients: Vector) -> np.ndarray:
-    """For `polynomial`: at least c_0 and c_1."""
+    """Return parameters of `polynomial`, from at least c_0 and c_1."""
     c = np.asarray(coefficients, dtype=float)
     if c.ndim != 1 or len(c) < LINEAR_TERMS or not np.isfinite(c).all():
         raise RobotError(f"a polynomial must have two finite coefficients or more, got {coefficients}")
@@ -294,14 +242,12 @@ def polynomial_parameters(coefficients: Vector) -> np.ndarray:
 
 
 def hinge_parameters(r_b: Vector, r_a: Vector, axis: Vector) -> np.ndarray:
-    """For `hinge_screw` and `hinge_tilt`: hinge B and pivot A, both seen from the joint, in axes that agree at zero.
-
-    The tilt is zero where the screw points as at joint angle zero.
+    """Return parameters of `hinge_screw` and `hinge_tilt`, with zero tilt at q = 0.
 
     Args:
-        r_b: hinge on the parent link (3,) [m].
-        r_a: pivot on the child link (3,) [m].
-        axis: of the joint (3,).
+        r_b: hinge on the parent (3,), from the joint [m].
+        r_a: pivot on the child (3,), from the joint [m]; axes agree at q = 0.
+        axis: joint axis (3,).
     """
     n = unit_vector(axis, "the joint axis")
     r = checked_vector(r_a, "r_a") - checked_vector(r_b, "r_b")
@@ -312,20 +258,20 @@ def hinge_parameters(r_b: Vector, r_a: Vector, axis: Vector) -> np.ndarray:
 
 
 class CouplerGeometry(NamedTuple):
-    """A screw that moves a link with two joints by a rigid coupler, with the names of Schwienbacher 2014, eq. (3.23).
+    """Screw that moves a two-joint link by a rigid coupler (Schwienbacher 2014, eq. (3.23)).
 
-    All axes agree where both joints are zero.
+    All frames are parallel at zero angles. Lengths are in [m].
 
     Attributes:
-        r_pc_a: first joint, seen from the link of the screw [m].
-        axis_1: its axis.
-        r_pc_f: second joint, seen from the first [m]; zero where the axes intersect.
-        axis_2: its axis.
-        r_bot: lower end of the coupler on the moved link, seen from the second joint [m].
-        r_top: start of the screw, on its link [m].
-        direction: in which the carriage travels.
-        length: of the coupler [m].
-        branch: -1 for the carriage before the lower end of the coupler (as on Lola), +1 beyond it.
+        r_pc_a: first joint, from the screw's link.
+        axis_1: first axis.
+        r_pc_f: second joint, from the first.
+        axis_2: second axis.
+        r_bot: lower coupler end, from the second joint.
+        r_top: start of the screw on its link.
+        direction: of travel.
+        length: of the coupler.
+        branch: -1: carriage before the lower coupler end (Lola), +1: beyond.
     """
 
     r_pc_a: Vector
@@ -340,7 +286,6 @@ class CouplerGeometry(NamedTuple):
 
 
 def coupler_parameters(g: CouplerGeometry) -> np.ndarray:
-    """For `coupler_screw`."""
     _check_branch(g.branch)
     first = checked_vector(g.r_pc_a, "r_pc_a") - checked_vector(g.r_top, "r_top")
     parts = [first, unit_vector(g.axis_1, "the axis of the first joint")]
@@ -350,15 +295,11 @@ def coupler_parameters(g: CouplerGeometry) -> np.ndarray:
 
 
 class FourBarGeometry(NamedTuple):
-    """A planar four-bar: a driving rocker turns the joint's crank by a coupler.
+    """Planar four-bar of lengths [m]: the rocker drives the joint's crank by the coupler; ground joins the pivots.
 
     Attributes:
-        crank: length of the crank [m].
-        coupler: length of the coupler [m].
-        rocker: length of the rocker [m].
-        ground: distance of the pivots [m].
-        crank_zero: the crank's angle from the ground line at joint angle zero [rad].
-        branch: 1: the rocker is turned counter-clockwise from the line to the crank's end; -1: clockwise.
+        crank_zero: crank angle from the ground line at q = 0 [rad].
+        branch: 1: rocker counter-clockwise from the line to the crank end; -1: clockwise.
     """
 
     crank: float
@@ -370,7 +311,7 @@ class FourBarGeometry(NamedTuple):
 
 
 def four_bar_parameters(g: FourBarGeometry) -> np.ndarray:
-    """For `four_bar`; the rocker's angle is counted from where it is at joint angle zero."""
+    """Return parameters of `four_bar`, zero at joint angle zero."""
     _check_branch(g.branch)
     lengths = [positive(getattr(g, name), f"the {name}") for name in ("crank", "coupler", "rocker", "ground")]
     par = np.array([*lengths, g.crank_zero, g.branch, 0.0])
@@ -380,16 +321,14 @@ def four_bar_parameters(g: FourBarGeometry) -> np.ndarray:
 
 
 class VergenceGeometry(NamedTuple):
-    """The double lever that turns a pair of cameras (Schwienbacher 2014, eq. (3.38) to (3.45), in its axes).
+    """Double lever of a camera pair (Schwienbacher 2014, eq. (3.38) to (3.45)), lengths in [m].
 
     Attributes:
-        r_ax: distance of the axes [m].
-        lever: length of the lever [m].
-        coupler: length of the coupler [m].
-        r_k: pivot of the receptacle in the tilt frame [m].
-        r_b: its lever in its own frame [m]. Both lie in the x-z plane.
-        share: by how much of q one camera turns: 1/2 where q is the angle between both viewing directions.
-        branch: 1 or -1: the side of the lever.
+        r_ax: distance of the axes.
+        r_k: receptacle pivot in the tilt frame, x-z plane.
+        r_b: receptacle lever in its own frame, x-z plane.
+        share: 1/2 if q is the angle between viewing directions, 1 for one camera.
+        branch: 1 or -1: side of the lever.
     """
 
     r_ax: float
@@ -402,7 +341,7 @@ class VergenceGeometry(NamedTuple):
 
 
 def vergence_parameters(g: VergenceGeometry) -> np.ndarray:
-    """For `vergence_lever`; the lever's angle is counted from where it is at vergence zero (3.43)."""
+    """Return parameters of `vergence_lever`, zero at vergence zero (3.43)."""
     k, b = checked_vector(g.r_k, "r_k"), checked_vector(g.r_b, "r_b")
     if abs(k[1] + b[1]) > 1e-9:
         raise RobotError(f"r_k and r_b must put the receptacle's end into the x-z plane, got y = {k[1] + b[1]:g} m")
@@ -427,15 +366,8 @@ SPLINE, POLYNOMIAL = 7, 8
 
 @inlined
 def joint_coordinate(ints: I2, i: int, par: F1, qpos: I1, q: F1, v: F1, W: F1, o: int) -> float:
-    """Angle or displacement of body i; its gradient, rate and bias acceleration go into the body's row at o.
-
-    Args:
-        ints: see `Tables`.
-        par: see `Tables`.
-        qpos: see `Tables`.
-        q: configuration.
-        v: velocity.
-    """
+    """Return the angle or displacement of body i; store gradient, rate and bias acceleration in its row at o."""
+    # Chain rule: rate = g' v, bias = v^T g'' v, for every kind of coupling.
     kind = ints[i, COUPLING]
     first = ints[i, COORD]
     if kind == IDENTITY:
@@ -472,7 +404,7 @@ def joint_coordinate(ints: I2, i: int, par: F1, qpos: I1, q: F1, v: F1, W: F1, o
 
 @inlined
 def _quadratic(ints: I2, i: int, par: F1, qpos: I1, q: F1, v: F1, W: F1, o: int) -> float:
-    """c + g^T q + q^T H q / 2, with the lower triangle of H row by row."""
+    # c + g^T q + q^T H q / 2, with the lower triangle of H stored by rows.
     n, at = ints[i, NC], ints[i, PAR]
     value, rate, bias = par[at], 0.0, 0.0
     for a in range(n):
@@ -485,6 +417,7 @@ def _quadratic(ints: I2, i: int, par: F1, qpos: I1, q: F1, v: F1, W: F1, o: int)
             cb, s = ints[i, COORD + b], par[h]
             h += 1
             W[o + GRAD + a] += s * q[qpos[cb]]
+            # Off-diagonal entries stand for both triangles.
             twice = 0.5
             if a != b:
                 W[o + GRAD + b] += s * q[qpos[ca]]

@@ -1,4 +1,4 @@
-"""Energies and momentum of a moving model, how the momentum changes, and the wrenches that its joints transmit."""
+"""Energy, momentum, momentum rate and joint wrenches of a moving model."""
 
 from __future__ import annotations
 
@@ -42,12 +42,13 @@ from humanoid_control.numerics.array_types import F1, F2, I2
 
 @inlined
 def force_needed(floats: F1, k: int, W: F1, o: int) -> Vector6:
-    """M a + h of the body at o, eq. (2.22): moment and force at its origin in its axes, gravity not counted."""
+    """Return M a + h of the body at o, eq. (2.22): moment and force at its origin in its axes, without gravity."""
     ax, ay, az, lx, ly, lz = six(W, o + ACC)
     wx, wy, wz = W[o + OMEGA], W[o + OMEGA + 1], W[o + OMEGA + 2]
     c = k + FIRST_MOMENT
     m, x, y, z = floats[k + MASS], floats[c], floats[c + 1], floats[c + 2]
     i = k + BODY_INERTIA
+    # Gyroscopic moment w x (I w), plus r x m a and I alpha.
     hx, hy, hz = symmetric_times(floats, i, wx, wy, wz)
     hx, hy, hz = cross(wx, wy, wz, hx, hy, hz)
     cx, cy, cz = cross(x, y, z, lx, ly, lz)
@@ -61,7 +62,7 @@ def force_needed(floats: F1, k: int, W: F1, o: int) -> Vector6:
 
 @inlined
 def moment_of_rotor(ints: I2, i: int, floats: F1, W: F1, po: int, qdd: F1) -> Vector3:
-    """The moment that a spinning leaf needs, in its parent's axes; it has no mass."""
+    """Return the moment of a massless spinning leaf, in parent axes."""
     ex, ey, ez, jz, nx, ny, nz = rotor_terms(floats, i, W, po)
     spun, j, a = 0.0, i * NF + PARENT_INERTIA, po + ACC
     for c in range(ints[i, NC]):
@@ -73,15 +74,19 @@ def moment_of_rotor(ints: I2, i: int, floats: F1, W: F1, po: int, qdd: F1) -> Ve
 
 # -------- Whole system
 
-SUMS = 12  # mass, kinetic, potential energy, first moment (3,), momentum (3,), angular momentum about the origin (3,)
+SUMS = 12  # mass, kinetic, potential, first moment (3,), momentum (3,), angular momentum about the origin (3,)
 
 
 class Totals(NamedTuple):
-    """Of all bodies, in the environment's axes.
+    """Totals of all bodies, in environment axes.
 
     Attributes:
-        mass [kg]. kinetic, potential [J]: the latter is zero at the environment's origin. com (3,) [m].
-        linear (3,) [kg m/s]: momentum. angular (3,) [kg m^2/s]: momentum about the centre of gravity.
+        mass: [kg].
+        kinetic: [J].
+        potential: [J], zero at the environment's origin.
+        com: (3,) [m].
+        linear: (3,) momentum [kg m/s].
+        angular: (3,) momentum about the centre of gravity [kg m^2/s].
     """
 
     mass: float
@@ -93,7 +98,7 @@ class Totals(NamedTuple):
 
 
 def totals(dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> Totals:
-    """Mass, energies and momentum at a configuration (nq,) and velocity (nv,), without armature."""
+    """Return mass, energies and momentum at q (nq,) and v (nv,), without armature."""
     t, w, out = dynamics.arrays.tables, dynamics.arrays.work, np.empty(SUMS)
     kinematics_pass(t, q, v, w)
     sums(t, w, out)
@@ -102,10 +107,9 @@ def totals(dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> Totals:
 
 
 def total_momentum_rate(dynamics: ForwardDynamics, qdd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Change of momentum (3,) [N] and of angular momentum about the centre of gravity (3,) [N m].
+    """Return the rates of momentum [N] and of angular momentum about the centre of gravity [N m], (3,) each.
 
-    Args:
-        dynamics: after the call by the recursive solver that gave the accelerations qdd (nv,).
+    Requires the recursive solver's call that gave qdd (nv,).
     """
     t, w, out, rate = dynamics.arrays.tables, dynamics.arrays.work, np.empty(SUMS), np.empty(6)
     sums(t, w, out)
@@ -132,6 +136,7 @@ def sums(t: Tables, w: Work, out: F1) -> None:
             ux, uy, uz = W[o + VEL], W[o + VEL + 1], W[o + VEL + 2]
             c = k + FIRST_MOMENT
             m, x, y, z0 = floats[k + MASS], floats[c], floats[c + 1], floats[c + 2]
+        # Momentum m u + w x (m c); angular momentum I w + (m c) x u about the body origin.
         sx, sy, sz = cross(wx, wy, wz, x, y, z0)
         px, py, pz = m * ux + sx, m * uy + sy, m * uz + sz
         cx, cy, cz = cross(x, y, z0, ux, uy, uz)
@@ -159,7 +164,7 @@ def sums(t: Tables, w: Work, out: F1) -> None:
 
 @kernel
 def rates(t: Tables, w: Work, qdd: F1, out: F1) -> None:
-    """Fill out (6,) with the change of angular momentum about the origin, and of momentum."""
+    """Fill out (6,) with the rates of angular momentum about the origin, and of momentum."""
     ints, floats, W = t.ints, t.floats, w.W
     out[:] = 0.0
     for i in range(ints.shape[0]):
@@ -185,15 +190,10 @@ def rates(t: Tables, w: Work, qdd: F1, out: F1) -> None:
 
 
 def joint_wrenches(dynamics: ForwardDynamics, qdd: np.ndarray, wrench: np.ndarray | None = None) -> np.ndarray:
-    """Wrenches (bodies, 6), [moment, force] at each body's origin in its axes, from its parent on the body.
+    """Return wrenches (bodies, 6) of each parent on its body: [moment, force] at the body origin in body axes.
 
-    Along the joint's axis it is the joint's own torque or force; across it what the bearing carries. Where bodies
-    share a coordinate, the sum of gradient times wrench along each axis is the generalised force. A rotor's is in the
-    axes of its joint that do not turn with it.
-
-    Args:
-        dynamics: after the call by the recursive solver that gave the accelerations qdd (nv,).
-        wrench: (bodies, 6) the impressed forces of that call.
+    Rotor wrenches are in non-rotating axes. Requires the recursive solver's call that gave qdd (nv,) with the same
+    impressed `wrench`.
     """
     a, out = dynamics.arrays, np.zeros((len(dynamics.model.bodies), 6))
     transmitted(a.tables, a.work, qdd, np.zeros_like(out) if wrench is None else wrench, out)
@@ -202,7 +202,6 @@ def joint_wrenches(dynamics: ForwardDynamics, qdd: np.ndarray, wrench: np.ndarra
 
 @kernel
 def transmitted(t: Tables, w: Work, qdd: F1, wrench: F2, out: F2) -> None:
-    """Fill out (bodies, 6): see `joint_wrenches`; out is zero before."""
     ints, floats, W = t.ints, t.floats, w.W
     for i in range(ints.shape[0] - 1, -1, -1):
         o, k, p = (i + 1) * NW, i * NF, ints[i, PARENT]
@@ -214,6 +213,7 @@ def transmitted(t: Tables, w: Work, qdd: F1, wrench: F2, out: F2) -> None:
                 out[p - 1, 1] += ny
                 out[p - 1, 2] += nz
             continue
+        # Leaves to root: inertial force less gravity and impressed force, plus the wrenches of the children.
         m, gx, gy, gz = floats[k + MASS], W[o + GRAVITY], W[o + GRAVITY + 1], W[o + GRAVITY + 2]
         c = k + FIRST_MOMENT
         cx, cy, cz = cross(floats[c], floats[c + 1], floats[c + 2], gx, gy, gz)

@@ -1,8 +1,7 @@
-"""Force elements: springs, dampers and muscles along paths through points of bodies, and springs about joints.
+"""Force elements: springs, dampers and muscles along paths through body points, and joint springs.
 
-A path of points P_0 to P_m has the length l, the sum of its segments, and pulls with F(l, dl/dt) along it: the wrenches
-on its bodies do the power -F dl/dt, so that their generalised force is -(dl/dq)^T F. Positive F pulls the ends
-together. A joint element turns a body against its parent by T about their shared axis, and the parent by -T.
+A path of length l pulls its ends together with F(l, dl/dt) > 0; its generalised force is -(dl/dq)^T F. A joint element
+applies T to a body about its joint axis, and -T to the parent.
 
 ```python
 import numpy as np
@@ -57,8 +56,7 @@ from humanoid_control.numerics.array_types import F1, F2, I1
 
 SPRING, MUSCLE = 0, 1
 LAW_SIZE = 4
-# Curves of Thelen 2003, table 1: width of the active force over the length, strain at the largest force and shape of
-# the passive one, shape of the force over the speed, largest force of a lengthening muscle.
+# Thelen 2003, table 1: active width, passive strain, passive shape, velocity shape, maximum lengthening force.
 WIDTH, PASSIVE_STRAIN, PASSIVE_SHAPE, SPEED_SHAPE, LENGTHENING = 0.45, 0.6, 4.0, 0.25, 1.4
 
 
@@ -68,9 +66,9 @@ class SpringLaw:
 
     Attributes:
         stiffness: [N/m].
-        rest: length without force [m].
+        rest: force-free length [m].
         damping: [N s/m].
-        pulls_only: spring and damper are a rope, slack below the rest length, which never push.
+        pulls_only: a rope: slack below the rest length, never pushes.
     """
 
     stiffness: float
@@ -79,11 +77,7 @@ class SpringLaw:
     pulls_only: bool = False
 
     def numbers(self, name: str) -> tuple[int, tuple[float, ...]]:
-        """Kind and numbers for kernels.
-
-        Raises:
-            RobotError: one is negative or no number.
-        """
+        """Return kind and parameters for kernels."""
         given = (self.stiffness, self.rest, self.damping)
         if not (np.isfinite(given).all() and min(given) >= 0):
             raise RobotError(f"element '{name}': stiffness, rest and damping must be 0 or more, got {given}")
@@ -92,16 +86,16 @@ class SpringLaw:
 
 @dataclass(frozen=True)
 class MuscleLaw:
-    """A muscle behind a tendon that does not stretch, with the curves of Thelen 2003, eq. (3), (4), (6) and (7).
+    """Muscle with a rigid tendon, Thelen 2003, eq. (3), (4), (6) and (7).
 
-    F = max_force (a f_l(x) f_v(u) + f_p(x)), with the activation a, which is the element's command, the length of the
-    fibres x = (l - slack) / optimal and their speed u = dl/dt / (speed optimal), negative where they shorten.
+    F = max_force (a f_l(x) f_v(u) + f_p(x)): activation a (the command), x = (l - slack) / optimal, u = dl/dt / (speed
+    optimal).
 
     Attributes:
         max_force: [N].
-        optimal: length of the fibres at the largest active force [m].
-        slack: length of the tendon [m].
-        speed: largest, in optimal lengths a second.
+        optimal: fibre length of the largest active force [m].
+        slack: tendon length [m].
+        speed: maximum, in optimal lengths per second.
     """
 
     max_force: float
@@ -110,11 +104,7 @@ class MuscleLaw:
     speed: float = 10.0
 
     def numbers(self, name: str) -> tuple[int, tuple[float, ...]]:
-        """Kind and numbers for kernels.
-
-        Raises:
-            RobotError: one is not above zero, or the slack length is negative.
-        """
+        """Return kind and parameters for kernels."""
         for what in ("max_force", "optimal", "speed"):
             positive(getattr(self, what), f"element '{name}': {what}")
         if not (np.isfinite(self.slack) and self.slack >= 0):
@@ -124,19 +114,16 @@ class MuscleLaw:
 
 @kernel
 def law_force(kind: int, par: np.ndarray, command: float, length: float, rate: float) -> float:
-    """Force F(l, dl/dt) of an element [N].
-
-    Args:
-        par: (LAW_SIZE,) of `SpringLaw.numbers` or `MuscleLaw.numbers`.
-        command: force [N], or activation.
-    """
+    """Return F(l, dl/dt) [N]; `par` (LAW_SIZE,) from `numbers`, command in [N] or activation."""
     if kind == SPRING:
         f = par[0] * (length - par[1]) + par[2] * rate
         if par[3] > 0.0 and (length <= par[1] or f < 0.0):
             f = 0.0
         return f + command
+    # x is the fibre length less 1; the passive force is exponential in the strain.
     x, u = (length - par[2]) / par[1] - 1.0, rate / (par[3] * par[1])
     passive = (math.exp(PASSIVE_SHAPE * x / PASSIVE_STRAIN) - 1.0) / (math.exp(PASSIVE_SHAPE) - 1.0) if x > 0 else 0.0
+    # Hyperbolic force-velocity curve: concentric, then eccentric with equal slope at u = 0.
     if u <= 0.0:
         by_speed = (1.0 + max(u, -1.0)) / (1.0 - max(u, -1.0) / SPEED_SHAPE)
     else:
@@ -147,7 +134,7 @@ def law_force(kind: int, par: np.ndarray, command: float, length: float, rate: f
 
 @kernel
 def law_energy(kind: int, par: np.ndarray, length: float) -> float:
-    """Energy that an element has stored at this length [J]."""
+    """Return the stored energy at a length [J]."""
     if kind == SPRING:
         stretch = length - par[1]
         return 0.0 if par[3] > 0.0 and stretch < 0.0 else 0.5 * par[0] * stretch * stretch
@@ -163,13 +150,7 @@ def law_energy(kind: int, par: np.ndarray, length: float) -> float:
 
 @dataclass(frozen=True)
 class PathElement:
-    """A spring, rope or muscle along straight segments.
-
-    Attributes:
-        name: unique.
-        law: of its force.
-        points: two or more (body, (3,) in the engine's axes of that body [m]); the body may be the environment.
-    """
+    """Spring, rope or muscle through at least two `points`: (body or environment, (3,) in engine body axes [m])."""
 
     name: str
     points: Sequence[tuple[str, Vector]]
@@ -178,11 +159,10 @@ class PathElement:
 
 @dataclass(frozen=True)
 class JointElement:
-    """A spring and a damper about, or along, a body's joint: T = -stiffness (angle - rest) - damping rate.
+    """Joint spring and damper: T = -stiffness (angle - rest) - damping rate.
 
     Attributes:
-        name: unique.
-        body: whose joint it is; its angle may follow from shared coordinates.
+        body: body of the joint.
         stiffness: [N m/rad or N/m].
         rest: [rad or m].
         damping: [N m s/rad or N s/m].
@@ -196,17 +176,19 @@ class JointElement:
 
 
 class ElementTable(NamedTuple):
-    """Elements for kernels: paths first, then joints.
+    """Elements for kernels, paths first, then joints.
 
     Attributes:
-        first (paths + 1,): where the points of a path begin.
-        body: work row of the body of each point.
-        point: (3,) each point in the axes of its body [m].
-        kind (paths,), par (paths, LAW_SIZE): laws.
-        joint: body of each spring about a joint.
-        joint_par: stiffness, rest and damping of each spring about a joint.
-        command (paths,): force [N] or activation.
-        state (elements, 3): length, rate and force; angle, rate and torque. place (points, 6): position and velocity.
+        first: (paths + 1,) first point.
+        body: (points,) work row.
+        point: (points, 3) in body axes [m].
+        kind: (paths,).
+        par: (paths, LAW_SIZE).
+        joint: (joints,) body.
+        joint_par: (joints, 3) stiffness, rest, damping.
+        command: (paths,).
+        state: (elements, 3) length, rate, force; or angle, rate, torque.
+        place: (points, 6) position, velocity.
     """
 
     first: I1
@@ -222,21 +204,21 @@ class ElementTable(NamedTuple):
 
 
 class ForceElements:
-    """Force elements of one model.
+    """Force elements of a model.
 
     Attributes:
-        names: paths first, then joints, each in the order given.
-        command: (paths,) force that springs have in addition [N], activation of muscles; to be changed at any time.
+        names: paths, then joints.
+        command: (paths,) additional spring force [N] or muscle activation; changeable.
         table: for kernels.
     """
 
     def __init__(self, model: Model, elements: Sequence[PathElement | JointElement]) -> None:
-        """Lay out elements.
+        """Create the elements.
 
         Raises:
-            UnknownNameError: no such body.
-            RobotError: a name twice, a path of fewer than two points, a number out of range, a body that feels no
-                force (a massless leaf on a revolute joint), or a joint with several axes.
+            UnknownNameError: if a body is unknown.
+            RobotError: if a name repeats, a path is too short, a value is out of range, a body is a massless shaft, or
+                a joint has several axes.
         """
         paths = [e for e in elements if isinstance(e, PathElement)]
         joints = [e for e in elements if isinstance(e, JointElement)]
@@ -273,11 +255,7 @@ class ForceElements:
         self._wrench = np.zeros((len(model.bodies), 6))
 
     def wrenches(self, dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Wrenches (bodies, 6) at a state, for `ForwardDynamics`; `state`, `force` and energy are then those of it.
-
-        Args:
-            dynamics: of the same model; its work holds the motion at this state afterwards.
-        """
+        """Return wrenches (bodies, 6) for `ForwardDynamics`; updates element states and the motion in `dynamics`."""
         a = dynamics.arrays
         kinematics_pass(a.tables, q, v, a.work)
         self._wrench[:] = 0.0
@@ -286,30 +264,29 @@ class ForceElements:
 
     @property
     def state(self) -> np.ndarray:
-        """Lengths, rates and forces (elements, 3) [m, m/s, N]; of joints angles, rates and torques."""
+        """(elements, 3) lengths [m], rates, forces [N]; for joints angles, rates, torques."""
         return self.table.state
 
     @property
     def force(self) -> np.ndarray:
-        """Forces (elements,) [N], torques of joints [N m]."""
+        """(elements,) forces [N] or joint torques [N m]."""
         return self.table.state[:, 2]
 
     @property
     def power(self) -> np.ndarray:
-        """Power (elements,) that each gives to the bodies [W]."""
+        """(elements,) power into the bodies [W]."""
         n = len(self.command)
         return self.state[:, 1] * self.force * np.where(np.arange(len(self.names)) < n, -1.0, 1.0)
 
     @property
     def stored_energy(self) -> float:
-        """Energy of all springs, and of the passive parts of muscles [J]."""
+        """Energy of springs and passive muscles [J]."""
         t, n = self.table, len(self.command)
         paths = [law_energy(t.kind[e], t.par[e], t.state[e, 0]) for e in range(n)]
         return float(sum(paths) + 0.5 * (t.joint_par[:, 0] @ (t.state[n:, 0] - t.joint_par[:, 1]) ** 2))
 
 
 def _felt(model: Model, link: str, element: str) -> int:
-    """Place of a body that can feel the force of an element."""
     i = model.body(link)
     body = model.bodies[i]
     if body.inertia.mass == 0 and body.joint.motion == REVOLUTE and i not in model.parents:
@@ -324,16 +301,14 @@ def routed_force(
     q: np.ndarray,
     v: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Generalised force -G^T F (n,) of elements whose paths are laid elsewhere, such as tendons; and their forces F.
+    """Return the generalised force -G^T F (n,) of elements routed elsewhere, such as tendons, and F (M,).
 
     Args:
         laws: (M) names and laws.
-        command: (M,), see `ForceElements`.
-        lengths: function of the positions q (n,) that gives the lengths (M,) [m] and G = dl/dq (M, n).
-        v: (n,) velocities.
-
-    Raises:
-        RobotError: a law with a number out of range.
+        lengths: q (n,) to lengths (M,) [m] and G = dl/dq (M, n).
+        command: (M,).
+        q: (n,).
+        v: (n,).
     """
     length, G = lengths(q)
     kinds = [law.numbers(name) for name, law in laws]
@@ -347,16 +322,7 @@ def routed_force(
 
 @kernel
 def add_element_wrenches(t: Tables, w: Work, x: ElementTable, q: F1, v: F1, wrench: F2) -> None:
-    """Add the wrenches of all elements, and fill their states; after `kinematics_pass`.
-
-    Args:
-        t: `Tables`.
-        w: `Work`.
-        x: `ElementTable`.
-        q: configuration.
-        v: velocity.
-        wrench: (bodies, 6).
-    """
+    """Add all element wrenches (bodies, 6) and fill states, after `kinematics_pass`."""
     W = w.W
     for e in range(x.kind.shape[0]):
         _measure(x, e, W)
@@ -370,7 +336,6 @@ def add_element_wrenches(t: Tables, w: Work, x: ElementTable, q: F1, v: F1, wren
 
 @inlined
 def _measure(x: ElementTable, e: int, W: F1) -> None:
-    """Places of the points of a path; its length and rate."""
     length, rate = 0.0, 0.0
     for p in range(x.first[e], x.first[e + 1]):
         o = x.body[p] * NW
@@ -390,7 +355,7 @@ def _measure(x: ElementTable, e: int, W: F1) -> None:
 
 @inlined
 def _segment(x: ElementTable, p: int) -> tuple[float, float, float, float]:
-    """Direction from the point before to point p, and distance; points that meet have no direction."""
+    """Return direction and distance from the previous point to p; coincident points have no direction."""
     dx, dy, dz = x.place[p, 0] - x.place[p - 1, 0], x.place[p, 1] - x.place[p - 1, 1], x.place[p, 2] - x.place[p - 1, 2]
     size = math.sqrt(dx * dx + dy * dy + dz * dz)
     s = 1.0 / size if size > 1e-12 else 0.0
@@ -399,8 +364,8 @@ def _segment(x: ElementTable, p: int) -> tuple[float, float, float, float]:
 
 @inlined
 def _pull(x: ElementTable, e: int, p: int, W: F1, wrench: F2) -> None:
-    """The force of a path on the body of its point p, towards the points next to it."""
     fx, fy, fz, f, o, i = 0.0, 0.0, 0.0, x.state[e, 2], x.body[p] * NW, x.body[p] - 1
+    # The net pull is towards both neighbouring points.
     if p > x.first[e]:
         dx, dy, dz, _ = _segment(x, p)
         fx, fy, fz = -dx, -dy, -dz
@@ -415,13 +380,12 @@ def _pull(x: ElementTable, e: int, p: int, W: F1, wrench: F2) -> None:
 
 @inlined
 def _turn_joint(t: Tables, W: F1, x: ElementTable, k: int, q: F1, v: F1, wrench: F2) -> None:
-    """The torque, or force, of a joint element on its body and, opposite, on the body's parent."""
     i, e = x.joint[k], x.kind.shape[0] + k
     o, parent = (i + 1) * NW, t.ints[i, PARENT] - 1
     angle = joint_coordinate(t.ints, i, t.par, t.qpos, q, v, W, o)
     T = -x.joint_par[k, 0] * (angle - x.joint_par[k, 1]) - x.joint_par[k, 2] * W[o + RATE]
     x.state[e, 0], x.state[e, 1], x.state[e, 2] = angle, W[o + RATE], T
-    a = o + TURN + 6  # the axis in the parent
+    a = o + TURN + 6  # joint axis in the parent
     ux, uy, uz = -T * W[a], -T * W[a + 1], -T * W[a + 2]
     if t.ints[i, MOTION] == REVOLUTE:
         wrench[i, 2] += T

@@ -1,4 +1,4 @@
-"""Forward dynamics of a model by any of the solvers."""
+"""Forward dynamics of a model by any solver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from humanoid_control.numerics.packed import Packed, Table, uncounted, unpack
 
 
 class ModelArrays(NamedTuple):
-    """All arrays of one model, for the solvers as one packed table: handing over sixteen takes as long as solving."""
+    """Arrays of a model as one packed table: passing sixteen arrays takes as long as solving."""
 
     tables: Tables
     work: Work
@@ -26,28 +26,24 @@ class ModelArrays(NamedTuple):
 
 @kernel
 def articulated_body_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2, armature: F1, qdd: F1) -> None:
-    """`articulated_body` of packed `ModelArrays`."""
     m = unpack(table, ModelArrays)
     articulated_body(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work, uncounted(qdd))
 
 
 @kernel
 def sparse_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2, armature: F1, qdd: F1) -> None:
-    """`solve_sparse` of packed `ModelArrays`."""
     m = unpack(table, ModelArrays)
     solve_sparse(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work, uncounted(qdd))
 
 
 @kernel
 def dense_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2, armature: F1, qdd: F1) -> None:
-    """`solve_dense` of packed `ModelArrays`."""
     m = unpack(table, ModelArrays)
     solve_dense(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work, uncounted(qdd))
 
 
 @kernel
 def mass_matrix_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2, armature: F1) -> None:
-    """`mass_matrix` of packed `ModelArrays`."""
     m = unpack(table, ModelArrays)
     mass_matrix(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work)
 
@@ -55,29 +51,28 @@ def mass_matrix_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2,
 # -------- Solvers by name
 
 ARTICULATED_BODY, SPARSE, DENSE = "articulated_body", "sparse", "dense"
-BLOCKED = 96  # above this size the library's blocked decomposition is faster than a simple loop
+BLOCKED = 96  # size above which LAPACK's blocked factorisation is faster than a loop
 SOLVERS = {ARTICULATED_BODY: articulated_body_at, SPARSE: sparse_at, DENSE: dense_at}
 
 
 class ForwardDynamics:
     """Accelerations of a model: M(q) qdd + h(q, v) = tau + forces.
 
-    Attributes:
-        arrays: the model in the form that the compiled code reads; its work holds the bodies' motion after a call.
+    After a call the work memory of `arrays` holds the motion of the bodies.
     """
 
     def __init__(
         self, model: Model, solver: str = ARTICULATED_BODY, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     ) -> None:
-        """Prepare a solver.
+        """Create a solver.
 
         Args:
-            model: any.
+            model: any model.
             solver: 'articulated_body' (O(n) with sub-systems), 'sparse' (branch-induced L^T L) or 'dense' (Cholesky).
-            gravity: [m/s^2], in the environment.
+            gravity: in the environment [m/s^2].
 
         Raises:
-            UnknownNameError: no such solver.
+            UnknownNameError: if the solver is unknown.
         """
         if solver not in SOLVERS:
             raise UnknownNameError("solver", solver, SOLVERS)
@@ -95,8 +90,7 @@ class ForwardDynamics:
             self._solve = self._solve_large
 
     def _solve_large(self, table: Any, *given: np.ndarray) -> None:
-        """The dense solver with LAPACK's decomposition; the last argument takes the accelerations."""
-        from scipy.linalg import cho_factor, cho_solve  # slow to import, and seldom needed
+        from scipy.linalg import cho_factor, cho_solve  # slow to import and rarely needed
 
         mass_matrix_at(table, *given[:-1])
         a = self.arrays
@@ -118,18 +112,18 @@ class ForwardDynamics:
         wrench: np.ndarray | None = None,
         armature: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Generalised accelerations (nv,).
+        """Return generalised accelerations (nv,).
 
         Args:
-            q: (nq,) configuration.
-            v: (nv,) velocity.
-            tau: (nv,) generalised forces.
-            wrench: (bodies, 6) impressed force on each body, [moment, force] at its origin in its axes; rotors, that
-                is massless symmetric leaves, feel none.
-            armature: (nv,) inertia added to each coordinate.
+            q: (nq,).
+            v: (nv,).
+            tau: (nv,).
+            wrench: (bodies, 6) impressed [moment, force] at body origins in body axes; massless symmetric leaves feel
+                none.
+            armature: (nv,) added inertia.
 
         Raises:
-            RobotError: one of them has another shape.
+            RobotError: if a shape is wrong.
         """
         q, v = np.ascontiguousarray(q, dtype=float), np.ascontiguousarray(v, dtype=float)
         if q.shape != self._q_shape or v.shape != self._v_shape:

@@ -1,11 +1,10 @@
-"""Functional joints: up to three translations and three rotations, each a function of a coordinate that others share.
+"""Functional joints: up to three translations and three rotations as functions of shared coordinates.
 
-As `CustomJoint` of OpenSim has it. Body b hangs on its parent p by
+As `CustomJoint` of OpenSim, body b is placed relative to its parent p by
 
     X_b = X_p X_P Trans(f_4 a_4 + f_5 a_5 + f_6 a_6) Rot(a_1, f_1) Rot(a_2, f_2) Rot(a_3, f_3) X_C^-1
 
-with constant frames P in the parent and C in the body, axes a_1 to a_6, and functions f_k of one coordinate each, or
-constant. In the engine it is a chain of elementary joints between bodies of which only the last has mass.
+with constant frames P, C, axes a_k, and functions f_k of one coordinate each, or constants.
 
 ```python
 import numpy as np
@@ -46,11 +45,11 @@ from humanoid_control.numerics import rotation_matrix
 
 
 class Axis(NamedTuple):
-    """One axis of a functional joint.
+    """Axis of a functional joint.
 
     Attributes:
-        direction: (3,), of any length.
-        moved: the function, as a joint of any coordinate and coupling; or a constant angle [rad] or distance [m].
+        direction: (3,), any length.
+        moved: joint with coordinate and coupling, or a constant [rad] or [m].
     """
 
     direction: Vector
@@ -58,7 +57,7 @@ class Axis(NamedTuple):
 
 
 class JointFrame(NamedTuple):
-    """Pose of a frame in another: R (3, 3) turns its axes into the other's, p (3,) is its origin there [m]."""
+    """Pose of a frame in another: rotation R (3, 3) to the other's axes, origin p (3,) [m]."""
 
     R: np.ndarray
     p: np.ndarray
@@ -67,7 +66,6 @@ class JointFrame(NamedTuple):
         return JointFrame(self.R @ other.R, self.p + self.R @ other.p)
 
     def inverse(self) -> JointFrame:
-        """The other frame seen from this one."""
         return JointFrame(self.R.T, -self.R.T @ self.p)
 
 
@@ -75,11 +73,11 @@ IDENTITY_FRAME = JointFrame(np.eye(3), np.zeros(3))
 
 
 class FunctionalTree:
-    """Bodies with functional joints, each after its parent.
+    """Bodies with functional joints, parents first.
 
     Attributes:
-        bodies: for `Model`; the last of a joint's chain has the name of the body.
-        frames: name -> the body's own frame, seen from the engine's body of that name.
+        bodies: for `Model`; the last of a joint's chain has its name and mass.
+        frames: body frame relative to the engine's body, by name.
     """
 
     def __init__(self) -> None:
@@ -101,15 +99,18 @@ class FunctionalTree:
         """Append a body and its joint.
 
         Args:
-            rotations: up to three, about axes that turn with those before them.
+            name: of the body.
+            parent: name.
+            rotations: up to three, about successively rotated axes.
             translations: up to three, along axes of the parent's joint frame.
             mass: [kg].
-            com: (3,) [m], in the body's own frame.
-            inertia: (3, 3) [kg m^2] about it; default: none.
-            frames: P in the parent and C in the body.
+            com: (3,) in the body frame [m].
+            inertia: (3, 3) about com [kg m^2].
+            frames: P and C.
 
         Raises:
-            UnknownNameError: no such parent. RobotError: too many axes, one without direction, or none that moves.
+            UnknownNameError: if the parent is unknown.
+            RobotError: if there are too many axes, one is zero, or none moves.
         """
         if parent not in self.frames:
             raise UnknownNameError("parent", parent, self.frames, hint=f"(of body '{name}')")
@@ -141,11 +142,7 @@ class FunctionalTree:
         self.frames[name] = own
 
     def point(self, name: str, r: Vector) -> np.ndarray:
-        """A point (3,) of a body's own frame, seen from the engine's body of that name [m].
-
-        Raises:
-            UnknownNameError: no such body.
-        """
+        """Return a point of a body frame relative to the engine's body (3,) [m]."""
         if name not in self.frames:
             raise UnknownNameError("body", name, self.frames)
         own = self.frames[name]
@@ -153,7 +150,6 @@ class FunctionalTree:
 
 
 def _constant(motion: int, direction: np.ndarray, value: float) -> JointFrame:
-    """The frame moved along, or turned about, an axis by a constant."""
     if motion == PRISMATIC:
         return JointFrame(np.eye(3), value * direction)
     return JointFrame(rotation_matrix(value * direction), np.zeros(3))

@@ -1,8 +1,6 @@
 """Second pass of the O(n) solver: articulated inertias and forces, from the leaves to the environment.
 
-A node of the tree is a body with one coordinate, a spinning rotor, a link with the rotors geared to it, or a sub-system
-of bodies that share coordinates, which is closed by a small dense system (Schwienbacher 2014, algorithm 2.3 and
-eq. (2.76) to (2.87), corrected).
+Schwienbacher 2014, algorithm 2.3 and eq. (2.76) to (2.87), corrected.
 """
 
 from __future__ import annotations
@@ -68,16 +66,14 @@ from humanoid_control.numerics.array_types import F1, I1, I2
 
 @inlined
 def rotor_terms(floats: F1, i: int, W: F1, po: int) -> tuple[float, float, float, float, float, float, float]:
-    """A spinning leaf in its parent's frame: its axis e, Jz, and the moment it needs at zero accelerations.
-
-    Symmetric about its axis and without mass, it looks the same at any angle.
-    """
+    """Return a spinning leaf in its parent's frame: axis e, Jz, and its moment at zero accelerations."""
+    # Symmetric and massless, the rotor looks the same at any angle.
     k, o, w = i * NF, (i + 1) * NW, po + OMEGA
     ex, ey, ez = floats[k + TURN_0 + 6], floats[k + TURN_0 + 7], floats[k + TURN_0 + 8]
     rate, bias, j = W[o + RATE], W[o + BIAS], k + PARENT_INERTIA
     wx, wy, wz = W[w] + ex * rate, W[w + 1] + ey * rate, W[w + 2] + ez * rate
     lx, ly, lz = symmetric_times(floats, j, wx, wy, wz)
-    # In the parent's frame I does not turn, so L = I omega changes there by I e bias, and turns with the parent.
+    # In the parent's frame I is constant, so L = I omega changes by I e bias, and rotates with the parent.
     cx, cy, cz = cross(W[w], W[w + 1], W[w + 2], lx, ly, lz)
     spun = floats[k + BODY_INERTIA + 5] * bias
     nx, ny, nz = cx + ex * spun, cy + ey * spun, cz + ez * spun
@@ -86,14 +82,7 @@ def rotor_terms(floats: F1, i: int, W: F1, po: int) -> tuple[float, float, float
 
 @kernel
 def inertia_pass(t: Tables, tau: F1, armature: F1, w: Work) -> None:
-    """Propagation quantities of all nodes, last to first.
-
-    Args:
-        t: `Tables` of the model.
-        w: `Work` after `kinematics_pass`.
-        tau: generalised forces Q (nv).
-        armature: inertia added to each coordinate (nv).
-    """
+    """Compute propagation quantities of all nodes, last to first, after `kinematics_pass`."""
     ints, floats, nodes, members, W = t.ints, t.floats, t.nodes, t.members, w.W
     for n in range(nodes.shape[0] - 1, -1, -1):
         kind = nodes[n, KIND]
@@ -110,11 +99,12 @@ def inertia_pass(t: Tables, tau: F1, armature: F1, w: Work) -> None:
 
 @inlined
 def _joint(ints: I2, i: int, W: F1, o: int) -> tuple[float, float]:
-    """U = M J and w = M b - f of a body with one axis; returns J^T M J and J^T w."""
+    # U = M J and w = M b - f of a body with one axis; J^T M J and J^T w are returned.
     x, h, m, u, f = o + INERTIA, o + CROSS, o + LINEAR, o + UNIT_FORCE, o + FORCE
     nx, ny, nz, fx, fy, fz = inertia_times(W, o, six(W, o + DRIFT))
     W[f], W[f + 1], W[f + 2] = nx - W[f], ny - W[f + 1], nz - W[f + 2]
     W[f + 3], W[f + 4], W[f + 5] = fx - W[f + 3], fy - W[f + 4], fz - W[f + 5]
+    # J selects the z column of M: rows 2 (angular) or 5 (linear).
     if ints[i, MOTION] == REVOLUTE:
         W[u], W[u + 1], W[u + 2] = W[x + 2], W[x + 4], W[x + 5]
         W[u + 3], W[u + 4], W[u + 5] = W[h + 6], W[h + 7], W[h + 8]
@@ -133,6 +123,7 @@ def _single(ints: I2, i: int, tau: F1, armature: F1, W: F1, po: int) -> None:
     W[o + JOINT_INERTIA], W[o + FREE_ACCELERATION] = d, p
     if po == 0:
         return
+    # The parent feels M - U U^T / d and the force w + U p, with p the free joint acceleration.
     subtract_square(W, o + INERTIA, six(W, u), 1.0 / d)
     add_inertia_up(W, o, o + TURN, o + ORIGIN, po + INERTIA)
     passed = (
@@ -155,6 +146,7 @@ def _rotor(ints: I2, i: int, floats: F1, tau: F1, armature: F1, W: F1, po: int) 
     W[o + JOINT_INERTIA], W[o + FREE_ACCELERATION] = d, p
     if po == 0:
         return
+    # A rotor adds I - e e^T Jz^2 / d to the parent's angular inertia only.
     k, j, s = po + INERTIA, i * NF + PARENT_INERTIA, jz * jz / d
     W[k] += floats[j] - s * ex * ex
     W[k + 1] += floats[j + 1] - s * ex * ey
@@ -170,7 +162,7 @@ def _rotor(ints: I2, i: int, floats: F1, tau: F1, armature: F1, W: F1, po: int) 
 
 @inlined
 def _geared(ints: I2, floats: F1, nodes: I2, n: int, members: I1, tau: F1, armature: F1, W: F1) -> None:
-    """A link and the rotors that turn with it: the sub-system of one coordinate, without its matrices."""
+    """Process a link and its rotors: a sub-system of one coordinate, without matrices."""
     first, last, po = nodes[n, FIRST], nodes[n, LAST], nodes[n, OUTSIDE] * NW
     i = members[first]
     o, c, u = (i + 1) * NW, ints[i, COORD], (i + 1) * NW + UNIT_FORCE
@@ -185,6 +177,7 @@ def _geared(ints: I2, floats: F1, nodes: I2, n: int, members: I1, tau: F1, armat
         r = members[m]
         ex, ey, ez, jz, rx, ry, rz = rotor_terms(floats, r, W, po)
         ratio = W[(r + 1) * NW + GRAD]
+        # Rotor inertia acts on the joint with the square of the ratio.
         d += ratio * ratio * jz
         w += ratio * (ex * rx + ey * ry + ez * rz)
         s = ratio * jz
@@ -196,7 +189,7 @@ def _geared(ints: I2, floats: F1, nodes: I2, n: int, members: I1, tau: F1, armat
                 W[k + e] += floats[j + e]
     p = (tau[c] - w) / d
     W[o + JOINT_INERTIA], W[o + FREE_ACCELERATION] = d, p
-    # From here on the row of the link holds the unit force as the parent feels it.
+    # From here on the link's row holds the unit force on the parent.
     W[u], W[u + 1], W[u + 2], W[u + 3], W[u + 4], W[u + 5] = bx, by, bz, cx, cy, cz
     if po == 0:
         return
@@ -209,9 +202,9 @@ def _geared(ints: I2, floats: F1, nodes: I2, n: int, members: I1, tau: F1, armat
 
 @kernel
 def subsystem_inertia(t: Tables, n: int, tau: F1, armature: F1, w: Work) -> None:
-    """P_S, p_S, K_S and k_S of one sub-system; its parent outside receives K_S and k_S.
+    """Compute P_S, p_S, K_S and k_S of a sub-system; its outside parent receives K_S and k_S.
 
-    The group's work holds M_S (its Cholesky factor), then Y = L^-1 B_S, then y = L^-1 (Q_S - f_S).
+    The work of the group holds M_S (then its Cholesky factor), Y = L^-1 B_S, and y = L^-1 (Q_S - f_S).
     """
     ints, floats, nodes, members, group_columns = t.ints, t.floats, t.nodes, t.members, t.group_columns
     W, J, S = w.W, w.J, w.S
@@ -285,7 +278,7 @@ def _add_rotor(ints: I2, i: int, floats: F1, W: F1, po: int, S: F1, s: int, size
 
 @inlined
 def _factorise(S: F1, s: int, size: int, with_parent: bool) -> None:
-    """M_S = L L^T in place; Y = L^-1 B_S and y = L^-1 (Q_S - f_S) in place."""
+    # M_S = L L^T, Y = L^-1 B_S and y = L^-1 (Q_S - f_S), in place.
     yb, yr = s + size * size, s + size * size + 6 * size
     for c in range(size):
         for d in range(c + 1):

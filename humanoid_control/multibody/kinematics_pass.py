@@ -1,7 +1,6 @@
-"""First pass of the solvers: places, velocities and forces of all bodies; and configurations moved along velocities.
+"""First pass of the solvers: poses, velocities and forces of all bodies; integration of configurations.
 
-Schwienbacher 2014, algorithm 2.2. Members of a sub-system are also placed relative to the sub-system's own frame,
-eq. (2.77a) and (2.78).
+Schwienbacher 2014, algorithm 2.2; sub-system members also relative to the group frame, eq. (2.77a) and (2.78).
 """
 
 from __future__ import annotations
@@ -57,14 +56,7 @@ from humanoid_control.numerics.array_types import F1, F2, I1, I2
 
 @kernel
 def kinematics_pass(t: Tables, q: F1, v: F1, w: Work) -> None:
-    """Kinematics of all bodies, their inertias and the forces of gravity and rotation on them.
-
-    Args:
-        t: `Tables` of the model.
-        q: configuration.
-        v: velocity.
-        w: `Work`.
-    """
+    """Compute kinematics, inertias, gravity and gyroscopic forces of all bodies at q, v."""
     ints, floats, par, qpos, columns, W, J = t.ints, t.floats, t.par, t.qpos, t.columns, w.W, w.J
     for i in range(ints.shape[0]):
         o, po = (i + 1) * NW, ints[i, PARENT] * NW
@@ -82,7 +74,7 @@ def kinematics_pass(t: Tables, q: F1, v: F1, w: Work) -> None:
 
 @inlined
 def _one_axis(motion: int, floats: F1, k: int, angle: float, W: F1, o: int, po: int) -> None:
-    """A body that turns about, or slides along, the z axis of its joint: eq. (2.45)-(2.49)."""
+    # Rotation about or sliding along the joint's z axis, eq. (2.45)-(2.49).
     a, c = o + TURN, k + TURN_0
     if motion == REVOLUTE:
         cq, sq = math.cos(angle), math.sin(angle)
@@ -97,6 +89,7 @@ def _one_axis(motion: int, floats: F1, k: int, angle: float, W: F1, o: int, po: 
             W[a + 3 + j] = floats[c + 3 + j]
             W[a + 6 + j] = floats[c + 6 + j]
             W[o + ORIGIN + j] = floats[k + ORIGIN_0 + j] + angle * floats[c + 6 + j]
+    # Drift: centripetal, Coriolis and bias accelerations at qdd = 0.
     rate, bias = W[o + RATE], W[o + BIAS]
     px, py, pz = W[po + OMEGA], W[po + OMEGA + 1], W[po + OMEGA + 2]
     rx, ry, rz = W[o + ORIGIN], W[o + ORIGIN + 1], W[o + ORIGIN + 2]
@@ -120,7 +113,7 @@ def _one_axis(motion: int, floats: F1, k: int, angle: float, W: F1, o: int, po: 
 
 @inlined
 def _load(floats: F1, k: int, W: F1, o: int, po: int) -> None:
-    """Pose in the environment, gravity, the body's own inertia, and eq. (2.56) without impressed forces."""
+    """Set world pose, gravity, inertia, and the forces of eq. (2.56) without impressed forces."""
     g = o + GRAVITY
     W[g], W[g + 1], W[g + 2] = turn(W, o + TURN, W[po + GRAVITY], W[po + GRAVITY + 1], W[po + GRAVITY + 2])
     e, pe = o + ROT, po + ROT
@@ -140,6 +133,7 @@ def _load(floats: F1, k: int, W: F1, o: int, po: int) -> None:
     m0 = o + LINEAR
     W[m0], W[m0 + 1], W[m0 + 2], W[m0 + 3], W[m0 + 4], W[m0 + 5] = m, 0.0, 0.0, m, 0.0, m
     wx, wy, wz = W[o + OMEGA], W[o + OMEGA + 1], W[o + OMEGA + 2]
+    # Gyroscopic moment w x (I w) and centripetal force w x (w x m c).
     lx, ly, lz = symmetric_times(floats, k + BODY_INERTIA, wx, wy, wz)
     tx, ty, tz = cross(wx, wy, wz, lx, ly, lz)
     sx, sy, sz = cross(wx, wy, wz, x, y, z)
@@ -152,7 +146,7 @@ def _load(floats: F1, k: int, W: F1, o: int, po: int) -> None:
 
 @kernel
 def add_wrenches(t: Tables, wrench: F2, w: Work) -> None:
-    """Add impressed forces (bodies, 6), each in its body's frame at its origin, angular first."""
+    """Add impressed forces (bodies, 6) at body origins in body axes, angular first."""
     ints, W = t.ints, w.W
     for i in range(wrench.shape[0]):
         if ints[i, SPIN] == 0:
@@ -166,11 +160,6 @@ def add_wrenches(t: Tables, wrench: F2, w: Work) -> None:
 
 @inlined
 def _extend_group(ints: I2, i: int, W: F1, o: int, po: int, J: F1, columns: I1) -> None:
-    """Turn, origin, Jacobian and velocity-dependent acceleration of member i in its group.
-
-    Args:
-        columns: (bodies,) number of coordinates of each body's group.
-    """
     n, j0 = columns[i], ints[i, GROUP_JACOBIAN]
     b, h = o + DRIFT, o + GROUP_DRIFT
     if ints[i, LEVEL] == 0:
@@ -219,11 +208,10 @@ def _below_a_member(W: F1, o: int, po: int) -> None:
 
 @kernel
 def _free_joint(t: Tables, i: int, q: F1, v: F1, w: Work) -> None:
-    """Body i moves freely relative to its parent.
+    """Place body i with six free coordinates.
 
-    With a quaternion: q = [x y z, quaternion x y z w], v = [linear, angular] in the body's axes, as in pinocchio.
-    With Euler angles: q = [phi theta psi, x y z] and v its rate, eq. (2.38)-(2.44), with c_2 for the s_2
-    that (2.39) prints in its last row.
+    FREE: q = [x y z, quaternion x y z w], v = [linear, angular] in body axes, as in pinocchio. FREE_EULER: q = [phi
+    theta psi, x y z], v its rate, eq. (2.38)-(2.44), correcting s_2 to c_2 in (2.39).
     """
     ints, floats, W, J = t.ints, t.floats, w.W, w.J
     o, po, k = (i + 1) * NW, ints[i, PARENT] * NW, i * NF
@@ -233,7 +221,7 @@ def _free_joint(t: Tables, i: int, q: F1, v: F1, w: Work) -> None:
     if ints[i, MOTION] == FREE:
         x, y, z, e = q[p + 3], q[p + 4], q[p + 5], q[p + 6]
         s = 2.0 / (x * x + y * y + z * z + e * e)
-        # The transpose of the usual matrix: parent components to child components.
+        # Transpose of the usual matrix: parent components to child components.
         e0, e1, e2 = 1 - s * (y * y + z * z), s * (x * y + z * e), s * (x * z - y * e)
         e3, e4, e5 = s * (x * y - z * e), 1 - s * (x * x + z * z), s * (y * z + x * e)
         e6, e7, e8 = s * (x * z + y * e), s * (y * z - x * e), 1 - s * (x * x + y * y)
@@ -256,7 +244,7 @@ def _free_joint(t: Tables, i: int, q: F1, v: F1, w: Work) -> None:
         wx, wy, wz = s2 * s3 * r1 + c3 * r2, s2 * c3 * r1 - s3 * r2, c2 * r1 + r3
         x, y, z = v[first + 3], v[first + 4], v[first + 5]
         ux, uy, uz = e0 * x + e1 * y + e2 * z, e3 * x + e4 * y + e5 * z, e6 * x + e7 * y + e8 * z
-        dx = dy = dz = 0.0  # the columns of A_kI stand still in the environment
+        dx = dy = dz = 0.0  # the columns of A_kI are constant in the environment
         jx = (r2 * c2 * s3 + r3 * s2 * c3) * r1 - r3 * s3 * r2
         jy = (r2 * c2 * c3 - r3 * s2 * s3) * r1 - r3 * c3 * r2
         jz = -r2 * s2 * r1
@@ -281,6 +269,7 @@ def _free_joint(t: Tables, i: int, q: F1, v: F1, w: Work) -> None:
     qx, qy, qz = turn(W, a, ccx, ccy, ccz)
     hx, hy, hz = cross(ax, ay, az, wx, wy, wz)
     gx, gy, gz = cross(ax, ay, az, ux, uy, uz)
+    # Drift: w_parent x w_relative, centripetal and Coriolis terms, and rates of the joint axes.
     b = o + DRIFT
     W[b], W[b + 1], W[b + 2] = hx + jx, hy + jy, hz + jz
     W[b + 3], W[b + 4], W[b + 5] = qx + 2 * gx + dx, qy + 2 * gy + dy, qz + 2 * gz + dz
@@ -293,11 +282,7 @@ def _free_joint(t: Tables, i: int, q: F1, v: F1, w: Work) -> None:
 
 @kernel
 def integrate_configuration(t: Tables, q: F1, v: F1, h: float) -> None:
-    """Move q (nq,) along v (nv,) for the time h, in place: exact for constant v.
-
-    Args:
-        t: `Tables` of the model.
-    """
+    """Move q (nq,) along constant v (nv,) for a time h [s], in place and exactly."""
     for k in range(t.qpos.shape[0]):
         if t.single[k] == 1:
             q[t.qpos[k]] += h * v[k]
@@ -308,18 +293,19 @@ def integrate_configuration(t: Tables, q: F1, v: F1, h: float) -> None:
 
 @inlined
 def _move_free(q: F1, v: F1, h: float, p: int, k: int) -> None:
-    """q = q exp(h v): pinocchio's integration of a free flyer."""
+    # q <- q exp(h v), as pinocchio integrates a free flyer.
     wx, wy, wz = h * v[k + 3], h * v[k + 4], h * v[k + 5]
     ux, uy, uz = h * v[k], h * v[k + 1], h * v[k + 2]
     a2 = wx * wx + wy * wy + wz * wz
     a = math.sqrt(a2)
+    # Series near zero: the closed forms cancel.
     if a < 1e-4:
         half, b, c = 0.5 - a2 / 48, 0.5 - a2 / 24, 1 / 6 - a2 / 120
         cosine = 1 - a2 / 8
     else:
         half, b, c = math.sin(a / 2) / a, (1 - math.cos(a)) / a2, (a - math.sin(a)) / (a2 * a)
         cosine = math.cos(a / 2)
-    # displacement in the body's axes: u + b w x u + c w x (w x u)
+    # body-frame displacement: u + b w x u + c w x (w x u)
     cx, cy, cz = wy * uz - wz * uy, wz * ux - wx * uz, wx * uy - wy * ux
     dx, dy, dz = wy * cz - wz * cy, wz * cx - wx * cz, wx * cy - wy * cx
     ux, uy, uz = ux + b * cx + c * dx, uy + b * cy + c * dy, uz + b * cz + c * dz
@@ -339,7 +325,7 @@ def _move_free(q: F1, v: F1, h: float, p: int, k: int) -> None:
 
 @kernel
 def configuration_rate(t: Tables, q: F1, v: F1, rate: F1) -> None:
-    """Time derivative of q (nq,) at velocity v (nv,), for integrators that know nothing of quaternions."""
+    """Fill the time derivative of q (nq,) at v (nv,), for integrators without quaternions."""
     for k in range(t.qpos.shape[0]):
         if t.single[k] == 1:
             rate[t.qpos[k]] = v[k]

@@ -1,7 +1,6 @@
-"""The mass matrix by composite bodies, and the O(n^3) solvers: dense Cholesky, and sparse along the branches.
+"""Mass matrix by composite bodies, and O(n^3) solvers.
 
-The sparse one factors M = L^T L from the leaves, which keeps the pattern of the tree: no fill-in (Featherstone;
-Schwienbacher 2014, section 2.17).
+The sparse solver factors M = L^T L from the leaves without fill-in (Featherstone; Schwienbacher 2014, section 2.17).
 """
 
 from __future__ import annotations
@@ -48,20 +47,16 @@ from humanoid_control.numerics.array_types import F1, F2, I1, I2
 
 @kernel
 def fill_mass_matrix(t: Tables, tau: F1, armature: F1, w: Work) -> None:
-    """M = sum J_i^T M_i J_i and tau - sum J_i^T (M_i b_i - f_i), after `kinematics_pass`, in the order of the tree.
+    """Fill M = sum J_i^T M_i J_i and rhs = tau - sum J_i^T (M_i b_i - f_i), in tree order.
 
-    Args:
-        t: `Tables`.
-        tau: (nv,) generalised forces.
-        armature: (nv,) added inertia.
-        w: `Work`; M is zero in the lower triangle where the tree joins, and is filled; so is rhs.
+    Requires `kinematics_pass` and a zeroed tree pattern of M.
     """
     ints, floats, rank, W, J, M, rhs = t.ints, t.floats, t.rank, w.W, w.J, w.M, w.rhs
     nb = ints.shape[0]
     for k in range(rank.shape[0]):
         rhs[rank[k]] = tau[k]
         M[rank[k], rank[k]] += armature[k]
-    for i in range(nb):  # acceleration of each body at qdd = 0, and the force that it needs
+    for i in range(nb):  # acceleration of each body at qdd = 0, and the force for it
         if ints[i, SPIN] == 1:
             continue
         o, po = (i + 1) * NW, ints[i, PARENT] * NW
@@ -96,7 +91,7 @@ def fill_mass_matrix(t: Tables, tau: F1, armature: F1, w: Work) -> None:
 
 @inlined
 def _direction(ints: I2, i: int, c: int, W: F1, J: F1) -> Vector6:
-    """Motion of body i against its parent for a unit rate of its coordinate c: that column of J_i."""
+    # Column c of J_i: motion relative to the parent per unit rate.
     if ints[i, MOTION] >= FREE:
         return six(J, ints[i, GROUP_JACOBIAN] + 6 * c)
     g = W[(i + 1) * NW + GRAD + c]
@@ -107,7 +102,7 @@ def _direction(ints: I2, i: int, c: int, W: F1, J: F1) -> Vector6:
 
 @inlined
 def _along(ints: I2, i: int, c: int, W: F1, J: F1, f: Vector6) -> float:
-    """Generalised force of the wrench f on body i along the body's coordinate c: that row of J_i^T f."""
+    # Row c of J_i^T f.
     if ints[i, MOTION] >= FREE:
         return spatial_dot(J, ints[i, GROUP_JACOBIAN] + 6 * c, f)
     return W[(i + 1) * NW + GRAD + c] * (f[2] if ints[i, MOTION] == REVOLUTE else f[5])
@@ -115,9 +110,9 @@ def _along(ints: I2, i: int, c: int, W: F1, J: F1, f: Vector6) -> float:
 
 @inlined
 def _column(ints: I2, i: int, rank: I1, W: F1, J: F1, unit: Vector6, c: int, M: F2) -> None:
-    """Couple coordinate c of body i, whose unit acceleration needs this force, with its others and all above it."""
+    """Couple coordinate c of body i, with force `unit` per unit acceleration, to own and ancestor coordinates."""
     k = rank[ints[i, COORD + c]]
-    for d in range(ints[i, NC]):  # each pair comes twice, once from either side
+    for d in range(ints[i, NC]):  # both orders of a pair occur
         m = rank[ints[i, COORD + d]]
         if m <= k:
             M[k, m] += _along(ints, i, d, W, J, unit)
@@ -128,7 +123,7 @@ def _column(ints: I2, i: int, rank: I1, W: F1, J: F1, unit: Vector6, c: int, M: 
 
 
 class LoadedRotor(NamedTuple):
-    """A spinning leaf at qdd = 0: its axis, inertia Jz about it, the moment that it needs, and that along its axis."""
+    """Spinning leaf at qdd = 0: axis, inertia Jz, required moment, and its component along the axis."""
 
     axis: tuple[float, float, float]
     jz: float
@@ -140,7 +135,7 @@ class LoadedRotor(NamedTuple):
 def _loaded_rotor(floats: F1, i: int, W: F1, po: int) -> LoadedRotor:
     j, h = i * NF + PARENT_INERTIA, po + GROUP_DRIFT
     ex, ey, ez, jz, nx, ny, nz = rotor_terms(floats, i, W, po)
-    # `rotor_terms` knows the parent's velocity, not what accelerates it.
+    # `rotor_terms` has no parent acceleration.
     lx, ly, lz = symmetric_times(floats, j, W[h], W[h + 1], W[h + 2])
     nx, ny, nz = nx + lx, ny + ly, nz + lz
     return LoadedRotor((ex, ey, ez), jz, (nx, ny, nz), ex * nx + ey * ny + ez * nz)
@@ -148,7 +143,6 @@ def _loaded_rotor(floats: F1, i: int, W: F1, po: int) -> LoadedRotor:
 
 @inlined
 def _couple_rotor(ints: I2, i: int, rank: I1, W: F1, J: F1, rotor: LoadedRotor, M: F2) -> None:
-    """Couple the coordinates of a rotor with each other and with all above it."""
     o, p, jz = (i + 1) * NW, ints[i, PARENT] - 1, rotor.jz
     ex, ey, ez = rotor.axis
     for c in range(ints[i, NC]):
@@ -163,7 +157,6 @@ def _couple_rotor(ints: I2, i: int, rank: I1, W: F1, J: F1, rotor: LoadedRotor, 
 
 @inlined
 def _add_rotor(floats: F1, j: int, rotor: LoadedRotor, W: F1, po: int) -> None:
-    """Add the inertia of a rotor, at offset j in its parent's frame, and its moment to the parent."""
     nx, ny, nz = rotor.need
     for e in range(6):
         W[po + INERTIA + e] += floats[j + e]
@@ -174,12 +167,12 @@ def _add_rotor(floats: F1, j: int, rotor: LoadedRotor, W: F1, po: int) -> None:
 
 @kernel
 def _above(ints: I2, b: int, rank: I1, W: F1, J: F1, f: Vector6, k: int, M: F2) -> None:
-    """Couple the rank k, whose unit acceleration needs the force f on body b, with b and all above it."""
+    """Couple rank k, with force f on body b per unit acceleration, to b and its ancestors."""
     while b >= 0:
         for c in range(ints[b, NC]):
             m = rank[ints[b, COORD + c]]
             s = _along(ints, b, c, W, J, f)
-            if m == k:  # bodies that share a coordinate couple it with itself, from both sides
+            if m == k:  # a shared coordinate couples to itself from both sides
                 M[k, k] += 2 * s
             elif m < k:
                 M[k, m] += s
@@ -195,8 +188,9 @@ def _above(ints: I2, b: int, rank: I1, W: F1, J: F1, f: Vector6, k: int, M: F2) 
 
 @kernel
 def dense_solve(M: F2, x: F1) -> None:
-    """Solve M x = b in place; the lower triangle of M is given and becomes its factor."""
+    """Solve M x = b in place; the lower triangle of M becomes its factor."""
     n = M.shape[0]
+    # Left-looking Cholesky M = L L^T, then forward and backward substitution.
     for j in range(n):
         s = M[j, j]
         for k in range(j):
@@ -223,7 +217,7 @@ def dense_solve(M: F2, x: F1) -> None:
 
 @kernel
 def clear_pattern(M: F2, lam: I1) -> None:
-    """Zero where a column is an ancestor of its row; the rest is never looked at."""
+    """Zero the tree pattern of M; other entries are unused."""
     for k in range(lam.shape[0]):
         j = k
         while j >= 0:
@@ -233,12 +227,13 @@ def clear_pattern(M: F2, lam: I1) -> None:
 
 @kernel
 def sparse_factor(M: F2, lam: I1) -> None:
-    """M = L^T L in place, L in the lower triangle with the pattern of M (Featherstone; section 2.17).
+    """Factor M = L^T L in place, with the tree pattern of M (Featherstone; section 2.17).
 
     Args:
-        M: (n, n), lower triangle, entries only where a column is an ancestor of its row.
-        lam: (n,) parent of each row, smaller than the row; -1 for none.
+        M: (n, n) lower triangle.
+        lam: (n,) parent of each row, -1: none.
     """
+    # Leaves first: elimination fills only ancestor entries.
     for k in range(M.shape[0] - 1, -1, -1):
         s = math.sqrt(M[k, k])
         M[k, k] = s
@@ -259,7 +254,7 @@ def sparse_factor(M: F2, lam: I1) -> None:
 
 @kernel
 def sparse_solve(M: F2, lam: I1, x: F1) -> None:
-    """Solve M x = b in place by L^T L; see `sparse_factor`."""
+    """Solve M x = b in place by `sparse_factor`."""
     sparse_factor(M, lam)
     n = M.shape[0]
     for i in range(n - 1, -1, -1):
@@ -280,7 +275,6 @@ def sparse_solve(M: F2, lam: I1, x: F1) -> None:
 
 @kernel
 def mass_matrix(t: Tables, q: F1, v: F1, tau: F1, wrench: F2, armature: F1, w: Work) -> None:
-    """Mass matrix and right-hand side, in the order of the tree, into the work arrays."""
     kinematics_pass(t, q, v, w)
     add_wrenches(t, wrench, w)
     w.M[:] = 0.0
@@ -289,7 +283,7 @@ def mass_matrix(t: Tables, q: F1, v: F1, tau: F1, wrench: F2, armature: F1, w: W
 
 @kernel
 def solve_dense(t: Tables, q: F1, v: F1, tau: F1, wrench: F2, armature: F1, w: Work, qdd: F1) -> None:
-    """Accelerations into qdd by a dense Cholesky decomposition."""
+    """Fill qdd by dense Cholesky."""
     mass_matrix(t, q, v, tau, wrench, armature, w)
     dense_solve(w.M, w.rhs)
     for k in range(t.rank.shape[0]):
@@ -298,7 +292,7 @@ def solve_dense(t: Tables, q: F1, v: F1, tau: F1, wrench: F2, armature: F1, w: W
 
 @kernel
 def solve_sparse(t: Tables, q: F1, v: F1, tau: F1, wrench: F2, armature: F1, w: Work, qdd: F1) -> None:
-    """Accelerations into qdd by the reversed sparse Cholesky decomposition."""
+    """Fill qdd by reversed sparse Cholesky."""
     kinematics_pass(t, q, v, w)
     add_wrenches(t, wrench, w)
     clear_pattern(w.M, t.lam)

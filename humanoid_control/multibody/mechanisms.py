@@ -1,7 +1,6 @@
 """Drive mechanisms in both directions: motor angles from joint angles, and back by Newton's method.
 
-Gears, four-bars, the camera vergence, and roller screws, the knee with one, the ankle with two side by side
-(Schwienbacher 2014, chapter 3).
+Gears, four-bars, camera vergence and roller screws of knee and ankle (Schwienbacher 2014, chapter 3).
 """
 
 from __future__ import annotations
@@ -36,19 +35,14 @@ from humanoid_control.multibody.couplings import (
 )
 
 MAX_STEPS, HALVINGS, TOLERANCE = 60, 25, 1e-13
-MARGIN = 0.05  # how far beyond the joint range the search may go, as a share of it
+MARGIN = 0.05  # search range beyond the joint range, relative
 
 
 class DriveMechanism(ABC):
-    """A drive: n joint angles q [rad] that fix m = n motor angles phi [rad], counted from where all joints are zero.
+    """Drive of n joint angles q [rad] with m = n motor angles phi [rad], zero at zero joint angles.
 
-    Motor angles are explicit in the joint angles; the inverse needs Newton's method (Schwienbacher 2014, section
-    3.5). A motor torque tau acts on the joints as Q = jacobian(q)^T tau. Arrays are (n,) and (m,) also where n = 1.
-
-    Attributes:
-        name: of the drive, for messages.
-        lower: (n,) lower ends of the joint ranges [rad]; infinite: none.
-        upper: (n,) upper ends of the joint ranges [rad]; infinite: none.
+    phi(q) is explicit; the inverse uses Newton's method (Schwienbacher 2014, section 3.5). Motor torques give joint
+    torques jacobian(q)^T tau. Arrays are (n,), also for n = 1; limits [rad] may be infinite.
     """
 
     def __init__(self, name: str, lower: ArrayLike, upper: ArrayLike) -> None:
@@ -58,45 +52,42 @@ class DriveMechanism(ABC):
 
     @property
     def n(self) -> int:
-        """Number of joints that it drives."""
         return len(self.lower)
 
     @property
     def turn(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ends (n,) of the joint ranges, or of one turn, about zero, where there are none [rad]."""
+        """(n,) joint limits [rad], one turn about zero if infinite."""
         lower, upper = self.lower, self.upper
         low = np.where(np.isinf(lower), np.where(np.isinf(upper), -np.pi, upper - 2 * np.pi), lower)
         return low, np.where(np.isinf(upper), low + 2 * np.pi, upper)
 
     @abstractmethod
     def motor(self, q: np.ndarray) -> np.ndarray:
-        """Motor angles (m,) at joint angles (n,); NaN where the loop cannot close."""
+        """Return motor angles (m,) at joint angles (n,); NaN if the loop cannot close."""
 
     @abstractmethod
     def jacobian(self, q: np.ndarray) -> np.ndarray:
-        """d phi / d q (m, n)."""
+        """Return d phi / d q (m, n)."""
 
     @abstractmethod
     def hessian(self, q: np.ndarray) -> np.ndarray:
-        """d2 phi / d q2 (m, n, n)."""
+        """Return d2 phi / d q2 (m, n, n)."""
 
     @abstractmethod
     def closure(self, q: np.ndarray) -> np.ndarray:
-        """Change of length [m] that each rigid member (m,) would need, from the mechanism's points at q."""
+        """Return the closure error [m] of each rigid member (m,), from points at q."""
 
     def jacobian_rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Time derivative (m, n) of the Jacobian at joint velocities v (n,), exact."""
+        """Return the time derivative (m, n) of the Jacobian at v (n,)."""
         return self.hessian(q) @ np.atleast_1d(np.asarray(v, dtype=float))
 
     def joint(self, phi: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
-        """Joint angles (n,) inside the joint range at motor angles (m,), by Newton's method with halved steps.
+        """Return joint angles (n,) within limits at motor angles (m,) [rad], by damped Newton.
 
-        Args:
-            phi: (m,) [rad].
-            start: (n,) where to begin; default: the middle of the range. From a bad start others are tried.
+        Several starts are tried, first `start` (n,).
 
         Raises:
-            RobotError: no joint angles of the range give these motor angles.
+            RobotError: if no joint angles within limits give phi.
         """
         phi = np.atleast_1d(np.asarray(phi, dtype=float))
         low, high = self.turn
@@ -129,10 +120,10 @@ class DriveMechanism(ABC):
             for _ in range(HALVINGS):
                 nearer = np.clip(q + share * step, low, high)
                 rest = self.motor(nearer) - phi
-                if float(rest @ rest) < size:  # also False where the loop does not close
+                if float(rest @ rest) < size:  # also False if the loop does not close
                     break
                 share /= 2
-            else:  # no step brings it nearer: rounding decides, or there is no solution from here
+            else:  # no decrease: rounding, or no solution from here
                 return q if np.abs(step).max() < 1e3 * TOLERANCE and self._inside(q) else None
             moved = float(np.abs(nearer - q).max())
             q, error = nearer, rest
@@ -144,10 +135,10 @@ class DriveMechanism(ABC):
         return bool((q >= self.lower - 1e-6).all() and (q <= self.upper + 1e-6).all())
 
     def check(self) -> None:
-        """Make sure that the loop closes over the whole joint range, with a transmission that keeps its sign.
+        """Check that the loop closes over the joint range, without a singularity.
 
         Raises:
-            RobotError: it does not, naming the joint angles.
+            RobotError: otherwise.
         """
         sign, samples = 0.0, 41 if self.n == 1 else 15
         for point in product(*np.linspace(*self.turn, samples).T):
@@ -167,13 +158,7 @@ class DriveMechanism(ABC):
 
 
 class OneJoint(DriveMechanism):
-    """A drive of one joint by a scaled coupling: phi = ratio g(q).
-
-    Attributes:
-        coupling: the compiled g(par, at, q) -> (g, g', g'').
-        par: its parameters.
-        ratio: of the gear before it.
-    """
+    """Drive of one joint: phi = ratio g(q), with compiled `coupling` g(par, at, q) -> (g, g', g'')."""
 
     coupling: Callable
     par: np.ndarray
@@ -193,7 +178,7 @@ class OneJoint(DriveMechanism):
 
 
 class HarmonicDrive(OneJoint):
-    """phi = N q (Schwienbacher 2014, eq. (3.1)); N may be negative. Also a mimicking joint."""
+    """phi = N q (Schwienbacher 2014, eq. (3.1)), N of any sign; also a mimic joint."""
 
     coupling = staticmethod(linear)
 
@@ -206,7 +191,7 @@ class HarmonicDrive(OneJoint):
 
 
 class FourBar(OneJoint):
-    """A rocker of length c that drives the joint's crank of length a by a coupler of length b; pivots d apart."""
+    """Rocker of length c that drives the joint's crank a by a coupler b; pivots d apart."""
 
     coupling = staticmethod(four_bar)
 
@@ -222,7 +207,7 @@ class FourBar(OneJoint):
 
 
 class Vergence(OneJoint):
-    """The motor of a pair of cameras by a double lever and couplers; ratio: N of its gear (3.43)."""
+    """Motor of a camera pair by a double lever; ratio: N of its gear (3.43)."""
 
     coupling = staticmethod(vergence_lever)
 
@@ -243,25 +228,20 @@ class Vergence(OneJoint):
 
 
 def rotated(axis: np.ndarray, angle: float, v: np.ndarray) -> np.ndarray:
-    """A vector (3,) turned about a unit axis by an angle [rad]."""
     (nx, ny, nz), (x, y, z) = axis, v
     return np.array(rotate_about(nx, ny, nz, np.sin(angle), np.cos(angle), x, y, z))
 
 
 class KneeScrew(OneJoint):
-    """A screw between a hinge B on the parent and a pivot A on the child (Schwienbacher 2014, eq. (3.3) to (3.20)).
-
-    Args:
-        r_b: hinge B on the parent link (3,), r_a: pivot A on the child link, from the joint, axes agree at zero [m].
-        axis: of the joint (3,).
-        lead: travel of the screw in one turn [m].
-    """
+    """Screw between hinge B on the parent and pivot A on the child (Schwienbacher 2014, eq. (3.3) to (3.20))."""
 
     coupling = staticmethod(hinge_screw)
 
     def __init__(
         self, name: str, lower: float, upper: float, *, r_b: np.ndarray, r_a: np.ndarray, axis: np.ndarray, lead: float
     ) -> None:
+        # Arguments: r_b and r_a (3,) from the joint, axes agree at zero [m]; axis of the joint (3,); lead: travel per
+        # turn [m].
         super().__init__(name, lower, upper)
         self.r_b, self.r_a = checked_vector(r_b, "r_b"), checked_vector(r_a, "r_a")
         self.axis = unit_vector(axis, "the joint axis")
@@ -276,22 +256,18 @@ class KneeScrew(OneJoint):
         return np.array([self._at(q)[0] - float(np.linalg.norm(r))])
 
     def screw_axis(self) -> np.ndarray:
-        """Direction (3,) of the screw on the parent at joint angle zero: the rotor's axis with the tilt left out."""
+        """Return the screw direction (3,) on the parent at joint angle zero."""
         return (self.r_a - self.r_b) / self.at_zero
 
     def tilt(self, q: float) -> tuple[float, float, float]:
-        """Angle by which the screw unit has turned about the joint axis since q = 0 [rad], and its two derivatives."""
+        """Return the screw's rotation about the joint axis since q = 0 [rad], with two derivatives."""
         return hinge_tilt(self.par, 0, float(q))
 
 
 class AnkleScrews(DriveMechanism):
-    """Two screws that move two joints together by couplers (Schwienbacher 2014, eq. (3.22) to (3.36)).
+    """Two screws that move two joints by couplers (Schwienbacher 2014, eq. (3.22) to (3.36)).
 
-    Args:
-        lower: (2,) lower ends of the ranges [rad]: of the joint nearer to the screws' link, and of the joint after it.
-        upper: (2,) upper ends of these ranges [rad].
-        screws: both, with the same joints.
-        lead: travel of a screw in one turn [m].
+    The joint nearer to the screws comes first; both screws have the same joints.
     """
 
     def __init__(
@@ -304,7 +280,7 @@ class AnkleScrews(DriveMechanism):
         self.at_zero = np.where(np.isfinite(at_zero), at_zero, 0.0)
 
     def travel(self, q: np.ndarray) -> np.ndarray:
-        """Distances of both carriages (2,) from the start of their screws [m]."""
+        """Return carriage distances (2,) from the start of the screws [m]."""
         return self._at(q)[:, 0]
 
     def motor(self, q: np.ndarray) -> np.ndarray:
@@ -320,7 +296,7 @@ class AnkleScrews(DriveMechanism):
         return np.array([np.linalg.norm(r) - p[18] for r, p in zip(self.couplers(q), self.pars, strict=True)])
 
     def couplers(self, q: np.ndarray) -> np.ndarray:
-        """Both couplers (2, 3), from the carriage to the moved link, in the axes of the screws' link [m]."""
+        """Return coupler vectors (2, 3) from carriage to link, in axes of the screws' link [m]."""
         out = []
         for p, travel in zip(self.pars, self.travel(q), strict=True):
             below = rotated(p[9:12], float(q[1]), p[12:15]) + p[6:9]

@@ -1,4 +1,4 @@
-"""Models: bodies, their joints and inertias, and the sub-systems that shared coordinates make; also from pinocchio."""
+"""Models: bodies, joints, inertias and automatic sub-systems; import from pinocchio."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from humanoid_control.multibody.subsystems import TreeNode, pointer_tree, with_s
 from humanoid_control.numerics.spline import spline_size
 
 ENVIRONMENT = ""
-# Coordinates and parameters of each coupling, the last four behind a gear; its name for messages.
+# Name, coordinates and parameters of each coupling; the last four follow a gear.
 COUPLINGS = {
     LINEAR: ("linear", 1, LINEAR_SIZE),
     HINGE_SCREW: ("hinge screw", 1, LINEAR_SIZE + HINGE_SIZE),
@@ -47,7 +47,7 @@ COUPLINGS = {
 
 @dataclass(frozen=True)
 class Inertia:
-    """Mass [kg], centre of gravity (3,) [m] and inertia (3, 3) [kg m^2] about the body's origin O, in its frame."""
+    """Mass [kg], centre of gravity (3,) [m], and inertia (3, 3) about the origin [kg m^2], in body axes."""
 
     mass: float = 0.0
     com: np.ndarray = field(default_factory=lambda: np.zeros(3))
@@ -55,22 +55,21 @@ class Inertia:
 
     @classmethod
     def about_com(cls, mass: float, com: np.ndarray, inertia: np.ndarray) -> Inertia:
-        """From the inertia about the centre of gravity: I_O = I_C - m r~ r~."""
+        """Convert from the inertia about the centre of gravity: I_O = I_C - m r~ r~."""
         r = pin.skew(np.asarray(com, float))
         return cls(mass, np.asarray(com, float), np.asarray(inertia, float) - mass * r @ r)
 
 
 @dataclass(frozen=True)
 class Joint:
-    """The motion of a body relative to its parent (Schwienbacher 2014, eq. (2.38) to (2.49)).
+    """Motion of a body relative to its parent, about or along z (Schwienbacher 2014, eq. (2.38) to (2.49)).
 
-    The z axis of the joint's frame is the axis. Two bodies may name the same coordinate: that is a small kinematic
-    loop, and the model puts them into one sub-system.
+    Bodies that name the same coordinate form a small kinematic loop.
 
     Attributes:
-        motion: REVOLUTE, PRISMATIC, FREE (quaternion) or FREE_EULER (angles Z-X-Z).
-        coordinates: names of the velocity coordinates.
-        coupling: the function by which the angle (or displacement) follows from them; IDENTITY for a joint of its own.
+        motion: REVOLUTE, PRISMATIC, FREE (quaternion) or FREE_EULER (Z-X-Z).
+        coordinates: velocity coordinates.
+        coupling: function from coordinates to the angle.
         parameters: of the coupling.
     """
 
@@ -101,22 +100,22 @@ class Joint:
 
 
 def revolute(coordinate: str) -> Joint:
-    """One angle about z [rad]."""
+    """Return a joint about z [rad]."""
     return Joint(REVOLUTE, (coordinate,))
 
 
 def prismatic(coordinate: str) -> Joint:
-    """One displacement along z [m]."""
+    """Return a joint along z [m]."""
     return Joint(PRISMATIC, (coordinate,))
 
 
 def rotor(coordinate: str, ratio: float, offset: float = 0.0) -> Joint:
-    """A shaft geared to a joint: angle = ratio q + offset (Schwienbacher 2014, eq. (3.1))."""
+    """Return a geared shaft: angle = ratio q + offset (Schwienbacher 2014, eq. (3.1))."""
     return Joint(REVOLUTE, (coordinate,), LINEAR, (float(ratio), float(offset)))
 
 
 def free(name: str, euler: bool = False) -> Joint:
-    """Six coordinates. With a quaternion: q = [x y z, x y z w], v = [linear, angular] in the body's axes."""
+    """Return a joint with six coordinates; quaternion: q = [x y z, x y z w], v = [linear, angular] in body axes."""
     if euler:
         return Joint(FREE_EULER, tuple(f"{name}.{c}" for c in ("phi", "theta", "psi", "x", "y", "z")))
     return Joint(FREE, tuple(f"{name}.{c}" for c in ("vx", "vy", "vz", "wx", "wy", "wz")))
@@ -125,23 +124,16 @@ def free(name: str, euler: bool = False) -> Joint:
 def spline(
     coordinate: str, x: Vector, y: Vector, motion: int = REVOLUTE, ratio: float = 1.0, offset: float = 0.0
 ) -> Joint:
-    """A measured motion: angle = ratio s(q) + offset, s the cubic spline through the points (x, y), x rising.
+    """Return a measured motion: angle = ratio s(q) + offset, s a cubic spline through (x, y), x increasing.
 
-    Its ends are those of Forsythe, Malcolm and Moler 1977; outside of the points it continues straight.
-
-    Raises:
-        RobotError: points that make no spline.
+    End conditions of Forsythe, Malcolm and Moler 1977; linear outside.
     """
     numbers = (float(ratio), float(offset), *spline_parameters(x, y).tolist())
     return Joint(motion, (coordinate,), SPLINE, numbers)
 
 
 def polynomial(coordinate: str, coefficients: Vector, motion: int = REVOLUTE) -> Joint:
-    """angle = c_0 + c_1 q + c_2 q^2 ... with at least two coefficients, the constant first.
-
-    Raises:
-        RobotError: fewer, or one that is not a number.
-    """
+    """Return a joint with angle = c_0 + c_1 q + c_2 q^2 ..., at least two coefficients."""
     numbers = (1.0, 0.0, *polynomial_parameters(coefficients).tolist())
     return Joint(motion, (coordinate,), POLYNOMIAL, numbers)
 
@@ -149,7 +141,7 @@ def polynomial(coordinate: str, coefficients: Vector, motion: int = REVOLUTE) ->
 def quadratic(
     coordinates: Sequence[str], constant: float, gradient: Sequence[float], hessian: np.ndarray, motion: int = REVOLUTE
 ) -> Joint:
-    """Any loop near a posture: angle = c + g^T q + q^T H q / 2."""
+    """Return any loop near a posture: angle = c + g^T q + q^T H q / 2."""
     h = np.asarray(hessian, float)
     lower = [float(h[a, b]) for a in range(len(h)) for b in range(a + 1)]
     return Joint(motion, tuple(coordinates), QUADRATIC, (float(constant), *map(float, gradient), *lower))
@@ -157,15 +149,15 @@ def quadratic(
 
 @dataclass(frozen=True)
 class Body:
-    """One rigid body.
+    """Rigid body.
 
     Attributes:
         name: unique.
-        parent: name of another body, or `ENVIRONMENT`.
+        parent: body name or `ENVIRONMENT`.
         joint: to the parent.
-        inertia: about the body's origin.
-        A: (3, 3) constant turn A_k'p from the parent's axes to the joint's.
-        r: (3,) the joint's origin in the parent [m].
+        inertia: about the body origin.
+        A: (3, 3) constant rotation A_k'p from parent axes to joint axes.
+        r: (3,) joint origin in the parent [m].
     """
 
     name: str
@@ -199,38 +191,34 @@ class Body:
 
 @dataclass(frozen=True)
 class Loop:
-    """One sub-system that the model needed: its bodies, and the coordinates they share."""
+    """Sub-system: bodies and their shared coordinates."""
 
     bodies: tuple[str, ...]
     coordinates: tuple[str, ...]
 
 
 class Model:
-    """Bodies with joints in minimal coordinates, which bodies may share (Schwienbacher 2014, section 2.6).
+    """Bodies in minimal coordinates, which bodies may share (Schwienbacher 2014, section 2.6).
 
     Attributes:
-        bodies: each after its parent.
-        index: name -> place in `bodies`.
-        coordinates: names of the velocity coordinates.
-        nv: number of velocities.
-        nq: number of entries of q.
-        parents: (bodies,) place of the parent, -1 for the environment.
-        coords: the coordinates of each body as indices.
-        qpos: (nv,) entry of q; of a free joint, its first entry.
-        nodes: the environment and the tree with sub-systems, a parent before its children.
-        loops: the sub-systems that shared coordinates made necessary.
+        bodies: parents first.
+        index: place in `bodies` by name.
+        coordinates: (nv,) names.
+        nv: velocities.
+        nq: size of q.
+        parents: (bodies,), -1 for the environment.
+        coords: coordinates of each body.
+        qpos: (nv,) entry of q; for a free joint its first.
+        nodes: tree with sub-systems, parents first.
+        loops: sub-systems.
     """
 
     def __init__(self, bodies: Sequence[Body], coordinates: Sequence[str] | None = None) -> None:
-        """Check and number a model.
-
-        Args:
-            bodies: each after its parent.
-            coordinates: order of the coordinates; default: as the bodies first name them.
+        """Create a model; `coordinates` default to their order of first use.
 
         Raises:
-            RobotError: a name twice, a parent that does not come before, a loop without a common parent, a free joint
-                that shares its coordinates.
+            RobotError: if names repeat, a loop has no common parent, or a free joint shares coordinates.
+            UnknownNameError: if a parent does not come before its child.
         """
         self.bodies = tuple(bodies)
         self.index: dict[str, int] = {}
@@ -309,17 +297,17 @@ class Model:
         return out, tuple(loops)
 
     def neutral(self) -> np.ndarray:
-        """Configuration (nq,) with every angle 0 and unturned free bodies."""
+        """Return the configuration (nq,) with zero angles and unrotated free bodies."""
         q = np.zeros(self.nq)
         for at, _ in self.free:
             q[at + 6] = 1.0
         return q
 
     def body(self, name: str) -> int:
-        """Place of a body by its name.
+        """Return the index of a body.
 
         Raises:
-            UnknownNameError: with the nearest names.
+            UnknownNameError: if it is unknown.
         """
         try:
             return self.index[name]
@@ -328,22 +316,22 @@ class Model:
 
     @property
     def mass(self) -> float:
-        """Of all bodies [kg]."""
+        """Total mass [kg]."""
         return float(sum(b.inertia.mass for b in self.bodies))
 
 
 # -------- From pinocchio
 
-ONE_AXIS = re.compile("(R|P)[XYZ]|(Revolute|Prismatic)Unaligned")  # kinds of joints that move along one fixed axis
+ONE_AXIS = re.compile("(R|P)[XYZ]|(Revolute|Prismatic)Unaligned")  # joints along one fixed axis
 
 
 @dataclass(frozen=True)
 class PinocchioBodies:
-    """Bodies named after pinocchio's joints, with every joint's axis turned to z.
+    """Bodies of pinocchio joints, with joint axes along z.
 
     Attributes:
-        bodies: one a joint, in pinocchio's order; q and v then have pinocchio's order too.
-        turn: name -> (3, 3) from the body's axes to those of pinocchio's joint frame; the origins are the same.
+        bodies: in pinocchio's order of joints, q and v.
+        turn: rotation (3, 3) from body axes to pinocchio's joint frame, by name.
     """
 
     bodies: tuple[Body, ...]
@@ -351,10 +339,10 @@ class PinocchioBodies:
 
 
 def from_pinocchio(model: pin.Model) -> PinocchioBodies:
-    """Bodies of a pinocchio model with revolute, prismatic and free joints.
+    """Return the bodies of a pinocchio model with revolute, prismatic and free joints.
 
     Raises:
-        RobotError: a joint of another kind.
+        RobotError: if a joint is of another kind.
     """
     turn: dict[str, np.ndarray] = {ENVIRONMENT: np.eye(3)}
     names = [ENVIRONMENT, *list(model.names)[1:]]
@@ -372,7 +360,6 @@ def from_pinocchio(model: pin.Model) -> PinocchioBodies:
 
 
 def _joint(model: pin.Model, j: int) -> tuple[Joint, np.ndarray]:
-    """Joint of a body, and the turn (3, 3) from its axes to those of pinocchio's joint j."""
     name, kind = model.names[j], model.joints[j].shortname().removeprefix("JointModel")
     if kind == "FreeFlyer":
         return free(name), np.eye(3)
@@ -383,7 +370,7 @@ def _joint(model: pin.Model, j: int) -> tuple[Joint, np.ndarray]:
 
 
 def axis_to_z(axis: np.ndarray) -> np.ndarray:
-    """A right-handed frame (columns) whose third axis is the given unit vector."""
+    """Return a right-handed frame (columns) with the given third axis."""
     z = axis / np.linalg.norm(axis)
     x = np.cross([0.0, 1.0, 0.0], z) if abs(z[1]) < 0.9 else np.cross([1.0, 0.0, 0.0], z)
     x /= np.linalg.norm(x)

@@ -1,7 +1,6 @@
-"""Vector6 algebra of the recursions: motions, forces and inertias between the frames of neighbouring bodies.
+"""Spatial algebra between neighbouring frames, inlined and without allocation.
 
-Vector6 vectors are tuples of six numbers, angular part first; symmetric 3 x 3 matrices are xx xy xz yy yz zz. Arrays
-come with an offset at which a quantity begins; see `layout`. Everything is inlined, so nothing is allocated.
+Spatial vectors are six numbers, angular first; symmetric matrices are xx xy xz yy yz zz. Offsets: see `layout`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Vector6 = tuple[float, float, float, float, float, float]
 
 @inlined
 def turn(W: F1, a: int, x: float, y: float, z: float) -> Vector3:
-    """A x for the turn at offset a."""
+    """Return A x for the rotation at offset a."""
     return (
         W[a] * x + W[a + 1] * y + W[a + 2] * z,
         W[a + 3] * x + W[a + 4] * y + W[a + 5] * z,
@@ -26,7 +25,7 @@ def turn(W: F1, a: int, x: float, y: float, z: float) -> Vector3:
 
 @inlined
 def turn_back(W: F1, a: int, x: float, y: float, z: float) -> Vector3:
-    """A^T x for the turn at offset a."""
+    """Return A^T x for the rotation at offset a."""
     return (
         W[a] * x + W[a + 3] * y + W[a + 6] * z,
         W[a + 1] * x + W[a + 4] * y + W[a + 7] * z,
@@ -36,25 +35,23 @@ def turn_back(W: F1, a: int, x: float, y: float, z: float) -> Vector3:
 
 @inlined
 def cross(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> Vector3:
-    """The cross product."""
     return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
 
 
 @inlined
 def six(W: F1, k: int) -> Vector6:
-    """The six numbers at offset k: a spatial vector, or a symmetric matrix."""
+    """Return six numbers at offset k."""
     return W[k], W[k + 1], W[k + 2], W[k + 3], W[k + 4], W[k + 5]
 
 
 @inlined
 def spatial_dot(W: F1, k: int, f: Vector6) -> float:
-    """Scalar product of the spatial vector at offset k with another."""
+    """Return the scalar product with the vector at offset k."""
     return W[k] * f[0] + W[k + 1] * f[1] + W[k + 2] * f[2] + W[k + 3] * f[3] + W[k + 4] * f[4] + W[k + 5] * f[5]
 
 
 @inlined
 def subtract_vector(W: F1, k: int, f: Vector6) -> None:
-    """Subtract a spatial vector from the one at offset k."""
     W[k] -= f[0]
     W[k + 1] -= f[1]
     W[k + 2] -= f[2]
@@ -65,7 +62,7 @@ def subtract_vector(W: F1, k: int, f: Vector6) -> None:
 
 @inlined
 def symmetric_times(S: F1, s: int, x: float, y: float, z: float) -> Vector3:
-    """S x for the symmetric 3 x 3 matrix at offset s: xx xy xz yy yz zz."""
+    """Return S x for the symmetric matrix at offset s."""
     return (
         S[s] * x + S[s + 1] * y + S[s + 2] * z,
         S[s + 1] * x + S[s + 3] * y + S[s + 4] * z,
@@ -75,11 +72,9 @@ def symmetric_times(S: F1, s: int, x: float, y: float, z: float) -> Vector3:
 
 @inlined
 def motion_down(W: F1, a: int, r: int, m: Vector6) -> Vector6:
-    """C m: a motion of the parent seen at the child's origin in its axes (Schwienbacher 2014, eq. (2.36)).
+    """Return C m: a parent's motion at the child's origin in child axes (Schwienbacher 2014, eq. (2.36)).
 
-    Args:
-        a: offset of the child's rotation in the parent.
-        r: offset of the child's origin in the parent.
+    Rotation at offset a, origin at offset r.
     """
     wx, wy, wz, vx, vy, vz = m
     cx, cy, cz = cross(wx, wy, wz, W[r], W[r + 1], W[r + 2])
@@ -90,7 +85,7 @@ def motion_down(W: F1, a: int, r: int, m: Vector6) -> Vector6:
 
 @inlined
 def force_up(W: F1, a: int, r: int, f: Vector6) -> Vector6:
-    """C^T f: a force on the child seen at the parent's origin in its axes; a, r as for `motion_down`."""
+    """Return C^T f: a child's force at the parent's origin in parent axes."""
     nx, ny, nz, fx, fy, fz = f
     tx, ty, tz = turn_back(W, a, nx, ny, nz)
     lx, ly, lz = turn_back(W, a, fx, fy, fz)
@@ -100,7 +95,7 @@ def force_up(W: F1, a: int, r: int, f: Vector6) -> Vector6:
 
 @inlined
 def inertia_times(W: F1, o: int, m: Vector6) -> Vector6:
-    """M m for the articulated inertia of the body whose row begins at o."""
+    """Return M m for the articulated inertia of the row at o."""
     i, h, k = o + INERTIA, o + CROSS, o + LINEAR
     wx, wy, wz, vx, vy, vz = m
     return (
@@ -115,7 +110,7 @@ def inertia_times(W: F1, o: int, m: Vector6) -> Vector6:
 
 @inlined
 def symmetric_up(W: F1, a: int, K: Vector6) -> Vector6:
-    """A^T K A of a symmetric 3 x 3 block."""
+    """Return A^T K A."""
     xx, xy, xz, yy, yz, zz = K
     a0, a1, a2 = W[a], W[a + 1], W[a + 2]
     a3, a4, a5 = W[a + 3], W[a + 4], W[a + 5]
@@ -135,7 +130,8 @@ def symmetric_up(W: F1, a: int, K: Vector6) -> Vector6:
 
 @inlined
 def add_inertia_up(W: F1, o: int, a: int, r: int, t: int) -> None:
-    """Add C^T M C of the body at o to the inertia at W[t...]: C by the turn at a and the origin at r."""
+    """Add C^T M C of the body at o to the inertia at t, with rotation at a and origin at r."""
+    # Rotate the three blocks first, then shift the reference point.
     i, h, m = o + INERTIA, o + CROSS, o + LINEAR
     ixx, ixy, ixz, iyy, iyz, izz = symmetric_up(W, a, six(W, i))
     lxx, lxy, lxz, lyy, lyz, lzz = symmetric_up(W, a, six(W, m))
@@ -182,7 +178,7 @@ def add_inertia_up(W: F1, o: int, a: int, r: int, t: int) -> None:
 
 @inlined
 def subtract_square(W: F1, t: int, b: Vector6, s: float) -> None:
-    """Subtract s b b^T from the inertia at W[t...]."""
+    """Subtract s b b^T from the inertia at t."""
     n0, n1, n2, f0, f1, f2 = b
     c0, c1, c2 = s * n0, s * n1, s * n2
     d0, d1, d2 = s * f0, s * f1, s * f2
@@ -211,13 +207,13 @@ def subtract_square(W: F1, t: int, b: Vector6, s: float) -> None:
 
 @inlined
 def acceleration_down(W: F1, o: int, po: int) -> Vector6:
-    """C a of the parent's acceleration, for the body at o whose parent's row begins at po."""
+    """Return C a of the parent row at po for the body at o."""
     return motion_down(W, o + TURN, o + ORIGIN, six(W, po + ACC))
 
 
 @inlined
 def add_point_inertia(W: F1, o: int, point: Vector3, K: Vector6) -> None:
-    """Add J^T K J to the inertia of the body at o: J of its point (3), K symmetric, all in the body's axes."""
+    """Add J^T K J to the inertia at o, J the Jacobian of a point (3), K symmetric, in body axes."""
     x, y, z = point
     xx, xy, xz, yy, yz, zz = K
     i, h, m = o + INERTIA, o + CROSS, o + LINEAR

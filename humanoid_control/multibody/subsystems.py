@@ -1,4 +1,4 @@
-"""Automatic sub-systems: bodies that share coordinates become one node of the tree.
+"""Automatic sub-systems: bodies that share coordinates become one tree node.
 
 Schwienbacher 2014, section 2.14 and algorithm 2.5.
 """
@@ -13,14 +13,14 @@ from humanoid_control.errors import RobotError
 
 @dataclass
 class TreeNode:
-    """A node of the pointer tree: a body, or a sub-system that holds bodies.
+    """Body, or sub-system of bodies, in the pointer tree.
 
     Attributes:
-        name: of the body, or of the sub-system's first member.
-        coordinates: of the joint; of a sub-system all that its members have.
+        name: of the body, or the first member.
+        coordinates: of the joint, or of all members.
         p: parent.
         c: first child.
-        b: brother.
+        b: next sibling.
         members: of a sub-system, in list order.
     """
 
@@ -32,7 +32,6 @@ class TreeNode:
     members: list[TreeNode] = field(default_factory=list)
 
     def children(self) -> list[TreeNode]:
-        """Children in order."""
         out, child = [], self.c
         while child is not None:
             out.append(child)
@@ -49,7 +48,7 @@ class TreeNode:
 def pointer_tree(
     names: Sequence[str], parents: Sequence[int], coordinates: Sequence[tuple[int, ...]]
 ) -> list[TreeNode]:
-    """The environment (first) and all bodies as a list in which a body follows its parent."""
+    """Return the environment and all bodies, parents first."""
     root = TreeNode("environment", ())
     nodes = [root]
     for name, parent, own in zip(names, parents, coordinates, strict=True):
@@ -64,14 +63,14 @@ def pointer_tree(
 
 
 def with_subsystems(nodes: list[TreeNode], joined: Sequence[set[TreeNode]] = ()) -> list[TreeNode]:
-    """The list with every group of bodies that share coordinates replaced by one sub-system.
+    """Replace each group of coordinate-sharing bodies by a sub-system, in place.
 
     Args:
-        nodes: of `pointer_tree`; changed in place.
-        joined: groups that belong together although they share nothing (joints of several coordinates).
+        nodes: from `pointer_tree`.
+        joined: additional groups.
 
     Raises:
-        RobotError: a group without one common parent.
+        RobotError: if a group has no common parent.
     """
     for group in _groups(nodes, joined):
         nodes = _join(nodes, group)
@@ -79,7 +78,7 @@ def with_subsystems(nodes: list[TreeNode], joined: Sequence[set[TreeNode]] = ())
 
 
 def _groups(nodes: list[TreeNode], joined: Sequence[set[TreeNode]]) -> list[list[TreeNode]]:
-    """Connected components of "shares a coordinate", closed under the paths between their members."""
+    """Return connected components of "shares a coordinate", closed under paths between members."""
     groups: list[set[TreeNode]] = [set(g) for g in joined]
     owner: dict[int, set[TreeNode]] = {}
     for node in nodes[1:]:
@@ -116,14 +115,12 @@ def _sharing(group: set[TreeNode], owner: dict[int, set[TreeNode]]) -> set[TreeN
 
 
 def _closed(group: set[TreeNode]) -> set[TreeNode]:
-    """The group with all bodies on the paths between its members; where all paths meet stays outside."""
     lines = [_ancestors(node) for node in group]
     common = set.intersection(*(set(line) for line in lines))
     return group | {a for line in lines for a in line if a not in common}
 
 
 def _ancestors(node: TreeNode) -> list[TreeNode]:
-    """The node itself and everything above it but the environment."""
     out: list[TreeNode] = []
     above: TreeNode | None = node
     while above is not None and above.p is not None:
@@ -162,7 +159,7 @@ def _join(nodes: list[TreeNode], group: list[TreeNode]) -> list[TreeNode]:
 
 
 def _contiguous(first: TreeNode, inside: set[TreeNode]) -> None:
-    """Algorithm 2.5, corrected: cut what lies between members out of the row of brothers, put it behind."""
+    """Make members adjacent siblings (corrected algorithm 2.5)."""
     b1: TreeNode | None = first
     while b1 is not None and b1 in inside:
         if b1.b is not None and b1.b not in inside:

@@ -1,6 +1,6 @@
-"""Reaching: random goals for two hands with a script that plays them, and optimal motions from posture to posture.
+"""Reaching: reproducible random goals for two hands, and optimal motions between postures.
 
-The same robot and seed give the same targets; some are left out (NaN) on purpose.
+Some goals and samples are invalid on purpose.
 
     from humanoid_control.reaching import GoalSampler, ReachScript
     from humanoid_control.robots import load_robot
@@ -11,7 +11,7 @@ The same robot and seed give the same targets; some are left out (NaN) on purpos
     script = ReachScript(sampler, hands, seed=1)
     targets = script.at(2.0)
 
-The motion of an arm that costs least, by torque, its change, or jerk:
+Optimal arm motion by torque, torque change or jerk:
 
     from humanoid_control.reaching import ReachSettings, robot_arm, synthesise
 

@@ -1,7 +1,4 @@
-"""Goals for two hands: known to be reachable, because a posture is known, or known not to be, by geometry.
-
-`ReachScript` plays them one after the other, as targets that move there, jump there, stay and drop out.
-"""
+"""Goals for two hands, reachable by construction or unreachable by geometry, and scripts that play them."""
 
 from __future__ import annotations
 
@@ -20,22 +17,22 @@ HANDS = ("l_wrist", "r_wrist")
 REACHABLE, FAR, INSIDE = "reachable", "far", "inside"
 KINDS = (REACHABLE, FAR, INSIDE)
 TRIES = 20_000
-MIN_HEIGHT = 0.1  # [m] of goals above the floor
-FAR_SHARE = (1.15, 1.6)  # distance of far goals, of the longest arm there can be
-INSIDE_SHARE = 0.5  # a point inside the body lies within this share of its shape's half sizes
+MIN_HEIGHT = 0.1  # [m] minimum height of goals
+FAR_SHARE = (1.15, 1.6)  # distance of far goals, relative to the longest possible arm
+INSIDE_SHARE = 0.5  # a point inside the body lies within this fraction of its shape's half sizes
 SAME = 1e-9  # [m]
-SHORTEST_PATH = 0.3  # [s] in which targets move to a goal, however near it is
+SHORTEST_PATH = 0.3  # [s] minimum duration of a path
 
 
 @dataclass(frozen=True)
 class Goal:
-    """Desired positions of the two hands.
+    """Desired positions of two hands.
 
     Attributes:
-        kind: 'reachable': both hands at once, in `posture`; 'far': one is farther than its arm is long; 'inside': one
-            is inside a part of the body that cannot move.
-        points: (2, 3) of l_wrist and r_wrist in the world [m].
-        posture: (n,) with the hands there, or the one hand whose goal can be reached [rad].
+        kind: 'reachable': both hands, in `posture`; 'far': one hand beyond its arm; 'inside': one hand inside a fixed
+            body part.
+        points: (2, 3) l_wrist, r_wrist in the world [m].
+        posture: (n,) with every reachable goal met [rad].
     """
 
     kind: str
@@ -44,27 +41,23 @@ class Goal:
 
 
 class GoalSampler:
-    """Random goals for a robot whose base is held.
+    """Random goals for a robot with a fixed base.
 
-    A reachable goal is the place of both wrists in a random posture of the joints that move them: inside the limits,
-    the straight path of the joints to it free of self-collision, and the hands not behind the body. A solver that only
-    knows the next step may not find a path: an arm may come with its elbow turned the other way and stop at a limit.
-    So postures are drawn from the middle of the joints' ranges, where that is rare.
-
-    A far goal lies beyond the sum of all lengths from the first of those joints to the wrist, which no posture spans.
-    One inside the body lies in a shape that no joint moves and that the shape around the wrist must not touch.
+    A reachable goal has the wrists of a random posture: within limits, in front, with a collision-free straight joint
+    path. Postures come from the middle of the ranges, where local solvers rarely get stuck. A far goal exceeds the sum
+    of all link lengths; an inside goal lies in a fixed shape.
     """
 
     def __init__(self, robot: Robot, clearance: float = 0.03, share: float = 0.5) -> None:
-        """Create the goal sampler.
+        """Create the sampler.
 
         Args:
-            robot: with a fixed base and the points l_wrist and r_wrist.
-            clearance: least distance of the robot's shapes from each other in the posture of a goal [m].
-            share: of each joint's range, around its middle, that postures are drawn from.
+            robot: fixed base, points l_wrist and r_wrist.
+            clearance: minimum distance of shapes in a goal posture [m].
+            share: central fraction of each joint range.
 
         Raises:
-            RobotError: no wrist points, no joint moves them, or the base floats.
+            RobotError: if wrists or their joints are missing, or the base floats.
         """
         if robot.base != "fixed":
             raise RobotError(f"{robot.name}: goals for the hands are made for a base that is held")
@@ -92,14 +85,14 @@ class GoalSampler:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of goals there are for this robot."""
+        """Kinds of goals for this robot."""
         return KINDS if any(self.bodies) else (REACHABLE, FAR)
 
     def sample(self, kind: str, rng: np.random.Generator) -> Goal:
-        """A goal of a kind, as the random numbers fall.
+        """Return a random goal of a kind.
 
         Raises:
-            RobotError: no posture without self-collision was found.
+            RobotError: if no collision-free posture is found.
         """
         posture = self._posture(rng)
         points = self.robot.frame_positions(self.robot.q(posture), self.frames)
@@ -125,7 +118,7 @@ class GoalSampler:
         raise RobotError(f"{r.name}: no posture of the arms keeps {self.clearance:g} m between its shapes")
 
     def _is_free(self, joints: np.ndarray) -> bool:
-        """True where no shapes are near each other in a posture, and on the straight path of the joints to it."""
+        """Return True if posture and straight joint path are collision-free."""
         r, home = self.robot, self.robot.postures["neutral"]
         if self._pairs is None:
             return True
@@ -135,7 +128,7 @@ class GoalSampler:
         return not any(len(self._pairs.update(q, 0.0)) for q in between)
 
     def _far(self, hand: int, rng: np.random.Generator) -> np.ndarray:
-        """A point that no posture reaches, on the hand's side and not behind."""
+        """Return an unreachable point on the hand's side, not behind."""
         while True:
             d = rng.normal(size=3)
             d /= np.linalg.norm(d)
@@ -145,13 +138,11 @@ class GoalSampler:
                 return p
 
     def _inside(self, hand: int, rng: np.random.Generator) -> np.ndarray:
-        """A point deep inside a shape of the body (`bodies`)."""
         k, s = int(rng.choice(self.bodies[hand])), self._shapes
         half = s.sizes[k, :3] + [0.0, 0.0, s.sizes[k, 3]]
         return s.p[k] + s.R[k] @ (INSIDE_SHARE * rng.uniform(-1.0, 1.0, 3) * half)
 
     def _bodies(self, frame: int) -> list[int]:
-        """Shapes that no joint moves and that a shape around a hand must not touch."""
         checked = {frozenset(pair) for pair in self.robot.pairs.tolist()}
         joint = self._shapes.joint
         around = [k for k in np.flatnonzero(joint) if self._is_around(int(k), frame)]
@@ -160,7 +151,7 @@ class GoalSampler:
         ]
 
     def _is_around(self, shape: int, frame: int) -> bool:
-        """True where a frame's origin lies inside a shape, and moves with it."""
+        """Return True if a shape contains a frame's origin and moves with it."""
         r, s = self.robot, self._shapes
         seen = []
         for joints in (r.postures["neutral"], *r.range_within(np.pi)):
@@ -171,7 +162,6 @@ class GoalSampler:
 
 
 def _contains(kind: int, size: np.ndarray, p: np.ndarray) -> bool:
-    """True where a point (3,) in a shape's own frame is inside it; `size` as in ShapeArrays."""
     if kind == BOX:
         return bool((np.abs(p) < size[:3]).all())
     over = max(abs(p[2]) - size[3], 0.0)
@@ -181,16 +171,12 @@ def _contains(kind: int, size: np.ndarray, p: np.ndarray) -> bool:
 
 
 def _chain(model: pin.Model, frame: int) -> list[int]:
-    """The joints from the held base to a frame."""
     return [j for j in model.supports[model.frames[frame].parentJoint].tolist() if j > 0]
 
 
 def _span(robot: Robot, chain: list[int], frame: int) -> tuple[np.ndarray, float]:
-    """Place (3,) of the first joint of a chain, and the largest distance of the frame from it [m].
-
-    No posture changes the distance from one joint to the next, so that their sum is a bound; a sliding joint adds its
-    range.
-    """
+    """Return the position (3,) of the first joint, and an upper bound of the frame's distance from it [m]."""
+    # Distances between successive joints are constant; a prismatic joint adds its range.
     model = robot.model
     origin = model.jointPlacements[chain[0]].translation
     steps = [np.linalg.norm(model.jointPlacements[j].translation) for j in chain[1:]]
@@ -206,15 +192,15 @@ def _span(robot: Robot, chain: list[int], frame: int) -> tuple[np.ndarray, float
 
 @dataclass(frozen=True)
 class ScriptSettings:
-    """Speeds, times and shares of a script.
+    """Settings of a script.
 
     Attributes:
-        speed: greatest speed of a target [m/s].
-        stay: how long a goal stays after the targets are there [s].
-        jump_stay: how much longer where they jumped: a jump is rejected at first [s].
-        unreachable: share of the goals that cannot be reached.
-        jump: share of the goals to which the targets jump instead of moving there.
-        faults: share of the samples, while a goal stays, that are not numbers.
+        speed: maximum of a target [m/s].
+        stay: time at a goal [s].
+        jump_stay: additional time after a jump [s].
+        unreachable: fraction of goals.
+        jump: fraction of goals reached by a jump.
+        faults: fraction of non-finite samples at a goal.
     """
 
     speed: float = 0.5
@@ -232,13 +218,16 @@ class ScriptSettings:
 
 @dataclass(frozen=True)
 class ReachLeg:
-    """One goal and the path to it.
+    """Goal and the path to it.
 
     Attributes:
-        number, goal: 0 is where the hands are at the beginning.
-        start, arrive, end: when the targets set out, when they are there, when they leave [s].
-        begin: (2, 3) from where [m].
-        jump: they are there at once.
+        number: 0 for the initial hands.
+        goal: the goal.
+        start: departure [s].
+        arrive: arrival [s].
+        end: end of the stay [s].
+        begin: (2, 3) start [m].
+        jump: arrives at once.
     """
 
     number: int
@@ -250,7 +239,7 @@ class ReachLeg:
     jump: bool
 
     def at(self, time: float) -> np.ndarray:
-        """The targets (2, 3) at a time [s]: on a straight line of least jerk."""
+        """Return the targets (2, 3) at a time [s], on a minimum-jerk straight line."""
         if time >= self.arrive:
             return self.goal.points.copy()
         s = max(0.0, time - self.start) / (self.arrive - self.start)
@@ -258,10 +247,9 @@ class ReachLeg:
 
 
 class ReachScript:
-    """An endless row of goals, the same ones for the same robot and seed, made when they are needed.
+    """Endless, reproducible sequence of goals, starting at the hands; the first goal is reachable.
 
-    The first goal is the place of the hands at the start, and the second is reachable.
-    Of every block of goals the settings' shares are unreachable, and jump, in random order.
+    Each block has the set fractions of unreachable goals and jumps.
     """
 
     BLOCK = 20
@@ -269,13 +257,7 @@ class ReachScript:
     def __init__(
         self, sampler: GoalSampler, begin: np.ndarray, seed: int = 1, settings: ScriptSettings | None = None
     ) -> None:
-        """Create the reach script.
-
-        Args:
-            sampler: of the robot.
-            begin: (2, 3) its hands at the start [m].
-            seed: of the random numbers.
-        """
+        """Create the script; `begin` (2, 3) are the initial hands [m]."""
         self.sampler, self.settings = sampler, settings or ScriptSettings()
         self._random, self._faults = np.random.default_rng(seed), np.random.default_rng([seed, 1])
         home = Goal(REACHABLE, np.array(begin, dtype=float), sampler.robot.postures["neutral"])
@@ -284,7 +266,7 @@ class ReachScript:
         self._jumps: list[bool] = []
 
     def at(self, time: float) -> np.ndarray:
-        """The targets (2, 3) at a time [s] since the beginning, NaN where spoilt on purpose; times must grow."""
+        """Return the targets (2, 3) at a time [s], NaN for faults; times must increase."""
         while self.leg.end <= time:
             self.leg = self._next()
         points = self.leg.at(time)
@@ -304,7 +286,6 @@ class ReachScript:
         return ReachLeg(before.number + 1, goal, before.end, arrive, arrive + stay, before.goal.points, jump)
 
     def _shuffle(self) -> None:
-        """The kinds and jumps of the next block; taken from the end."""
         s, others = self.settings, [k for k in self.sampler.kinds if k != REACHABLE]
         many = round(s.unreachable * self.BLOCK)
         kinds = [others[k % len(others)] for k in range(many)] + [REACHABLE] * (self.BLOCK - many)

@@ -105,7 +105,6 @@ class Tendon:
             )
 
     def branches(self) -> list[list[ViaPoint | Wrap]]:
-        """Return the path cut at its pulleys."""
         out: list[list[ViaPoint | Wrap]] = [[]]
         for element in self.path:
             if isinstance(element, Pulley):
@@ -143,7 +142,6 @@ class TendonGroup:
 
     @property
     def joints(self) -> tuple[str, ...]:
-        """Own joints, then borrowed joints."""
         return self.own + self.borrow
 
 

@@ -1,1 +1,1 @@
-"""Optimal reaching motions: arms, criteria of motion, trajectories that cost least; see `humanoid_control.reaching`."""
+"""Optimal reaching: arms, motion criteria and trajectories; see `humanoid_control.reaching`."""

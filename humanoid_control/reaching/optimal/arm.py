@@ -1,4 +1,4 @@
-"""Arms for reaching: a serial chain of revolute joints, of a robot or of a person, with its limits and its hand."""
+"""Arms for reaching: serial chains of revolute joints, of robots or people."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from humanoid_control.reaching.optimal.spatial_motion import ArmModel
 from humanoid_control.robots import Robot
 
 SIDES = {"left": "l", "right": "r"}
-HANDS = ("tcp", "fingertip", "wrist")  # points of a robot that reach, the best first
+HANDS = ("tcp", "fingertip", "wrist")  # reaching points of a robot, in order of preference
 GRAVITY = 9.81  # [m/s^2]
 
 
 @dataclass(frozen=True)
 class Arm:
-    """An arm on a base that does not move.
+    """Arm on a fixed base.
 
     Attributes:
-        name: of whom.
-        joint_names: (N,) from the trunk to the hand.
-        model: masses and geometry, for kernels; its origin is the first joint.
-        lower, upper [rad], velocity [rad/s], effort [N m]: (N,) limits; infinite where there is none.
-        origin: (3,) the first joint in the world [m].
+        name: robot or person, and side.
+        joint_names: (N,) from trunk to hand.
+        model: for kernels; origin at the first joint.
+        lower: (N,) [rad].
+        upper: (N,) [rad].
+        velocity: (N,) [rad/s], may be infinite.
+        effort: (N,) [N m], may be infinite.
+        origin: (3,) first joint in the world [m].
     """
 
     name: str
@@ -42,17 +45,16 @@ class Arm:
 
     @property
     def n(self) -> int:
-        """Number of joints."""
         return len(self.joint_names)
 
     def hand(self, q: np.ndarray) -> np.ndarray:
-        """Position of the hand in the world (3,) [m] at q (N,)."""
+        """Return the hand position in the world (3,) [m] at q (N,)."""
         x, q = np.empty(3), np.ascontiguousarray(q, dtype=float)
         hand_position(self.model, q, arm_motion(q), x)
         return np.asarray(self.origin + x)
 
     def torque(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Torques (N,) [N m] that a motion needs, or (T, N) of a motion (T, N)."""
+        """Return the torques [N m] of one (N,) or many (T, N) states."""
         rows = [np.atleast_2d(np.ascontiguousarray(one, dtype=float)) for one in (q, v, a)]
         out, memory = np.empty(rows[0].shape), arm_motion(rows[0][0])
         for k in range(len(out)):
@@ -61,14 +63,14 @@ class Arm:
         return out.reshape(np.shape(q))
 
     def without_gravity(self) -> Arm:
-        """The same arm where nothing has weight: costs of what moves it alone."""
+        """Return the arm without gravity."""
         return replace(self, model=self.model._replace(gravity=np.zeros(3)))
 
     def with_payload(self, mass: float) -> Arm:
-        """The same arm with a point mass [kg] at its hand.
+        """Return the arm with a point mass [kg] at its hand.
 
         Raises:
-            ConfigError: it is negative, or no number.
+            ConfigError: if the mass is negative or not finite.
         """
         if not (np.isfinite(mass) and mass >= 0.0):
             raise ConfigError(f"a payload must have a mass of 0 kg or more, got {mass:g}")
@@ -81,15 +83,16 @@ class Arm:
 
 
 def robot_arm(robot: Robot, side: str, posture: str = "neutral") -> Arm:
-    """The arm of a robot; all other joints are held, and hands and tools keep their mass.
+    """Return an arm of a robot; other joints are held, hands and tools keep their mass.
 
     Args:
         robot: with a fixed base.
         side: 'left' or 'right'.
-        posture: of all other joints.
+        posture: of other joints.
 
     Raises:
-        UnknownNameError: another side. RobotError: no hand or wrist on that side, or a joint that slides or mimics.
+        UnknownNameError: if the side is unknown.
+        RobotError: if there is no hand or wrist, or a joint slides or mimics.
     """
     if side not in SIDES:
         raise UnknownNameError("arm", side, SIDES)
@@ -126,12 +129,12 @@ def robot_arm(robot: Robot, side: str, posture: str = "neutral") -> Arm:
 
 
 def _told(limits: np.ndarray) -> np.ndarray:
-    """Limits of which those that a URDF leaves out, or at 0, do not bind."""
+    """Return limits, infinite if absent or 0 in the URDF."""
     return np.where(limits > 0.0, limits, np.inf)
 
 
 def arm_joints(robot: Robot, side: str) -> tuple[str, np.ndarray]:
-    """The point that reaches, and the joints that move it but not the trunk, from the trunk outwards."""
+    """Return the reaching point, and the joints that move it without the trunk, from the trunk outwards."""
     point = next((f"{side}_{h}" for h in HANDS if f"{side}_{h}" in robot.points), None)
     if point is None:
         raise RobotError(

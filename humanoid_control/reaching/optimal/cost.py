@@ -1,11 +1,7 @@
-"""Cost of an arm's motion, summed by quadrature, with its gradient and its exact Hessian as a band.
+"""Cost of an arm motion by quadrature, with gradient and exact banded Hessian.
 
-The integrand is half the square of the torque, of its rate, of the joints' jerk, of the hand's jerk, each with a
-weight. At every point the derivatives by z = (q, v, a, jerk) are built first, and carried over to the numbers of the
-trajectory by the basis functions, of which a point sees only those of its segment.
-
-Limits of angles, speeds and torques are inequalities at the same points, by an augmented Lagrangian: for c <= 0 with
-multiplier l and penalty rho, (max(0, l + rho c)^2 - l^2) / (2 rho).
+The integrand is half the weighted squares of torque, torque rate, joint jerk and hand jerk. Limits are terms of an
+augmented Lagrangian.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ ANGLE, SPEED, TORQUE = range(3)
 
 
 class CostWeights(NamedTuple):
-    """Factors of the squares: 1/(N m)^2, s^2/(N m)^2, s^6/rad^2, s^6/m^2, all by s where costs are to have no unit."""
+    """Weights: 1/(N m)^2, s^2/(N m)^2, s^6/rad^2, s^6/m^2, per s if costs are dimensionless."""
 
     torque: float
     torque_change: float
@@ -46,12 +42,14 @@ class CostWeights(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Limits at the points of the quadrature, and the multipliers that hold them.
+    """Limits at the quadrature points, and their multipliers.
 
     Attributes:
-        low, high: (3, N) of angles [rad], speeds [rad/s] and torques [N m]; infinite: none.
-        below, above: (P, 3, N) multipliers, not negative.
-        penalty: (3,) rho; 0: not watched.
+        low: (3, N) angles [rad], speeds [rad/s], torques [N m].
+        high: (3, N).
+        below: (P, 3, N) multipliers >= 0.
+        above: (P, 3, N) multipliers >= 0.
+        penalty: (3,) rho; 0: off.
     """
 
     low: F2
@@ -62,14 +60,14 @@ class Limits(NamedTuple):
 
 
 class ReachProblem(NamedTuple):
-    """What a reach costs, as a function of the numbers x (G, N) of its trajectory.
+    """Cost of a reach as a function of trajectory parameters x (G, N).
 
     Attributes:
-        arm: that moves.
+        arm: arm model.
         quadrature: points and basis.
-        weights: of the costs.
-        limits: of the motion.
-        column: (G, N) place of each number among the unknowns; -1: fixed.
+        weights: cost weights.
+        limits: motion limits.
+        column: (G, N) index among the unknowns; -1: fixed.
     """
 
     arm: ArmModel
@@ -80,7 +78,7 @@ class ReachProblem(NamedTuple):
 
 
 class CostMemory(NamedTuple):
-    """Arrays that `reach_cost` uses again for every point."""
+    """Reused memory of `reach_cost`."""
 
     motion: ArmMotion
     along: ArmMotion
@@ -97,7 +95,7 @@ class CostMemory(NamedTuple):
 
 @kernel
 def cost_memory(n: int, local: int) -> CostMemory:
-    """Memory for an arm of n joints, and `local` numbers a segment."""
+    """Return memory for n joints and `local` parameters per segment."""
     real, steps = np.zeros(n), np.zeros(n, np.complex128)
     rate = TorqueRate(np.zeros(n), np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n)))
     hand = HandJerk(np.zeros(3), np.zeros((3, n)), np.zeros((3, n)), np.zeros((3, n)), np.zeros((3, n)))
@@ -119,7 +117,7 @@ def cost_memory(n: int, local: int) -> CostMemory:
 
 @kernel
 def reach_cost(table: Table[ReachProblem], x: np.ndarray) -> float:
-    """Cost of the trajectory x (G, N), with the terms of its limits; `table` is that of a packed ReachProblem."""
+    """Return the cost of a trajectory x (G, N) with its limit terms."""
     problem = unpack(table, ReachProblem)
     quadrature, memory = problem.quadrature, cost_memory(x.shape[1], problem.quadrature.phi.shape[1])
     total = 0.0
@@ -135,12 +133,14 @@ def reach_cost(table: Table[ReachProblem], x: np.ndarray) -> float:
 def reach_cost_derivatives(
     table: Table[ReachProblem], x: np.ndarray, level: int, gradient: np.ndarray, H: np.ndarray
 ) -> float:
-    """Cost of the trajectory x (G, N), gradient (n,) and Hessian by the unknowns.
+    """Return the cost of x (G, N); fill gradient (n,) and Hessian.
 
     Args:
-        table: of a packed ReachProblem.
-        level: 1: Hessian of Gauss and Newton; 2: exact (but for the hand's jerk).
-        gradient, H: filled; H (n, w + 1): entry (i, k), k <= i, stands at [k, i - k], as LAPACK has bands.
+        table: packed ReachProblem.
+        x: (G, N).
+        level: 1: Gauss-Newton; 2: exact, except for hand jerk.
+        gradient: output.
+        H: (n, w + 1) output: entry (i, k), k <= i, at [k, i - k], a LAPACK band.
     """
     problem = unpack(table, ReachProblem)
     quadrature, memory = problem.quadrature, cost_memory(x.shape[1], problem.quadrature.phi.shape[1])
@@ -149,6 +149,7 @@ def reach_cost_derivatives(
     gradient[:] = 0.0
     H[:] = 0.0
     total = 0.0
+    # A point depends only on the parameters of its segment, so H is a band.
     for segment in range(quadrature.segments):
         for point in range(quadrature.weight.shape[0]):
             _place(quadrature, segment, point, x, memory.z)
@@ -161,7 +162,6 @@ def reach_cost_derivatives(
 
 @kernel
 def _place(quadrature: Quadrature, segment: int, point: int, x: np.ndarray, z: np.ndarray) -> None:
-    """Position, velocity, acceleration and jerk z (4, N) at a point."""
     phi, first = quadrature.phi[point], segment * quadrature.stride
     for k in range(4):
         for i in range(x.shape[1]):
@@ -173,7 +173,7 @@ def _place(quadrature: Quadrature, segment: int, point: int, x: np.ndarray, z: n
 
 @kernel
 def _integrand(problem: ReachProblem, p: int, memory: CostMemory, level: int) -> float:
-    """Cost density at z; from level 1 its gradient g (4N,) and Hessian C (4N, 4N) by z too."""
+    """Return the cost density at z; from level 1 fill gradient g (4N,) and Hessian C (4N, 4N) by z."""
     arm, weights, z = problem.arm, problem.weights, memory.z
     n = z.shape[1]
     if level > 0:
@@ -214,7 +214,7 @@ def _integrand(problem: ReachProblem, p: int, memory: CostMemory, level: int) ->
 
 @kernel
 def _held(limits: Limits, p: int, kind: int, i: int, value: float) -> tuple[float, float, float]:
-    """Term of an augmented Lagrangian for low <= value <= high, with its first and second derivative."""
+    """Return the augmented Lagrangian term of low <= value <= high, and two derivatives."""
     rho, cost, slope, curve = limits.penalty[kind], 0.0, 0.0, 0.0
     for upper in range(2):
         limit = limits.high[kind, i] if upper else limits.low[kind, i]
@@ -231,7 +231,7 @@ def _held(limits: Limits, p: int, kind: int, i: int, value: float) -> tuple[floa
 
 @kernel
 def _add_square(memory: CostMemory, r: int, size: int, slope: float, curve: float) -> None:
-    """Add to g and C what comes of a scalar whose derivative by z is row r of J."""
+    """Add to g and C the terms of a scalar with derivative J[r]."""
     for i in range(size):
         memory.g[i] += slope * memory.J[r, i]
         t = curve * memory.J[r, i]
@@ -241,7 +241,6 @@ def _add_square(memory: CostMemory, r: int, size: int, slope: float, curve: floa
 
 @kernel
 def _torque_cost(problem: ReachProblem, p: int, memory: CostMemory, level: int) -> float:
-    """Density of the squared torque and of the torques' limits."""
     z, tau, s, weight = memory.z, memory.tau, memory.motion, problem.weights.torque
     n, limited = z.shape[1], problem.limits.penalty[TORQUE] > 0.0
     move_arm(problem.arm, z[0], z[1], z[2], s)
@@ -255,6 +254,7 @@ def _torque_cost(problem: ReachProblem, p: int, memory: CostMemory, level: int) 
         if limited:
             c, dc, ddc = _held(problem.limits, p, TORQUE, r, tau[r])
             cost, slope, curve = cost + c, slope + dc, curve + ddc
+        # From here tau holds the derivative of the cost by the torque: the factor of its curvature.
         tau[r] = slope
         if level > 0:
             for i in range(n):
@@ -275,7 +275,6 @@ def _torque_cost(problem: ReachProblem, p: int, memory: CostMemory, level: int) 
 
 @kernel
 def _torque_change_cost(arm: ArmModel, weight: float, memory: CostMemory, level: int) -> float:
-    """Density of the squared rate of the torque."""
     z, out, cost = memory.z, memory.rate, 0.0
     n = z.shape[1]
     torque_rate(arm, z[0], z[1], z[2], z[3], memory.along, out)
@@ -293,10 +292,8 @@ def _torque_change_cost(arm: ArmModel, weight: float, memory: CostMemory, level:
 
 @kernel
 def _add_rate_curvature(memory: CostMemory, weight: float) -> None:
-    """Add the second derivatives of weight (rate . tau') to C, by those of rate . tau and their rates.
-
-    As d f' / d z^(k) = (d f / d z^(k))' + d f / d z^(k-1) along any motion, also of second derivatives.
-    """
+    """Add the second derivatives of weight (rate . tau') to C."""
+    # Along any motion d f' / d z^(k) = (d f / d z^(k))' + d f / d z^(k-1), also for second derivatives.
     n, C = memory.z.shape[1], memory.C
     factor = weight * memory.rate.rate
     d = SecondDerivatives(
@@ -326,12 +323,10 @@ def _spread(
     gradient: np.ndarray,
     H: np.ndarray,
 ) -> None:
-    """Add weight g and weight C of a point to gradient and Hessian by the unknowns of its segment; C is lower.
-
-    Without a cost of rates or jerks the jerk's quarter of g and C is zero: orders is 3 then, else 4.
-    """
+    """Add weight g and weight C to gradient and Hessian of the segment's unknowns; C is lower."""
     local, n = phi.shape[0], memory.z.shape[1]
     C, T, g = memory.C, memory.T, memory.g
+    # Without rates or jerks the jerk block of g and C is zero: then orders = 3.
     for i in range(orders * n):
         for k in range(i):
             C[k, i] = C[i, k]

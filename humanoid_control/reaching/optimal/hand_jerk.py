@@ -1,11 +1,4 @@
-"""Jerk of the hand by exact kinematics, with its derivatives.
-
-    x''' = J jerk + 2 J' a + J'' v,  and as d/dt commutes with derivatives:
-    d x''' / d (q, v, a, jerk) = (J''', 3 J'', 3 J', J)
-
-The columns of J turn with their joints: S' = V x S, S'' = A x S + V x S', S''' = Z x S + 2 A x S' + V x S'', where V, A
-and Z are velocity, acceleration and jerk of the body before the joint.
-"""
+"""Hand jerk by exact kinematics, with derivatives."""
 
 from __future__ import annotations
 
@@ -19,7 +12,7 @@ from humanoid_control.reaching.optimal.spatial_motion import ArmModel, Six, Vec,
 
 
 class HandJerk(NamedTuple):
-    """Jerk of the hand (3,) [m/s^3], and its derivatives (3, N) by q, v, a and jerk."""
+    """Hand jerk (3,) [m/s^3] and its derivatives (3, N)."""
 
     jerk: np.ndarray
     by_q: np.ndarray
@@ -30,7 +23,7 @@ class HandJerk(NamedTuple):
 
 @kernel
 def hand_position(arm: ArmModel, q: np.ndarray, s: ArmMotion, x: np.ndarray) -> None:
-    """Position x (3,) of the hand, from the first joint [m]; poses and S of the motion are filled."""
+    """Fill the hand position x (3,) from the first joint [m], and the poses and S of the motion."""
     n = q.shape[0]
     for j in range(n):
         place_joint(arm, j, q[j], s)
@@ -41,28 +34,26 @@ def hand_position(arm: ArmModel, q: np.ndarray, s: ArmMotion, x: np.ndarray) -> 
 
 @kernel
 def _linear(S: Six, x: Vec) -> Vec:
-    """Velocity of a point x of a body that moves by S."""
+    # Velocity of a point x of a body that moves by S: v + w x x.
     c = cross((S[0], S[1], S[2]), x)
     return (S[3] + c[0], S[4] + c[1], S[5] + c[2])
 
 
 @kernel
 def hand_jerk(arm: ArmModel, motion: np.ndarray, s: ArmMotion, out: HandJerk) -> None:
-    """Jerk of the hand and its derivatives.
-
-    Args:
-        motion: (4, N) q, v, a and jerk.
-        s: memory, poses and S of which are filled.
-        out: filled.
-    """
+    """Fill `out` for a motion (4, N) of q, v, a and jerk; s is memory."""
     q, v, a, jerk = motion[0], motion[1], motion[2], motion[3]
     n = q.shape[0]
+    # x''' = J jerk + 2 J' a + J'' v; as d/dt commutes with derivatives, d x''' / d (q, v, a, jerk) = (J''', 3 J'', 3
+    # J', J).
     x0 = np.empty(3)
     hand_position(arm, q, s, x0)
     x = (x0[0], x0[1], x0[2])
     V = A = Z = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     rates = np.empty((3, n, 6))
     for j in range(n):
+        # Columns of J move with their joints: S' = V x S, S'' = A x S + V x S', S''' = Z x S + 2 A x S' + V x S''; V,
+        # A, Z are velocity, acceleration and jerk of the previous body.
         S = six(s.S, j)
         S1 = cross_motion(V, S)
         S2 = add(cross_motion(A, S), cross_motion(V, S1))
@@ -74,6 +65,7 @@ def hand_jerk(arm: ArmModel, motion: np.ndarray, s: ArmMotion, out: HandJerk) ->
         )
         for i in range(6):
             rates[0, j, i], rates[1, j, i], rates[2, j, i] = S1[i], S2[i], S3[i]
+    # Velocity, acceleration and jerk of the hand from those of the last body.
     x1 = _linear(V, x)
     c1, c2 = _linear(A, x), cross((V[0], V[1], V[2]), x1)
     x2 = (c1[0] + c2[0], c1[1] + c2[1], c1[2] + c2[2])

@@ -1,21 +1,4 @@
-"""Inverse dynamics of a serial arm with its first derivatives, its exact second ones, and the rate of the torque.
-
-All of it follows from one sum. For a virtual motion u of the bodies, u_b = sum_{i <= b} lambda_i S_i,
-
-    lambda . tau = sum_b u_b . (I_b A_b + V_b x* I_b V_b)
-
-and a turn of joint j is, seen from the bodies beyond it, a change of the motion of what lies before it: by
-psi_j = V_p x S_j, chi_j = A_p x S_j + V_p x psi_j and upsilon_j = u_p x S_j, p the body before the joint. With the
-sums over the bodies beyond the joint, inertia I_j, force F_j, momentum H_j, and
-
-    B(V) u = V x* I u - u x* I V - I (V x u) = (2 [p_V x l + v x (w x h) + E (omega x w)], 0),   E = tr(I) / 2 - I
-
-(u = (w, l), V = (omega, v), p_V the momentum, h the first moment) the derivatives are (Singh, Russell and Wensing 2022
-give the first ones)
-
-    d tau_i / d q_j = S_i . (I_j chi_j + B_j' psi_j + S_j x* F_j)  where i <= j, else chi_j . I_i S_i + psi_j . B_i S_i
-    d tau_i / d v_j = S_i . (2 I_j psi_j + B_j' S_j)               where i <= j, else 2 psi_j . I_i S_i + S_j . B_i S_i
-"""
+"""Inverse dynamics of a serial arm with first and exact second derivatives, and torque rate."""
 
 from __future__ import annotations
 
@@ -40,20 +23,44 @@ from humanoid_control.reaching.optimal.spatial_motion import (
     times_transposed,
 )
 
-STEP = 1e-100  # of a complex step: too small to round anything
+STEP = 1e-100  # complex step, too small to round
+
+# -------- Equations
+#
+# For a virtual motion u_b = sum_{i <= b} lambda_i S_i of the bodies,
+#
+#     lambda . tau = sum_b u_b . (I_b A_b + V_b x* I_b V_b)
+#
+# Seen from the distal bodies, rotating joint j changes the motion before it: psi_j = V_p x S_j, chi_j = A_p x S_j + V_p
+# x psi_j, upsilon_j = u_p x S_j, p the previous body. With sums over distal bodies (inertia I_j, force F_j, momentum
+# H_j) and
+#
+#     B(V) u = V x* I u - u x* I V - I (V x u) = (2 [p_V x l + v x (w x h) + E (omega x w)], 0),   E = tr(I) / 2 - I
+#
+# (u = (w, l), V = (omega, v), momentum p_V, first moment h) the derivatives are (Singh, Russell and Wensing 2022)
+#
+#     d tau_i / d q_j = S_i . (I_j chi_j + B_j' psi_j + S_j x* F_j)  if i <= j, else chi_j . I_i S_i + psi_j . B_i S_i
+#     d tau_i / d v_j = S_i . (2 I_j psi_j + B_j' S_j)               if i <= j, else 2 psi_j . I_i S_i + S_j . B_i S_i
 
 
 class ArmMotion(NamedTuple):
-    """Kinematics and sums over outer bodies at one moment; rows are joints, and the bodies that they move.
+    """Kinematics and distal sums of one state; rows are joints and their bodies.
 
     Attributes:
-        R, o: (N, 3, 3), (N, 3) poses.
-        S: (N, 6) motion of each joint at unit speed.
-        V, A: (N + 1, 6) velocity and acceleration of the bodies, the base's first, gravity included.
-        psi, chi: (N, 6) of the file's head.
-        m: (N,), h: (N, 3), I: (N, 3, 3) mass, first moment, inertia about the origin
-        E, W: (N, 3, 3) the matrix E, and that of B by the rotation; of a body, then summed over all beyond the joint.
-        H, F: (N, 6) momentum and force, likewise.
+        R: (N, 3, 3) poses.
+        o: (N, 3) poses.
+        S: (N, 6) joint motions at unit speed.
+        V: (N + 1, 6) velocities, base first.
+        A: (N + 1, 6) accelerations with gravity, base first.
+        psi: (N, 6).
+        chi: (N, 6).
+        m: (N,) distal mass.
+        h: (N, 3) distal first moment.
+        I: (N, 3, 3) distal inertia about the origin.
+        E: (N, 3, 3) of single bodies.
+        W: (N, 3, 3) rotational block of B, distal sum.
+        H: (N, 6) distal momentum.
+        F: (N, 6) distal force.
     """
 
     R: np.ndarray
@@ -74,7 +81,7 @@ class ArmMotion(NamedTuple):
 
 @kernel
 def arm_motion(q: np.ndarray) -> ArmMotion:
-    """Memory for the motion of an arm, of the numbers' type of q (N,)."""
+    """Return memory of the number type of q (N,)."""
     n, kind = q.shape[0], q.dtype
     return ArmMotion(
         np.zeros((n, 3, 3), kind),
@@ -96,7 +103,7 @@ def arm_motion(q: np.ndarray) -> ArmMotion:
 
 @kernel
 def place_joint(arm: ArmModel, j: int, angle: float, s: ArmMotion) -> None:
-    """Pose of body j and the motion S_j of its joint, from the pose of the body before it."""
+    """Place body j and its joint motion S_j after the previous body."""
     x, y, z = arm.axis[j, 0], arm.axis[j, 1], arm.axis[j, 2]
     c, d = np.cos(angle), np.sin(angle)
     t = 1.0 - c
@@ -128,12 +135,13 @@ def place_joint(arm: ArmModel, j: int, angle: float, s: ArmMotion) -> None:
 
 @kernel
 def place_body(arm: ArmModel, j: int, s: ArmMotion) -> None:
-    """Mass, first moment, inertia about the origin and E of body j alone, in the axes of the base."""
+    """Fill mass, first moment, inertia and E of body j alone, in base axes."""
     c0 = times(s.R, j, (arm.com[j, 0], arm.com[j, 1], arm.com[j, 2]))
     c = (s.o[j, 0] + c0[0], s.o[j, 1] + c0[1], s.o[j, 2] + c0[2])
     m = arm.mass[j]
     s.m[j] = m
     far = c[0] * c[0] + c[1] * c[1] + c[2] * c[2]
+    # tr(I) of the body about the origin, for E = tr(I) / 2 - I.
     trace = arm.inertia[j, 0, 0] + arm.inertia[j, 1, 1] + arm.inertia[j, 2, 2] + 2.0 * m * far
     for i in range(3):
         s.h[j, i] = m * c[i]
@@ -150,13 +158,14 @@ def place_body(arm: ArmModel, j: int, s: ArmMotion) -> None:
 
 @kernel
 def move_arm(arm: ArmModel, q: np.ndarray, v: np.ndarray, a: np.ndarray, s: ArmMotion) -> None:
-    """Everything of an `ArmMotion` at angles, speeds and accelerations (N,): outward, then summed inward."""
+    """Fill an `ArmMotion` at q, v, a (N,): outward pass, then distal sums."""
     n = q.shape[0]
     for i in range(3):
         s.V[0, i], s.V[0, 3 + i], s.A[0, i], s.A[0, 3 + i] = 0.0, 0.0, 0.0, -arm.gravity[i]
     for j in range(n):
         place_joint(arm, j, q[j], s)
         place_body(arm, j, s)
+        # Gravity enters as an upward base acceleration.
         S, Vp, Ap = six(s.S, j), six(s.V, j), six(s.A, j)
         psi = cross_motion(Vp, S)
         V, A = along(Vp, v[j], S), along(along(Ap, a[j], S), v[j], psi)
@@ -175,6 +184,7 @@ def move_arm(arm: ArmModel, q: np.ndarray, v: np.ndarray, a: np.ndarray, s: ArmM
             for k in range(3):
                 s.W[j, i, k] = 2.0 * (row[k] - h[i] * lin[k])
             s.W[j, i, i] += 2.0 * far
+    # Sum inward: each joint carries all distal bodies.
     for j in range(n - 2, -1, -1):
         s.m[j] += s.m[j + 1]
         for i in range(3):
@@ -189,13 +199,13 @@ def move_arm(arm: ArmModel, q: np.ndarray, v: np.ndarray, a: np.ndarray, s: ArmM
 
 @kernel
 def beyond(s: ArmMotion, j: int, u: Six) -> Six:
-    """I_j u: momentum of all beyond joint j, moving by u as one."""
+    """Return I_j u: momentum of the distal bodies moving by u."""
     return momentum(s.m[j], (s.h[j, 0], s.h[j, 1], s.h[j, 2]), s.I, j, u)
 
 
 @kernel
 def coriolis(s: ArmMotion, j: int, u: Six) -> Six:
-    """B_j u."""
+    """Return B_j u."""
     a = times(s.W, j, (u[0], u[1], u[2]))
     b = cross((s.H[j, 3], s.H[j, 4], s.H[j, 5]), (u[3], u[4], u[5]))
     zero = 0.0 * u[0]
@@ -204,7 +214,7 @@ def coriolis(s: ArmMotion, j: int, u: Six) -> Six:
 
 @kernel
 def coriolis_transposed(s: ArmMotion, j: int, u: Six) -> Six:
-    """B_j' u."""
+    """Return B_j' u."""
     w = (u[0], u[1], u[2])
     a = times_transposed(s.W, j, w)
     b = cross(w, (s.H[j, 3], s.H[j, 4], s.H[j, 5]))
@@ -213,14 +223,14 @@ def coriolis_transposed(s: ArmMotion, j: int, u: Six) -> Six:
 
 @kernel
 def torque(s: ArmMotion, tau: np.ndarray) -> None:
-    """Torques (N,) [N m] of a motion that `move_arm` has computed."""
+    """Fill torques (N,) [N m], after `move_arm`."""
     for j in range(tau.shape[0]):
         tau[j] = dot(six(s.S, j), six(s.F, j))
 
 
 @kernel
 def torque_derivatives(s: ArmMotion, by_q: np.ndarray, by_v: np.ndarray, M: np.ndarray) -> None:
-    """Derivatives (N, N) of the torques by q, v and a, of a motion that `move_arm` has computed; M is whole."""
+    """Fill derivatives (N, N) of the torques by q, v and a, after `move_arm`; M is full."""
     n = M.shape[0]
     for j in range(n):
         S, psi, chi = six(s.S, j), six(s.psi, j), six(s.chi, j)
@@ -240,10 +250,7 @@ def torque_derivatives(s: ArmMotion, by_q: np.ndarray, by_v: np.ndarray, M: np.n
 
 
 class SecondDerivatives(NamedTuple):
-    """Second derivatives of lambda . tau, (N, N) each; the first index belongs to the first letter.
-
-    By the accelerations twice, and by speed and acceleration, there are none.
-    """
+    """Non-zero second derivatives of lambda . tau, (N, N) each; first index, first letter."""
 
     qq: np.ndarray
     vq: np.ndarray
@@ -253,12 +260,7 @@ class SecondDerivatives(NamedTuple):
 
 @kernel
 def torque_second_derivatives(s: ArmMotion, factor: np.ndarray, out: SecondDerivatives) -> None:
-    """Second derivatives of factor . tau, of a motion that `move_arm` has computed.
-
-    Args:
-        factor: (N,) lambda of the file's head.
-        out: filled.
-    """
+    """Fill the second derivatives of factor . tau, factor (N,), after `move_arm`."""
     n = factor.shape[0]
     kind = s.S.dtype
     U, P, Q, K = np.zeros((n + 1, 6), kind), np.zeros((n, 6), kind), np.zeros((n, 6), kind), np.zeros((n, 3, 3), kind)
@@ -269,6 +271,7 @@ def torque_second_derivatives(s: ArmMotion, factor: np.ndarray, out: SecondDeriv
         S, psi, chi, F, H = six(s.S, j), six(s.psi, j), six(s.chi, j), six(s.F, j), six(s.H, j)
         Pj, Qj = six(P, j), six(Q, j)
         upsilon = cross_motion(six(U, j), S)
+        # dF and dchi are the changes of F_j and chi_j by coordinate k <= j.
         for k in range(j + 1):
             Sk, psi_k, chi_k = six(s.S, k), six(s.psi, k), six(s.chi, k)
             ups_k = cross_motion(six(U, k), Sk)
@@ -293,10 +296,10 @@ def torque_second_derivatives(s: ArmMotion, factor: np.ndarray, out: SecondDeriv
 
 @kernel
 def _sum_virtual(s: ArmMotion, U: np.ndarray, P: np.ndarray, Q: np.ndarray, K: np.ndarray) -> None:
-    """Sums over the bodies beyond each joint of I u, B(V) u, and the matrix of B(V) u by omega for V equal in all."""
+    """Fill distal sums of I u, B(V) u, and the matrix of B(V) u by omega for a common V."""
     n = P.shape[0]
     for j in range(n - 1, -1, -1):
-        last = j == n - 1  # single bodies again: the difference of two sums
+        last = j == n - 1  # single bodies again, as differences of two sums
         m = s.m[j] - (0.0 if last else s.m[j + 1])
         h = (
             s.h[j, 0] - (0.0 if last else s.h[j + 1, 0]),
@@ -332,7 +335,7 @@ def _sum_virtual(s: ArmMotion, U: np.ndarray, P: np.ndarray, Q: np.ndarray, K: n
 
 @kernel
 def _steady(P: Six, K: np.ndarray, j: int, V: Six) -> Six:
-    """Sum over the bodies beyond joint j of B(V) u, with the same V for all."""
+    """Return the distal sum of B(V) u for a common V."""
     a = cross((V[3], V[4], V[5]), (P[3], P[4], P[5]))
     b = times(K, j, (V[0], V[1], V[2]))
     zero = 0.0 * a[0]
@@ -343,7 +346,7 @@ def _steady(P: Six, K: np.ndarray, j: int, V: Six) -> Six:
 
 
 class TorqueRate(NamedTuple):
-    """Rate of the torques [N m/s] and its derivatives (N, N) by q, v, a and jerk."""
+    """Torque rate [N m/s] and its derivatives (N, N)."""
 
     rate: np.ndarray
     by_q: np.ndarray
@@ -356,16 +359,9 @@ class TorqueRate(NamedTuple):
 def torque_rate(
     arm: ArmModel, q: np.ndarray, v: np.ndarray, a: np.ndarray, jerk: np.ndarray, s: ArmMotion, out: TorqueRate
 ) -> None:
-    """Exact rate of the torques along a motion, and its derivatives.
-
-    tau' = tau_q v + tau_v a + M jerk, and since the derivative by time is one along the motion, its derivatives are
-    (tau_q)', tau_q + (tau_v)', tau_v + M' and M; the primes come out of one complex step along the motion.
-
-    Args:
-        q, v, a, jerk: (N,).
-        s: memory of complex numbers.
-        out: filled.
-    """
+    """Fill `out` with the exact torque rate along a motion and its derivatives; s is complex memory."""
+    # tau' = tau_q v + tau_v a + M jerk. Its derivatives are (tau_q)', tau_q + (tau_v)', tau_v + M' and M, with rates
+    # from one complex step along the motion.
     n = q.shape[0]
     qc, vc, ac = np.empty(n, np.complex128), np.empty(n, np.complex128), np.empty(n, np.complex128)
     for i in range(n):

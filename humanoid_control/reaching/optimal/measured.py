@@ -1,8 +1,7 @@
-"""Reaches of people as HuG-MP has them (Bianchin et al. 2025), next to what criteria of motion say of the same ends.
+"""Reaches of people from HuG-MP (Bianchin et al. 2025), compared with motion criteria at equal ends.
 
-A file holds one person: a cell array `tasks{10 repetitions, 6 tasks}{motion}` of MATLAB, each motion 4 x T angles in
-degrees at 100 Hz, of an exoskeleton with shoulder abduction, flexion and rotation and an elbow. With the axes and signs
-of `person_arm` the hand is in one plane at all twelve targets of the board, rows and columns in their order.
+A file holds one person: a MATLAB cell array `tasks{10 repetitions, 6 tasks}{motion}` of 4 x T angles [deg] at 100 Hz,
+with axes and signs of `person_arm`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from humanoid_control.reaching.optimal.reach import ReachSettings, synthesise
 RATE = 100.0  # [Hz]
 VARIABLE = "tasks"
 JOINTS = 4
-SHORTEST = 5  # samples of a motion that is one
+SHORTEST = 5  # minimum samples of a motion
 PLACES: tuple[tuple[str, ...], ...] = (
     ("R", "1", "12", "R", "4", "9", "R"),
     ("R", "2", "10", "R", "9", "11", "R"),
@@ -37,11 +36,14 @@ PLACES: tuple[tuple[str, ...], ...] = (
 
 @dataclass(frozen=True)
 class MeasuredReach:
-    """One motion from place to place.
+    """Motion between two places.
 
     Attributes:
-        task, repetition, motion: from 1.
-        begin, end: places, as in PLACES.
+        task: from 1.
+        repetition: from 1.
+        motion: from 1.
+        begin: place, as in PLACES.
+        end: place, as in PLACES.
         q: (T, 4) angles [rad] at RATE.
     """
 
@@ -59,15 +61,15 @@ class MeasuredReach:
 
     @property
     def times(self) -> np.ndarray:
-        """Times (T,) of the samples [s]."""
+        """Sample times (T,) [s]."""
         return np.arange(len(self.q)) / RATE
 
 
 def read_measured_reaches(path: str | Path) -> list[MeasuredReach]:
-    """All motions of one person.
+    """Read all motions of one person.
 
     Raises:
-        ClipError: the file cannot be read, or holds something else; where.
+        ClipError: if the file is unreadable or has other content.
     """
     from scipy.io import loadmat
 
@@ -76,7 +78,7 @@ def read_measured_reaches(path: str | Path) -> list[MeasuredReach]:
         content = loadmat(str(path), appendmat=False)
     except OSError as e:
         raise ClipError(f"{path}: cannot be read: {why(e)}") from None
-    except Exception as e:  # whatever a damaged file makes of the reader
+    except Exception as e:  # any error of the reader on a damaged file
         raise ClipError(f"{path}: not a MATLAB file of reaches: {first_line(e)}") from None
     tasks = content.get(VARIABLE)
     if not isinstance(tasks, np.ndarray) or tasks.dtype != object or tasks.ndim != 2:
@@ -94,7 +96,7 @@ def _motions(tasks: np.ndarray, path: Path) -> Iterator[MeasuredReach]:
         for k, part in enumerate(parts):
             where = f"{path}: repetition {repetition + 1}, task {task + 1}, motion {k + 1}"
             if not isinstance(part, np.ndarray) or part.size == 0:
-                continue  # a trial that was taken out
+                continue  # a removed trial
             if part.ndim != 2 or part.shape[0] != JOINTS or part.dtype.kind not in "fiu":
                 raise ClipError(f"{where}: must be {JOINTS} x samples, got {part.shape} of {part.dtype}")
             q = np.deg2rad(part.astype(float).T)
@@ -108,14 +110,14 @@ def _motions(tasks: np.ndarray, path: Path) -> Iterator[MeasuredReach]:
 
 CRITERIA = ("maj", "mtc", "torque", "mchj")
 WITHOUT_GRAVITY = ("mtc", "torque")
-MIXES = (0.25, 0.5, 0.75)  # shares of the joints' jerk, the rest is torque change
+MIXES = (0.25, 0.5, 0.75)  # fractions of joint jerk; the rest is torque change
 LONG = 2.0  # [s]
 
 
 def study_settings() -> dict[str, ReachSettings]:
-    """Settings that are compared with people, by name: quintic, four segments, one straight start, no limits.
+    """Return the settings compared with people: quintic, four segments, one straight start, no limits.
 
-    Limits would hide what a criterion wants: people stay far within their ranges.
+    People stay far within their ranges; limits would mask a criterion.
     """
 
     def one(cost: Mapping[str, float], gravity: bool = True) -> ReachSettings:
@@ -127,14 +129,9 @@ def study_settings() -> dict[str, ReachSettings]:
 
 
 def compare(arm: Arm, measured: MeasuredReach, settings: Mapping[str, ReachSettings]) -> dict[str, float]:
-    """Distance of a measured reach from the reaches of several settings between the same ends in the same time.
+    """Return, by settings, the RMS distance [rad] of a measured reach from the synthesised one.
 
-    Args:
-        arm: of four joints.
-        settings: name -> settings.
-
-    Returns:
-        name -> root of the mean square over joints and samples [rad].
+    The arm has four joints; ends and duration are equal.
     """
     out = {}
     for name, one in settings.items():
@@ -146,7 +143,7 @@ def compare(arm: Arm, measured: MeasuredReach, settings: Mapping[str, ReachSetti
 def compare_person(
     reaches: Sequence[MeasuredReach], repetition: int | None = None, arm: Arm | None = None
 ) -> list[dict[str, Any]]:
-    """A row for each reach: where it begins and ends, its duration, and its distances [deg] by `study_settings`.
+    """Return a row per reach: ends, duration, and distances [deg] by `study_settings`.
 
     Args:
         reaches: of one person.
@@ -165,10 +162,9 @@ def compare_person(
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """Name of settings -> median distance [deg], quartiles, median of long reaches, and share in which it is nearest.
+    """Return, by settings, median distance [deg], quartiles, median of long reaches, and fraction nearest.
 
-    The share is that of joint jerk, torque change and torque against each other, which the published study has; for
-    others it is NaN.
+    The fraction compares only joint jerk, torque change and torque, as published; NaN for others.
     """
     out = {}
     three = np.array([[row[c] for c in CRITERIA[:3]] for row in rows])

@@ -1,9 +1,7 @@
-"""Newton's method for reaches, with the exact Hessian as a band, and limits by an augmented Lagrangian.
+"""Newton's method for reaches with exact banded Hessian, limits by an augmented Lagrangian.
 
-The step solves (H + mu D) d = -g, D being the diagonal of the Hessian of Gauss and Newton at the start: with that, the
-scale of a knot's position, speed and acceleration does not matter. mu falls after steps that gain what was predicted
-and rises after others (Nielsen 1999), and until the matrix is positive definite. Where `exact` is False, H is the
-Hessian of Gauss and Newton: it never fails, but creeps where torques stay large at the optimum.
+Steps solve (H + mu D) d = -g, D the initial Gauss-Newton diagonal; mu follows Nielsen 1999. Gauss-Newton (`exact`
+False) never fails, but is slow if torques stay large.
 """
 
 from __future__ import annotations
@@ -19,24 +17,24 @@ from humanoid_control.reaching.optimal.cost import TORQUE, ReachProblem, reach_c
 from humanoid_control.reaching.optimal.inverse_dynamics import arm_motion, move_arm, torque
 
 MU_FIRST, MU_AGAIN, MU_LEAST, MU_MOST = 1e-2, 1e-4, 1e-9, 1e12
-MU_FALL = 0.2  # mu falls to this share at most
-DIAGONAL_LEAST = 1e-6  # of the largest entry of D
-BEYOND = 1e9  # as far as this from a limit that is none
-FIRST_EXCESS = 100.0  # times the slack
-TOLERANCE, ROUGH = 1e-6, 1e-3  # of `minimise`: at the end, and in the first round of multipliers
-RHO_RISE = 4.0  # from one round of multipliers to the next
+MU_FALL = 0.2  # largest reduction of mu per step
+DIAGONAL_LEAST = 1e-6  # relative to the largest entry of D
+BEYOND = 1e9  # clip distance from an infinite limit
+FIRST_EXCESS = 100.0  # initial excess, in slacks
+TOLERANCE, ROUGH = 1e-6, 1e-3  # of `minimise`: final, and in the first multiplier round
+RHO_RISE = 4.0  # penalty factor per multiplier round
 
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where a minimisation ended.
+    """Result of a minimisation.
 
     Attributes:
-        x: (G, N) numbers of the trajectory.
-        cost: there.
+        x: (G, N) trajectory parameters.
+        cost: cost of x.
         iterations: Newton steps tried.
-        converged: whether the next one would have gained less than the tolerance.
-        merit: cost with the terms of limits; that by which starts are compared.
+        converged: the predicted gain is below the tolerance.
+        merit: cost with limit terms, to compare starts.
     """
 
     x: np.ndarray
@@ -47,7 +45,7 @@ class Minimum:
 
 
 def band_width(column: np.ndarray, stride: int, local: int, segments: int) -> int:
-    """How far from the diagonal the Hessian has entries: unknowns (G, N) that a segment of `local` numbers couples."""
+    """Return the half bandwidth of the Hessian for unknowns (G, N), `local` parameters a segment."""
     width = 0
     for k in range(segments):
         part = column[k * stride : k * stride + local]
@@ -64,15 +62,15 @@ def minimise(
     exact: bool = True,
     shift: float = MU_FIRST,
 ) -> Minimum:
-    """Change the free numbers of a trajectory until its cost is least.
+    """Minimise the cost over the free parameters of a trajectory.
 
     Args:
-        problem: whose.
+        problem: cost and limits.
         x: (G, N) start.
-        iterations: at most.
-        tolerance: of the gain that a step predicts, as a share of the cost.
-        exact: False: Gauss-Newton alone.
-        shift: first mu.
+        iterations: maximum.
+        tolerance: relative predicted gain at convergence.
+        exact: False: Gauss-Newton.
+        shift: initial mu.
     """
     x, column, level = x.copy(), problem.column, 2 if exact else 1
     n, joints = int(column.max()) + 1, x.shape[1]
@@ -99,6 +97,7 @@ def minimise(
             if not mu < MU_MOST:
                 return Minimum(x, float(cost), k, False)
         d = lapack.dpbtrs(L.T, -g, lower=1)[0]
+        # Gain of the shifted quadratic model; nonpositive only by rounding.
         predicted = 0.5 * float(mu * (d @ (D * d)) - d @ g)
         if not predicted > tolerance * abs(cost):
             return Minimum(x, float(cost), k, bool(np.isfinite(cost)))
@@ -120,7 +119,7 @@ def minimise(
 
 
 def values_at_points(problem: ReachProblem, x: np.ndarray) -> np.ndarray:
-    """Positions, velocities and accelerations (3, P, N) at the points of the quadrature."""
+    """Return positions, velocities and accelerations (3, P, N) at the quadrature points."""
     q = problem.quadrature
     first = np.arange(q.segments)[:, None] * q.stride + np.arange(q.phi.shape[1])
     out = np.einsum("pak,san->kspn", q.phi[:, :, :3], x[first])
@@ -128,7 +127,7 @@ def values_at_points(problem: ReachProblem, x: np.ndarray) -> np.ndarray:
 
 
 def limited_values(problem: ReachProblem, x: np.ndarray) -> np.ndarray:
-    """Angles, speeds and torques (P, 3, N) at the points of the quadrature; torques only where they are limited."""
+    """Return angles, speeds and torques (P, 3, N) at the quadrature points; zero torques if unlimited."""
     q, v, a = values_at_points(problem, x)
     tau = np.zeros_like(q)
     if np.isfinite(problem.limits.high[TORQUE]).any():
@@ -142,19 +141,17 @@ def limited_values(problem: ReachProblem, x: np.ndarray) -> np.ndarray:
 def minimise_within(
     problem: ReachProblem, x: np.ndarray, slack: np.ndarray, rounds: int = 15, **options: Any
 ) -> tuple[Minimum, np.ndarray]:
-    """Least cost within the limits at the points of the quadrature: rounds of `minimise`, multipliers between them.
-
-    The limits push from the first round on: where a motion may go anywhere first, it ends far off, in another optimum.
+    """Minimise within limits at the quadrature points, by rounds of `minimise` and multiplier updates.
 
     Args:
-        problem: with limits, its multipliers and penalties are ignored.
+        problem: its multipliers and penalties are ignored.
         x: (G, N) start.
-        slack: (3,) by which angles, speeds and torques may exceed their limits.
-        rounds: at most.
-        options: of `minimise`.
+        slack: (3,) tolerated excess of angles, speeds, torques.
+        rounds: maximum.
+        **options: of `minimise`.
 
     Returns:
-        the minimum, its cost without the terms of limits, and the largest excess (3,) over the limits.
+        Minimum, and largest excess (3,) over the limits.
     """
     low, high = problem.limits.low, problem.limits.high
     bounded = np.isfinite(high).any(axis=1) | np.isfinite(low).any(axis=1)
@@ -165,7 +162,8 @@ def minimise_within(
     table = Packed(free).table
     points = len(problem.limits.above)
     below, above = np.zeros((points, *low.shape)), np.zeros((points, *low.shape))
-    # A limit that is exceeded by a hundred times its slack costs, all along, as much as the first motion itself.
+    # Limits act from the first round: an unlimited first motion may end in a distant optimum. An excess of FIRST_EXCESS
+    # slacks costs as much as the initial motion.
     duration = float(problem.quadrature.weight.sum()) * problem.quadrature.segments
     penalty = np.where(bounded, 2.0 * max(reach_cost(table, x), 1e-12) / duration / (FIRST_EXCESS * slack) ** 2, 0.0)
     tolerance = options.pop("tolerance", TOLERANCE)
@@ -191,5 +189,4 @@ def minimise_within(
 
 
 def _excess(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Largest excess (3,) over the limits (3, N) of values (P, 3, N)."""
     return np.asarray(np.maximum(value - high, low - value).max(axis=(0, 2)).clip(0.0))

@@ -1,10 +1,10 @@
-"""Joint trajectories by few numbers: quintic and cubic Hermite segments, and one polynomial of ninth order.
+"""Joint trajectories by few parameters: Hermite segments, and one ninth-order polynomial.
 
-Each is fixed by its values and derivatives at knots. On a segment of duration h, with s = (t - t_k) / h,
+On a segment of duration h, with s = (t - t_k) / h,
 
     d^k q / dt^k = sum_a  phi_a^(k)(s) / h^k  x_a,      x_a one of  q, h q', h^2 q''  at a knot,
 
-so all numbers x are angles, whatever the duration, and the basis phi is that of normalised time.
+so all parameters x are angles.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PARAMETRISATIONS = {
     CUBIC: "cubic Hermite segments: accelerations jump at the knots; for the torque alone",
     NINTH: "one polynomial of ninth order, by two inner points; for times up to 2 s",
 }
-NINTH_TIME = 2.0  # [s] beyond it one polynomial is too stiff for what people do
+NINTH_TIME = 2.0  # [s] beyond it one polynomial is too stiff for human motion
 ORDERS = 4  # position, velocity, acceleration, jerk
 _AT = {QUINTIC: (0, 0, 0, 1, 1, 1), CUBIC: (0, 0, 1, 1), NINTH: (0, 0, 0, 1 / 3, 1 / 3, 2 / 3, 2 / 3, 1, 1, 1)}
 _ORDER = {QUINTIC: (0, 1, 2, 0, 1, 2), CUBIC: (0, 1, 0, 1), NINTH: (0, 1, 2, 0, 1, 0, 1, 0, 1, 2)}
@@ -31,13 +31,13 @@ _POINTS = {QUINTIC: 5, CUBIC: 5, NINTH: 14}
 
 
 class Quadrature(NamedTuple):
-    """Points of Gauss and Legendre within a segment, with the basis there; all segments are alike.
+    """Gauss-Legendre points of a segment, equal for all segments.
 
     Attributes:
-        phi: (K, L, 4) derivatives by time of the basis, of order 0 to 3, at K points, for L numbers a segment.
+        phi: (K, L, 4) time derivatives 0 to 3 of the basis at K points, L parameters.
         weight: (K,) [s].
-        segments: how many.
-        stride: numbers from a segment to the next.
+        segments: count.
+        stride: parameters between segments.
     """
 
     phi: F3
@@ -50,24 +50,25 @@ class Parametrisation:
     """Trajectories of one kind and duration.
 
     Attributes:
-        kind: QUINTIC, CUBIC or NINTH.
-        segments: how many; 1 of a polynomial.
-        seconds: duration [s].
-        h: duration of a segment [s].
-        numbers: G, how many x each joint has.
-        order: (G,) derivative that each number is, times h to its power.
-        quadrature: the points at which costs are summed.
+        segments: 1 for a polynomial.
+        h: segment duration [s].
+        numbers: parameters G per joint.
+        order: (G,) derivative of each parameter.
+        quadrature: points of the cost.
     """
 
     def __init__(self, kind: str, segments: int, seconds: float, points: int = 0) -> None:
         """Create the parametrisation.
 
         Args:
-            kind, segments, seconds: as the attributes.
-            points: of the quadrature in a segment; 0: as many as the squared jerk needs, and 2 more.
+            kind: QUINTIC, CUBIC or NINTH.
+            segments: count.
+            seconds: duration [s].
+            points: quadrature points per segment; 0: those of squared jerk, plus 2.
 
         Raises:
-            UnknownNameError: another kind. ConfigError: a duration that is not positive, or no segments.
+            UnknownNameError: if the kind is unknown.
+            ConfigError: if the duration is not positive, or there are no segments.
         """
         if kind not in PARAMETRISATIONS:
             raise UnknownNameError("parametrisation", kind, PARAMETRISATIONS)
@@ -88,28 +89,28 @@ class Parametrisation:
 
     @property
     def has_jerk(self) -> bool:
-        """False where the acceleration jumps at the knots: no cost of jerk or of the torque's rate sees that."""
+        """False if accelerations jump at knots, which costs of jerk or torque rate cannot see."""
         return self.kind != CUBIC
 
     def ends(self, free_acceleration: bool = False) -> np.ndarray:
-        """Mask (G,) of the numbers that the ends fix: position and velocity, and the acceleration unless it is free."""
+        """Return the mask (G,) of parameters fixed by the ends; the acceleration may be free."""
         fixed = np.zeros(self.numbers, dtype=bool)
         count = 2 if self.kind == CUBIC else 3
         fixed[:count] = fixed[-count:] = True
         return fixed & ~(free_acceleration & (self.order == 2))
 
     def fit(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Numbers x (G, N) of trajectories whose derivatives at the knots are given: (knots, N) each, by `knots`."""
+        """Return parameters x (G, N) for derivatives (knots, N) at the knots."""
         k = np.array([0, 0, 0, 1, 1, 2, 2, 3, 3, 3]) if self.kind == NINTH else np.arange(self.numbers) // self._stride
         value = np.stack([q[k], v[k], a[k]])
         return np.asarray(value[self.order, np.arange(self.numbers)] * (self.h**self.order)[:, None])
 
     def knots(self) -> np.ndarray:
-        """Times of the knots [s]."""
+        """Return the times of the knots [s]."""
         return np.linspace(0.0, self.seconds, 4 if self.kind == NINTH else self.segments + 1)
 
     def evaluate(self, x: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Position, velocity, acceleration and jerk (4, T, N) of numbers x (G, N) at times t (T,) [s]."""
+        """Return position, velocity, acceleration and jerk (4, T, N) of x (G, N) at times (T,) [s]."""
         s = np.clip(np.asarray(t, dtype=float) / self.h, 0.0, self.segments)
         k = np.minimum(s.astype(int), self.segments - 1)
         phi = self._basis(s - k)
@@ -117,19 +118,16 @@ class Parametrisation:
         return np.asarray(np.einsum("tlo,tln->otn", phi, nodes))
 
     def _basis(self, s: np.ndarray) -> np.ndarray:
-        """(T, L, 4) at normalised times (T,)."""
         powers = s[:, None] ** np.arange(self._local)
         return np.ascontiguousarray(np.einsum("tp,kap->tak", powers, self._polynomials) / self.h ** np.arange(ORDERS))
 
 
 @functools.cache
 def _basis_polynomials(kind: str) -> np.ndarray:
-    """Coefficients (4, L, L), lowest first, of the basis and of its first three derivatives by normalised time.
-
-    Each polynomial of the basis has one of the L numbers of a segment 1, and all others 0.
-    """
+    """Return coefficients (4, L, L), lowest first, of the basis and three derivatives."""
     at, order = _AT[kind], _ORDER[kind]
     n = len(at)
+    # Row i evaluates condition i; each basis polynomial has one condition 1 and all others 0.
     rows = np.zeros((n, n))
     for i, (s, k) in enumerate(zip(at, order, strict=True)):
         for p in range(k, n):

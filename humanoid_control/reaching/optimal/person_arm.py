@@ -1,8 +1,7 @@
-"""The right arm of a person, from stature and mass: segments of de Leva 1996, ranges of the AAOS 1965.
+"""Right arm of a person from stature and mass: segments of de Leva 1996, ranges of the AAOS 1965.
 
-Angles are those of an exoskeleton with shoulder abduction, flexion and rotation about one centre and an elbow: zero is
-the arm that hangs straight down. x points forward, y to the left, z up. Positive are adduction, extension, external
-rotation, flexion of the elbow, supination, adduction (to the ulna) and extension of the wrist.
+Zero is the hanging arm; x forward, y left, z up. Positive: adduction, extension, external rotation, elbow flexion,
+supination, wrist adduction (ulnar) and extension.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.reaching.optimal.arm import GRAVITY, Arm
 from humanoid_control.reaching.optimal.spatial_motion import ArmModel
 
-REFERENCE_HEIGHT = 1.741  # [m] of the men of de Leva 1996, table 4
+REFERENCE_HEIGHT = 1.741  # [m] men of de Leva 1996, table 4
 
 
 class ArmSegment(NamedTuple):
-    """A segment of the arm, men (de Leva 1996, table 4).
+    """Arm segment of men (de Leva 1996, table 4).
 
     Attributes:
-        length: [m] at the reference height.
-        mass: share of the body's.
-        center: share of the length from the upper end to the centre of mass.
-        gyration: radii about the sagittal, transverse and longitudinal axis, as shares of the length.
+        length: at the reference height [m].
+        mass: fraction of the body's.
+        center: from the upper end, fraction of the length.
+        gyration: sagittal, transverse, longitudinal radii, fractions of the length.
     """
 
     length: float
@@ -37,13 +36,11 @@ class ArmSegment(NamedTuple):
 
 UPPER_ARM = ArmSegment(0.2817, 0.0271, 0.5772, (0.285, 0.269, 0.158))
 FOREARM = ArmSegment(0.2689, 0.0162, 0.4574, (0.276, 0.265, 0.121))
-HAND = ArmSegment(
-    0.0862, 0.0061, 0.7900, (0.628, 0.513, 0.401)
-)  # to the third knuckle, which is the point that reaches
+HAND = ArmSegment(0.0862, 0.0061, 0.7900, (0.628, 0.513, 0.401))  # to the third knuckle, the reaching point
 
 
 class PersonJoint(NamedTuple):
-    """A joint: axis in the hanging arm, range [deg], and the segment at whose upper end it is (0, 1, 2)."""
+    """Joint: axis in the hanging arm, range [deg], and its segment (0, 1, 2)."""
 
     axis: tuple[float, float, float]
     range: tuple[float, float]
@@ -68,15 +65,15 @@ SETS = {
 
 
 def person_arm(joints: int = 4, mass: float = 75.0, height: float = 1.75) -> Arm:
-    """The right arm of a person; segments beyond the last joint move with it.
+    """Return the right arm of a person; distal segments move with the last joint.
 
     Args:
-        joints: 2 (shoulder flexion and elbow), 4, 5 (with the forearm's rotation) or 7 (with the wrist).
-        mass: of the whole body [kg].
+        joints: 2 (shoulder flexion, elbow), 4, 5 (and forearm rotation) or 7 (and wrist).
+        mass: body mass [kg].
         height: stature [m].
 
     Raises:
-        ConfigError: another number of joints, or a person that cannot be.
+        ConfigError: if the number of joints is unsupported, or mass or height is implausible.
     """
     if joints not in SETS:
         raise ConfigError(f"an arm of {joints} joints is not known: take {', '.join(map(str, SETS))}")

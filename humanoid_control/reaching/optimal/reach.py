@@ -1,4 +1,4 @@
-"""Optimal reaches: the motion of an arm from one posture to another that costs least (after Simonidis et al. 2011).
+"""Optimal reaches: least-cost motion of an arm between two postures (after Simonidis et al. 2011).
 
     from humanoid_control.reaching import person_arm, synthesise
 
@@ -6,9 +6,8 @@
     reach = synthesise(arm, np.zeros(4), np.array([-0.3, -1.2, 0.0, 0.9]), 0.8)
     print(reach.cost, reach.at(np.linspace(0, 0.8, 5))[0])
 
-The squared torque has many optima, so more than one start is tried: straight in the joints, and two detours, over a
-posture that is easier to hold and with the arm folded. After some steps only the best of them continues. The other
-criteria have one optimum near the straight reach.
+Squared torque has many optima, so the search races several starts: straight, over an easier posture, and with a folded
+arm. Other criteria have one optimum near the straight reach.
 """
 
 from __future__ import annotations
@@ -43,29 +42,29 @@ CRITERIA = {
 POINTS = {"torque": 7, "mtc": 5, "maj": 5, "mchj": 5}
 """Points of the quadrature in a segment. With 5, the squared torque of seven joints came out a hundred times too small:
 the search finds motions that are violent between the points only."""
-FINER, TRUE_WITHIN, MOST_POINTS = 4, 0.01, 19  # points that are added, until the cost is right to this share
+FINER, TRUE_WITHIN, MOST_POINTS = 4, 0.01, 19  # points added until the cost is accurate to this fraction
 SEGMENTS = {"torque": 8, "mtc": 4, "maj": 4, "mchj": 4}
 STRAIGHT, EASY, FOLDED = "straight", "a detour over easier postures", "a detour with the arm folded"
 RACE, RACE_TOLERANCE, RACE_POINTS = 20, 1e-3, 5
 """Steps after which only the best start continues, and how closely it is searched until then."""
-SAME = 1e-9  # [rad] ends that are nearer are equal
-SLACK = np.array([1e-3, 1e-2, 0.05])  # by which angles [rad], speeds [rad/s] and torques [N m] may exceed their limits
+SAME = 1e-9  # [rad] ends nearer than this are equal
+SLACK = np.array([1e-3, 1e-2, 0.05])  # tolerated excess of angles [rad], speeds [rad/s], torques [N m]
 
 
 @dataclass(frozen=True)
 class ReachSettings:
-    """Criteria of a reach, and settings of the search.
+    """Criteria of a reach, and search settings.
 
     Attributes:
-        cost: criterion -> weight. One alone is taken as it is; of several, each counts by its value on the straight
-            reach of least jerk, so that weights have no unit.
+        cost: weight by criterion; several are scaled by their values on the straight minimum-jerk reach.
         parametrisation: one of PARAMETRISATIONS.
-        segments: of Hermite segments; 0: as the criterion needs.
-        gravity: whether things have weight.
-        limits: whether angles, speeds and torques keep the arm's limits.
-        free_acceleration: the accelerations at both ends are free, else 0.
+        segments: Hermite segments; 0: by criterion.
+        gravity: include gravity.
+        limits: keep the arm's limits.
+        free_acceleration: free end accelerations, else 0.
         starts: 1: straight; 2, 3: with detours.
-        iterations, tolerance: of `minimise`.
+        iterations: of `minimise`.
+        tolerance: of `minimise`.
     """
 
     cost: Mapping[str, float] = field(default_factory=lambda: {"mtc": 1.0})
@@ -99,30 +98,28 @@ class ReachSettings:
 
     @property
     def points(self) -> int:
-        """Points of the quadrature in a segment; 0: as the parametrisation says."""
+        """Quadrature points per segment; 0: by parametrisation."""
         return 0 if self.parametrisation == NINTH else max(POINTS[name] for name in self.cost)
 
     @property
     def count(self) -> int:
-        """Segments of the trajectory."""
+        """Number of segments."""
         return self.segments or max(SEGMENTS[name] for name in self.cost)
 
 
 @dataclass(frozen=True)
 class Reach:
-    """A motion of an arm from one posture to another.
+    """Motion of an arm between two postures.
 
     Attributes:
-        arm: that reaches.
-        settings: as asked.
-        parametrisation, x: of the trajectory.
-        cost: integral of half the squares, of the criterion; of several without a unit.
-        start: which start led there.
+        parametrisation: of the trajectory.
+        x: (G, N) parameters.
+        cost: integral of half the squares; dimensionless for several criteria.
+        start: start of the best search.
         iterations: of all starts.
-        converged: whether the search came to its end.
-        found: start -> cost that it led to, or had when it was left.
-        excess: (3,) largest excess over limits of angles [rad], speeds [rad/s], torques [N m]; 0 where they are kept.
-        notes: lines for the user.
+        found: final cost by start.
+        excess: (3,) excess over limits of angles [rad], speeds [rad/s], torques [N m].
+        notes: messages for the user.
     """
 
     arm: Arm
@@ -139,7 +136,7 @@ class Reach:
 
     @cached_property
     def costs(self) -> dict[str, float]:
-        """Value of every criterion that the parametrisation allows."""
+        """Value of each criterion that the parametrisation supports."""
         return criteria_of(self.arm, self.parametrisation, self.x)
 
     @property
@@ -148,11 +145,11 @@ class Reach:
         return self.parametrisation.seconds
 
     def at(self, t: np.ndarray) -> np.ndarray:
-        """Position, velocity, acceleration and jerk (4, T, N) at times t (T,) [s]."""
+        """Return position, velocity, acceleration and jerk (4, T, N) at times (T,) [s]."""
         return self.parametrisation.evaluate(self.x, t)
 
     def torques(self, t: np.ndarray) -> np.ndarray:
-        """Torques (T, N) [N m] at times t (T,) [s]."""
+        """Return torques (T, N) [N m] at times (T,) [s]."""
         q, v, a, _ = self.at(t)
         return self.arm.torque(q, v, a)
 
@@ -160,16 +157,17 @@ class Reach:
 def synthesise(
     arm: Arm, start: np.ndarray, goal: np.ndarray, seconds: float, settings: ReachSettings | None = None
 ) -> Reach:
-    """The motion from rest at one posture to rest at another that costs least.
+    """Return the least-cost motion between two postures at rest.
 
     Args:
-        arm: that reaches.
-        start, goal: (N,) [rad]; what is outside the arm's range is clipped, and noted.
+        arm: the arm.
+        start: (N,) [rad]; clipped to the range, with a note.
+        goal: (N,) [rad]; likewise.
         seconds: duration.
-        settings: of cost and search.
+        settings: cost and search.
 
     Raises:
-        ConfigError: a duration that is not positive, or postures of another size or no numbers.
+        ConfigError: if the duration is not positive, or a posture is invalid.
     """
     settings = settings or ReachSettings()
     arm = arm if settings.gravity else arm.without_gravity()
@@ -200,7 +198,7 @@ def synthesise(
     minimum, excess = minimise_within(problem, found[name][0].x if found else tried[name], SLACK, **options)
     steps = sum(one.iterations for one, _ in found.values()) + minimum.iterations
     points = len(parametrisation.quadrature.weight)
-    while points < MOST_POINTS:  # what the points see must be the motion
+    while points < MOST_POINTS:  # refine the quadrature until it sees the motion between its points
         points += FINER
         finer = Parametrisation(settings.parametrisation, settings.count, seconds, points)
         problem = problem_on(problem, finer)
@@ -245,7 +243,6 @@ def _outcome(
 
 
 def _end(arm: Arm, q: np.ndarray, what: str, clip: bool, notes: list[str]) -> np.ndarray:
-    """A posture within the arm's range."""
     q = np.array(q, dtype=float)
     if q.shape != (arm.n,) or not np.isfinite(q).all():
         raise ConfigError(f"the {what} of a reach must be {arm.n} numbers, the angles of {', '.join(arm.joint_names)}")
@@ -264,7 +261,7 @@ def _end(arm: Arm, q: np.ndarray, what: str, clip: bool, notes: list[str]) -> np
 def reach_problem(
     arm: Arm, parametrisation: Parametrisation, settings: ReachSettings, start: np.ndarray, goal: np.ndarray
 ) -> ReachProblem:
-    """Cost of a reach as a function of the numbers of its trajectory."""
+    """Return the cost of a reach over its trajectory parameters."""
     G, N = parametrisation.numbers, arm.n
     fixed = parametrisation.ends(settings.free_acceleration)
     column = np.full((G, N), -1, dtype=np.int64)
@@ -288,7 +285,7 @@ def reach_problem(
 
 
 def problem_on(problem: ReachProblem, parametrisation: Parametrisation) -> ReachProblem:
-    """The same problem summed at the points of another quadrature of the same trajectories."""
+    """Return the problem with another quadrature of equal trajectories."""
     quadrature, limits = parametrisation.quadrature, problem.limits
     none = np.zeros((quadrature.segments * len(quadrature.weight), *limits.low.shape))
     limits = Limits(limits.low, limits.high, none, none.copy(), np.zeros(3))
@@ -300,7 +297,7 @@ def _weights(of: Mapping[str, float]) -> CostWeights:
 
 
 def criteria_of(arm: Arm, parametrisation: Parametrisation, x: np.ndarray) -> dict[str, float]:
-    """Value of every criterion on a trajectory x (G, N); on cubic segments only the torque's."""
+    """Return each criterion of a trajectory x (G, N); on cubic segments only torque."""
     quadrature, N = parametrisation.quadrature, arm.n
     points = quadrature.segments * len(quadrature.weight)
     endless = np.full((3, N), np.inf)
@@ -319,7 +316,7 @@ def criteria_of(arm: Arm, parametrisation: Parametrisation, x: np.ndarray) -> di
 def minimum_jerk_start(
     parametrisation: Parametrisation, start: np.ndarray, goal: np.ndarray, detour: np.ndarray | None = None
 ) -> np.ndarray:
-    """Numbers (G, N) of the straight reach of least jerk; `detour` (N,) is added half way, and fades to both ends."""
+    """Return parameters (G, N) of the straight minimum-jerk reach, plus a smooth mid-way detour (N,)."""
     s = parametrisation.knots() / parametrisation.seconds
     T = parametrisation.seconds
     profile = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])
@@ -337,7 +334,7 @@ def minimum_jerk_start(
 def starts(
     arm: Arm, parametrisation: Parametrisation, settings: ReachSettings, start: np.ndarray, goal: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Trajectories (G, N) from which the search begins, by name."""
+    """Return initial trajectories (G, N) by name."""
     out = {STRAIGHT: minimum_jerk_start(parametrisation, start, goal)}
     if settings.starts == 1 or "torque" not in settings.cost:
         return out
@@ -348,21 +345,21 @@ def starts(
 
 
 def easier_posture(arm: Arm, q: np.ndarray) -> np.ndarray:
-    """A posture (N,) near q (N,), within the range, that takes less torque to hold; without gravity, nearer to 0."""
+    """Return a posture (N,) near q with less holding torque, within range; without gravity, nearer to 0."""
     if not np.any(arm.model.gravity):
         return np.clip(0.5 * q, arm.lower, arm.upper)
     return _nearer(arm, q, holding_torque)
 
 
 def folded_posture(arm: Arm, q: np.ndarray) -> np.ndarray:
-    """A posture (N,) near q (N,), within the range, whose masses are nearer to the first joint: easier to swing."""
+    """Return a posture (N,) near q with masses nearer to the first joint, within range."""
     return _nearer(arm, q, mass_places)
 
 
 def _nearer(
     arm: Arm, q: np.ndarray, residual: Callable[[Arm, np.ndarray], tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
-    """A posture of fewer squares, by Levenberg and Marquardt; residual: gives values (K,) and derivatives (K, N)."""
+    """Reduce the squares of a residual (K,) with derivatives (K, N), by Levenberg-Marquardt."""
     best, mu = q.copy(), 1.0
     r, J = residual(arm, best)
     scale = max(float(np.abs(J).max()) ** 2, 1e-12)
@@ -378,19 +375,19 @@ def _nearer(
 
 
 def mass_places(arm: Arm, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Centres of mass from the first joint, times the roots of the masses (3 N,), and their derivatives (3 N, N)."""
+    """Return mass-weighted centres of mass (3 N,) from the first joint, and derivatives (3 N, N)."""
     q, still, n = np.ascontiguousarray(q, dtype=float), np.zeros(arm.n), arm.n
     s, root = arm_motion(q), np.sqrt(arm.model.mass)
     move_arm(arm.model, q, still, still, s)
     c = s.o + np.einsum("bij,bj->bi", s.R, arm.model.com)
     J = np.zeros((n, 3, n))
-    for i in range(n):  # what is beyond joint i turns with it
+    for i in range(n):  # bodies beyond joint i rotate with it
         J[i:, :, i] = np.cross(s.S[i, :3], c[i:]) + s.S[i, 3:]
     return (root[:, None] * c).ravel(), (root[:, None, None] * J).reshape(3 * n, n)
 
 
 def holding_torque(arm: Arm, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Torques (N,) that hold a posture q (N,) and their derivatives (N, N)."""
+    """Return static torques (N,) at q (N,), and derivatives (N, N)."""
     q, still = np.ascontiguousarray(q, dtype=float), np.zeros(arm.n)
     memory, tau = arm_motion(q), np.empty(arm.n)
     G, by_v, M = np.empty((arm.n, arm.n)), np.empty((arm.n, arm.n)), np.empty((arm.n, arm.n))

@@ -1,4 +1,4 @@
-"""A reach on a robot: postures for places of its hand, angles of all joints over time, and where it touches itself."""
+"""Reaches on a robot: hand postures, joint motions and self-contact."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from humanoid_control.reaching.optimal.arm import SIDES, Arm, arm_joints
 from humanoid_control.reaching.optimal.reach import Reach
 from humanoid_control.robots import Robot
 
-MET = 1e-3  # [m] a hand that comes as near as this is there
-TRIES = 12  # postures from which inverse kinematics begins
+MET = 1e-3  # [m] tolerance of a hand position
+TRIES = 12  # initial postures of inverse kinematics
 
 
 @dataclass(frozen=True)
 class ReachTouch:
-    """Two parts of a robot that touch during a reach.
+    """Contact of two robot parts during a reach.
 
     Attributes:
         names: of the parts.
-        begin, end: first and last moment [s].
-        depth: most overlap [m].
+        begin: first contact [s].
+        end: last contact [s].
+        depth: maximum overlap [m].
     """
 
     names: tuple[str, str]
@@ -35,16 +36,16 @@ class ReachTouch:
 
 
 def hand_posture(robot: Robot, side: str, position: np.ndarray, posture: np.ndarray) -> np.ndarray:
-    """Angles (n,) of all joints with the hand at a place, the others as they are, within the ranges.
+    """Return joint angles (n,) within limits with the hand at a position, other joints unchanged.
 
     Args:
         robot: with a fixed base.
         side: 'left' or 'right'.
         position: (3,) in the world [m].
-        posture: (n,) from which it is looked for first.
+        posture: (n,) initial guess.
 
     Raises:
-        ConfigError: the hand cannot come there; how near it comes.
+        ConfigError: if the hand cannot reach it.
     """
     position = np.asarray(position, dtype=float)
     if position.shape != (3,) or not np.isfinite(position).all():
@@ -76,12 +77,9 @@ def hand_posture(robot: Robot, side: str, position: np.ndarray, posture: np.ndar
 
 
 def joint_motion(robot: Robot, reach: Reach, posture: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and velocities (T, n) of all joints; those that do not reach keep a posture (n,).
+    """Return positions and velocities (T, n) of all joints at a rate [Hz]; other joints keep a posture (n,).
 
-    The last sample is the end of the reach, also where it does not fall on a multiple of the period.
-
-    Args:
-        rate: samples a second [Hz].
+    The last sample is the end of the reach.
     """
     t = np.arange(0.0, reach.seconds + 0.5 / rate, 1.0 / rate).clip(max=reach.seconds)
     q, v = np.tile(posture, (len(t), 1)), np.zeros((len(t), robot.n))
@@ -91,10 +89,7 @@ def joint_motion(robot: Robot, reach: Reach, posture: np.ndarray, rate: float) -
 
 
 def touches(robot: Robot, positions: np.ndarray, rate: float) -> list[ReachTouch]:
-    """Pairs of the robot's collision shapes that overlap during a motion (T, n), in the order in which they do.
-
-    Pairs that overlap in the neutral posture already are not told.
-    """
+    """Return overlapping collision shapes in a motion (T, n), in order, except those in the neutral posture."""
     monitor = robot.collision_monitor()
     found: dict[int, list[tuple[float, float]]] = {}
     resting = {int(pair) for pair in monitor.update(robot.q(), 0.0).pair}
@@ -110,5 +105,5 @@ def touches(robot: Robot, positions: np.ndarray, rate: float) -> list[ReachTouch
 
 
 def arm_angles(robot: Robot, arm: Arm, joints: np.ndarray) -> np.ndarray:
-    """Angles (N,) of an arm's joints among those of its robot (n,)."""
+    """Return the angles (N,) of an arm from joints (n,)."""
     return np.array([joints[robot.joint_index(name)] for name in arm.joint_names])

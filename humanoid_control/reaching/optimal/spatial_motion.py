@@ -1,8 +1,7 @@
-"""Spatial vectors of a serial arm as tuples of six numbers, for kernels: rotation, then the part about the origin.
+"""Spatial vectors of a serial arm, as six numbers in fixed axes for kernels.
 
-A motion is the angular velocity and the velocity of the point of the body at the origin; a force is the moment about
-the origin and the force. All are in axes that do not turn. The functions take complex numbers as well: a derivative
-along a direction is then the imaginary part of a step that is too small to round (Squire and Trapp 1998).
+A motion is angular velocity and velocity at the origin; a force is moment about the origin and force. Complex numbers
+give derivatives by a complex step (Squire and Trapp 1998).
 """
 
 from __future__ import annotations
@@ -20,16 +19,17 @@ Mat = tuple[float, float, float, float, float, float, float, float, float]
 
 
 class ArmModel(NamedTuple):
-    """A serial chain of N revolute joints on a base that does not move, for kernels; origin at the first joint.
+    """Serial chain of N revolute joints on a fixed base; origin at the first joint.
 
     Attributes:
-        R, p: (N, 3, 3), (N, 3) pose of each joint's frame in the body before it; the first in the base's axes, p = 0.
-        axis: (N, 3) unit vectors in the joints' frames.
+        R: (N, 3, 3) joint frames in previous bodies.
+        p: (N, 3) joint frames in previous bodies, first 0.
+        axis: (N, 3) unit vectors in joint frames.
         mass: (N,) [kg].
-        com: (N, 3) centres of mass [m].
-        inertia: (N, 3, 3) about them [kg m^2]; in the joints' frames.
-        hand: (3,) the point of the last body that reaches [m].
-        gravity: (3,) acceleration [m/s^2].
+        com: (N, 3) in joint frames [m].
+        inertia: (N, 3, 3) about com [kg m^2].
+        hand: (3,) reaching point of the last body [m].
+        gravity: (3,) [m/s^2].
     """
 
     R: F3
@@ -49,7 +49,7 @@ def cross(a: Vec, b: Vec) -> Vec:
 
 @inlined
 def dot(a: Six, b: Six) -> float:
-    """Power of a force in a motion."""
+    """Return the power of a force in a motion."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5]
 
 
@@ -60,13 +60,13 @@ def add(a: Six, b: Six) -> Six:
 
 @inlined
 def along(a: Six, s: float, b: Six) -> Six:
-    """a + s b."""
+    """Return a + s b."""
     return (a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2], a[3] + s * b[3], a[4] + s * b[4], a[5] + s * b[5])
 
 
 @inlined
 def cross_motion(V: Six, S: Six) -> Six:
-    """V x S: rate of a motion S that is carried along by the motion V."""
+    """Return V x S: rate of a motion S carried by V."""
     a = cross((V[0], V[1], V[2]), (S[0], S[1], S[2]))
     b = cross((V[0], V[1], V[2]), (S[3], S[4], S[5]))
     c = cross((V[3], V[4], V[5]), (S[0], S[1], S[2]))
@@ -75,7 +75,7 @@ def cross_motion(V: Six, S: Six) -> Six:
 
 @inlined
 def cross_force(V: Six, F: Six) -> Six:
-    """V x* F: rate of a force F that is carried along by the motion V."""
+    """Return V x* F: rate of a force F carried by V."""
     a = cross((V[0], V[1], V[2]), (F[0], F[1], F[2]))
     b = cross((V[3], V[4], V[5]), (F[3], F[4], F[5]))
     c = cross((V[0], V[1], V[2]), (F[3], F[4], F[5]))
@@ -84,7 +84,7 @@ def cross_force(V: Six, F: Six) -> Six:
 
 @inlined
 def six(m: np.ndarray, k: int) -> Six:
-    """Row k of an (n, 6) array."""
+    """Return row k of an (n, 6) array."""
     return (m[k, 0], m[k, 1], m[k, 2], m[k, 3], m[k, 4], m[k, 5])
 
 
@@ -97,7 +97,7 @@ def put(m: np.ndarray, k: int, v: Six) -> None:
 
 @inlined
 def times(M: np.ndarray, k: int, w: Vec) -> Vec:
-    """M[k] w of (n, 3, 3) matrices."""
+    """Return M[k] w of matrices (n, 3, 3)."""
     return (
         M[k, 0, 0] * w[0] + M[k, 0, 1] * w[1] + M[k, 0, 2] * w[2],
         M[k, 1, 0] * w[0] + M[k, 1, 1] * w[1] + M[k, 1, 2] * w[2],
@@ -107,7 +107,7 @@ def times(M: np.ndarray, k: int, w: Vec) -> Vec:
 
 @inlined
 def times_transposed(M: np.ndarray, k: int, w: Vec) -> Vec:
-    """M[k]' w of (n, 3, 3) matrices."""
+    """Return M[k]' w of matrices (n, 3, 3)."""
     return (
         M[k, 0, 0] * w[0] + M[k, 1, 0] * w[1] + M[k, 2, 0] * w[2],
         M[k, 0, 1] * w[0] + M[k, 1, 1] * w[1] + M[k, 2, 1] * w[2],
@@ -117,7 +117,7 @@ def times_transposed(M: np.ndarray, k: int, w: Vec) -> Vec:
 
 @inlined
 def momentum(m: float, h: Vec, inertia: np.ndarray, k: int, u: Six) -> Six:
-    """I u: momentum of mass m with first moment h [kg m] and inertia[k] about the origin, moving by u."""
+    """Return the momentum I u of mass m, first moment h [kg m] and inertia[k] about the origin."""
     w, v = (u[0], u[1], u[2]), (u[3], u[4], u[5])
     turn, lever, swing = times(inertia, k, w), cross(h, v), cross(w, h)
     return (

@@ -290,7 +290,6 @@ class ReferenceGovernor:
         return self.reference
 
     def _name(self, margin: TensionMargin) -> None:
-        """Store the critical joint and its saturated tendons."""
         d, self.joint = self.holdable.distribution, int(np.argmax(np.abs(margin.missed)))
         pulling = self.holdable.G[:, self.joint] * margin.missed[self.joint] < 0
         full = margin.tensions >= d.most - 1e-6

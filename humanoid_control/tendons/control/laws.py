@@ -442,7 +442,6 @@ class TendonController:
         return g.joint < 0
 
     def _why_held(self) -> str:
-        """Return one line with the joint and the tendons that hold the reference."""
         g, names = self.governor, self.geometry.tendon_names
         full = ", ".join(names[k] for k in g.tendons[:3]) or "no tendon pulls that way"
         return f"{self.geometry.joint_names[g.joint]}: its tendons cannot hold it ({full})"
@@ -462,7 +461,6 @@ class TendonController:
         self.slowed = float(hybrid_at(self.packed.table, dt))
 
     def _by_lengths(self, reference: JointReference, moving: bool, states: WinchStates) -> None:
-        """Run laws stiffness and length."""
         t, c = self.packed.record, self.command
         # f = distribute(G(q_r), ID(q_r, v_r, a_r), b), w_c = -G v_r. Stiffness adds K (x + T/k - l(q_r)), within range;
         # length commands x_ref = l(q_r) - f / k.

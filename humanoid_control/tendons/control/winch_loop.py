@@ -254,7 +254,6 @@ def winch_force(d: LoopTable, k: int, x: float, w: float, T: float, h: float) ->
 
 @kernel
 def winch_forces(d: LoopTable, x: np.ndarray, w: np.ndarray, T: np.ndarray, h: float) -> None:
-    """Fill `force` [N] of M winches."""
     for k in range(d.kind.shape[0]):
         d.force[k] = winch_force(d, k, x[k], w[k], T[k], h)
 
@@ -296,7 +295,7 @@ class WinchLoop:
 
         Raises:
             SizeError: if sizes differ.
-            ConfigError: if a minimum tension is negative or above the maximum.
+            ConfigError: if a minimum tension is negative or above its maximum.
         """
         self.names, self.units, self.gains = tuple(names), tuple(units), gains or LoopGains()
         self._index = {name: k for k, name in enumerate(self.names)}
@@ -420,7 +419,7 @@ class WinchLoop:
         """Set a command by its non-empty fields; unnamed tendons and tendons with NaN keep theirs.
 
         Velocity and effort: HYBRID; the velocity is the wire rate, negative for winding. Effort alone: TENSION.
-        Position: LENGTH, effort as feedforward tension.
+        Position: LENGTH, effort as feedforward.
 
         Args:
             names: tendons, each once.
@@ -430,8 +429,8 @@ class WinchLoop:
 
         Raises:
             UnknownNameError: if a tendon is unknown.
-            ConfigError: if a name appears twice, fields are invalid, a tension is negative, or a length is in
-                millimetres. Nothing is set.
+            ConfigError: if a name repeats, fields are invalid, a tension is negative, or a length is in millimetres.
+                Nothing is set.
         """
         kind, rows = self.check(names, position, velocity, effort)
         x, rate, f = rows

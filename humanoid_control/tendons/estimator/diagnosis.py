@@ -159,7 +159,6 @@ class FaultDetector:
         return out
 
     def _history(self, i: int) -> tuple[Array, Array]:
-        """Return measured and expected lengths [m] of tendon i, oldest first."""
         order = np.roll(np.arange(WINDOW), -self._row - 1)
         z, f = self._measured[order, i], self._expected[order, i]
         known = np.isfinite(z) & np.isfinite(f)

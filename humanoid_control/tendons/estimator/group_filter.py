@@ -285,7 +285,6 @@ class GroupFilter:
         return u
 
     def _doubt(self) -> None:
-        """Search for the posture in doubt and adopt a better one."""
         search = self.search
         if search is None:
             return
@@ -311,7 +310,6 @@ class GroupFilter:
         self.recovered = True
 
     def _check(self) -> None:
-        """Restart if the covariance is not positive definite."""
         # two instants make P singular by construction, so only the present angles are tested
         if not cholesky(self.covariance, self.d, self._L) or not isfinite(self.x @ self.x):
             self.restart()

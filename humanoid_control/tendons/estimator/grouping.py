@@ -88,18 +88,15 @@ def _clusters(jacobians: Array, arms: Array, most: int) -> list[list[int]]:
 
 
 def _likeness(arms: Array, a: list[int], b: list[int]) -> float:
-    """Return the cosine between the arms on two joint sets, 0..1."""
     x, y = np.sqrt((arms[:, a] ** 2).sum(axis=1)), np.sqrt((arms[:, b] ** 2).sum(axis=1))
     return float(x @ y / (np.linalg.norm(x) * np.linalg.norm(y)))
 
 
 def _homes(arms: Array, own: list[list[int]]) -> Array:
-    """Return the group (M,) with the largest arms of each tendon."""
     return np.argmax([(arms[:, joints] ** 2).sum(axis=1) for joints in own], axis=0)
 
 
 def _borrowed(arms: Array, own: list[list[int]], k: int) -> list[int]:
-    """Return the crossed joints that group k does not own, largest arm first."""
     largest = arms[_homes(arms, own) == k].max(axis=0, initial=0.0)
     return [int(j) for j in np.argsort(-largest, kind="stable") if largest[j] > 0 and j not in own[k]]
 

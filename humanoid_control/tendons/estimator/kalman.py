@@ -75,7 +75,7 @@ class AngleLimits(NamedTuple):
 
 @inlined
 def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: UpdateMemory) -> Innovations:
-    """Update with all measurements in use, without those that contradict the rest."""
+    """Update with all measurements in use, rejecting those in contradiction."""
     m, n = measured.H.shape
     before, prior = estimate.P.reshape(-1), memory.P0.reshape(-1)
     for a in range(n):

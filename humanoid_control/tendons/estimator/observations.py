@@ -89,7 +89,6 @@ class Observation:
         self.R = self.r.copy()
 
     def states(self, d: int, m: int) -> int:
-        """Return the state size."""
         return self.instants * d
 
     def restart(self, f: FilterState) -> None:
@@ -365,7 +364,6 @@ class RelativeObservation(Observation):
         return True
 
     def _compare(self, f: FilterState) -> None:
-        """Fill H, nu and R of the change since the earlier instant."""
         d, table = f.d, self._packed.table
         self.mapping.evaluate_into(f.x[:d], self.lengths, self._G)
         count = moved_angles_at(table, f.x, f.P, f.use, self.settings.cutoff)

@@ -132,7 +132,6 @@ class TendonPlausibility:
         self._count = 0
 
     def _is_small(self, lengths: Array) -> bool:
-        """Return True if no joint can have moved too far, for any lever arms."""
         assert self._good is not None
         change = lengths - self._good[1]
         change[np.isnan(change)] = 0.0
@@ -140,7 +139,6 @@ class TendonPlausibility:
         return float(change @ change) <= (2.0 * STIFF * STEP) ** 2
 
     def _impossible(self, lengths: Array) -> str:
-        """Return a message for a group mostly out of its spans, or empty."""
         for f, rows, span in zip(self._estimator.filters, self._rows, self._spans, strict=False):
             z = lengths[rows] + f.offset
             out = np.nan_to_num(np.maximum(span[:, 0] - z, z - span[:, 1]), nan=-np.inf)
@@ -151,7 +149,6 @@ class TendonPlausibility:
         return ""
 
     def _too_fast(self, before: tuple[Array, Array], time: float, lengths: Array) -> str:
-        """Return a message for a joint that moved too far, or empty."""
         change = lengths - before[1]
         since = np.zeros(len(self._limit))  # age of each joint's group
         for rows, own in zip(self._rows, self._own, strict=True):
@@ -179,7 +176,7 @@ class TendonPlausibility:
         return out
 
     def _motion(self, change: Array) -> Array:
-        """Return the joint motion (J,) [rad] implied by a length change (M,) [m], to first order."""
+        """Return the joint motion (J,) [rad] implied by a length change (M,) [m]."""
         out = np.zeros(len(self._limit))
         for f, rows, own in zip(self._estimator.filters, self._rows, self._own, strict=True):
             known = np.isfinite(change[rows])

@@ -155,7 +155,6 @@ def squared_pseudo_inverse(
 
 @kernel
 def _most_contradicting(changes: LengthChanges, r: float, limit: float, memory: PredictionMemory) -> int:
-    """Return the tendon with the largest contradiction beyond the limit, or -1."""
     G, delta, inverse = changes.G, changes.delta, memory.B
     m, n = G.shape
     worst, at = limit, -1

@@ -72,13 +72,11 @@ class PostureFit:
         self.cost = self._cost(self.theta, self._e)
 
     def _evaluated(self, theta: Array) -> tuple[Array, Array]:
-        """Return errors (M,) and moment arms (M, D) in standard deviations."""
         lengths, G = self._mapping.evaluate(theta)
         noise = self.measured.noise
         return np.asarray(np.where(self._known, self._z - lengths, 0.0) / noise), G / noise
 
     def _beyond(self, theta: Array) -> Array:
-        """Return limit violations (D,) [rad]."""
         return np.asarray(theta - np.clip(theta, *self.measured.limits.T))
 
     def _prior_cost(self, theta: Array) -> float:
@@ -116,7 +114,6 @@ class PostureFit:
             yield
 
     def _normal_equations(self) -> tuple[Array, Array]:
-        """Return information (D, D) and right-hand side (D,)."""
         e, m = self._e, self.measured
         weight = self._known * np.minimum(1.0, HUBER / np.maximum(np.abs(e), 1e-12))
         weighted = (weight[:, None] * self._G).T
@@ -256,7 +253,6 @@ class PostureSearch:
         return None
 
     def _start_of(self, k: int, near: Array, free: NDArray[np.bool_]) -> Array:
-        """Return start k (D,): the estimate, the last undoubted one, then random free joints."""
         if k == 0:
             return near
         if k == 1 and self._trusted is not None:

@@ -227,7 +227,6 @@ def load_rows(H: np.ndarray, rows: np.ndarray) -> None:
 
 @inlined
 def _remaining(rows: np.ndarray, first: int, dx: np.ndarray, e: np.ndarray) -> None:
-    """Subtract H dx from e for the block at rows[first]."""
     # Two accumulators shorten the dependency chain of fused multiply-adds.
     even, odd = lanes(e, 0), splat(0.0)
     for a in range(0, dx.shape[0], 2):
@@ -238,7 +237,7 @@ def _remaining(rows: np.ndarray, first: int, dx: np.ndarray, e: np.ndarray) -> N
 
 @inlined
 def _see_all(memory: UpdateMemory, first: int) -> None:
-    """Compute W (product, gain) and H W (factor) for the dense block at rows[first]."""
+    """Compute W (product, gain) and H W (factor) of a dense block."""
     rows, panels, product = memory.rows, memory.panels, memory.product
     n8 = memory.dx.shape[0]
     for a in range(0, n8, 8):
@@ -259,7 +258,7 @@ def _see_all(memory: UpdateMemory, first: int) -> None:
 
 @inlined
 def _product_of_few(memory: UpdateMemory, k: int, begin: int, end: int) -> None:
-    """Compute row k of W^T in gain from the entries begin .. end - 1."""
+    """Compute row k of W^T in gain from the given entries."""
     at, values, panels, n8 = memory.at, memory.values, memory.panels, memory.dx.shape[0]
     for first in range(0, n8, 64):
         w = zero_tile()
@@ -270,7 +269,6 @@ def _product_of_few(memory: UpdateMemory, k: int, begin: int, end: int) -> None:
 
 @inlined
 def _see_few(memory: UpdateMemory, block: int, n: int) -> None:
-    """Compute W and H W, and subtract H dx from e, for sparse rows in use."""
     gain, product, factor, e, at, values = (
         memory.gain,
         memory.product,
@@ -388,7 +386,7 @@ def absorb(measured: Measurements, memory: UpdateMemory, dense: bool) -> tuple[f
 
 @inlined
 def _judge_all(memory: UpdateMemory, first: int) -> None:
-    """Subtract H dx from e and set share to diag(H P H^T), dense block at rows[first]."""
+    """Subtract H dx from e and set share to diag(H P H^T)."""
     rows, panels, n8 = memory.rows, memory.panels, memory.dx.shape[0]
     _remaining(rows, first, memory.dx, memory.e)
     # Off-diagonal tiles count twice by symmetry.
@@ -407,7 +405,6 @@ def _judge_all(memory: UpdateMemory, first: int) -> None:
 
 @inlined
 def _judge_few(memory: UpdateMemory, block: int, n: int) -> None:
-    """Subtract H dx from e and set share to diag(H P H^T), sparse rows."""
     at, values, gain = memory.at, memory.values, memory.gain
     for k in range(min(8, memory.counts.shape[0] - 8 * block)):
         begin = (8 * block + k) * n

@@ -62,7 +62,6 @@ def _content(path: Path, what: str) -> str:
 
 
 def _model(urdf: Path) -> pin.Model:
-    """Return the kinematics of a URDF, without meshes."""
     root = parse_xml(_content(urdf, "a URDF"), str(urdf), "a URDF")
     for link in root.findall("link"):
         for e in link.findall("visual") + link.findall("collision"):

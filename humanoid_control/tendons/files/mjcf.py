@@ -142,13 +142,11 @@ class _Compiled:
         return model
 
     def _inertia(self, b: int) -> pin.Inertia:
-        """Return the inertia of body b in body axes."""
         m, X = self.m, _pose(self.m.body_iquat[b], self.m.body_ipos[b])
         about = X.rotation @ np.diag(m.body_inertia[b]) @ X.rotation.T
         return pin.Inertia(float(m.body_mass[b]), X.translation, about)
 
     def _name(self, j: int) -> str:
-        """Return the name of joint j, or one derived from its body."""
         body = int(self.m.jnt_bodyid[j])
         return self.m.joint(j).name or f"{self.bodies[body]}_joint_{j - int(self.m.body_jntadr[body])}"
 
@@ -200,7 +198,7 @@ class _Compiled:
         return tuple(out)
 
     def tendons(self) -> list[Tendon]:
-        """Return the spatial tendons; unnamed tendons are numbered."""
+        """Return the spatial tendons, unnamed ones numbered."""
         m, found = self.m, list[Tendon]()
         for t in range(m.ntendon):
             first = int(m.tendon_adr[t])
@@ -215,7 +213,6 @@ class _Compiled:
         return found
 
     def _step(self, w: int) -> ViaPoint | Wrap | Pulley:
-        """Return path element w."""
         m, types = self.m, self.mujoco.mjtWrap
         kind, of = m.wrap_type[w], int(m.wrap_objid[w])
         if kind == types.mjWRAP_PULLEY:
@@ -237,7 +234,6 @@ class _Compiled:
 
 
 def _pose(quat: np.ndarray, xyz: np.ndarray) -> pin.SE3:
-    """Return the pose of a quaternion (w, x, y, z) and position."""
     return pin.SE3(pin.Quaternion(*quat).matrix(), xyz.copy())
 
 

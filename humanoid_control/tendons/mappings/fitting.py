@@ -101,7 +101,6 @@ def save_mapping(path: Path, mapping: JointMuscleMapping) -> None:
 
 
 def _content(mapping: JointMuscleMapping) -> dict[str, Array]:
-    """Return the arrays of a mapping, those of parts with prefixes."""
     if isinstance(mapping, PolynomialMapping):
         content = {"exponents": mapping.basis.exponents, "coefficients": mapping.coefficients}
     elif isinstance(mapping, NeuralMapping):
@@ -165,8 +164,6 @@ def _read(path: Path) -> dict[str, Array]:
 
 
 def _build(data: dict[str, Array], before: str = "") -> JointMuscleMapping:
-    """Return the mapping from the arrays of `_content` with a prefix."""
-
     def of(key: str) -> Array:
         value = data[before + key]
         if (key in _TEXTS) != (value.dtype.kind == "U") or (key not in _TEXTS and value.dtype.kind not in "iuf"):

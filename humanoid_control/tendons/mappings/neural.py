@@ -281,7 +281,6 @@ def fit_neural(
 
 
 def _train(x: Array, lengths: Array, width: int, iterations: int, seed: int, progress: Progress | None) -> list[Array]:
-    """Return W1, b1, W2, b2 for scaled angles x (S, D) and lengths (S, M) [m]."""
     mean, size = lengths.mean(axis=0), np.maximum(lengths.std(axis=0), 1e-12)
     target, muscles = (lengths - mean) / size, lengths.shape[1]
     shapes = [(width, x.shape[1]), (width,), (width, width), (width,), (muscles, width), (muscles,)]
@@ -312,7 +311,6 @@ def _split(flat: Array, shapes: list[tuple[int, ...]]) -> list[Array]:
 
 
 def _loss(flat: Array, x: Array, target: Array, shapes: list[tuple[int, ...]]) -> tuple[float, Array]:
-    """Return the mean squared error and its gradient by backpropagation."""
     W1, b1, W2, b2, W3, b3 = _split(flat, shapes)
     a1 = np.tanh(x @ W1.T + b1)
     a2 = np.tanh(a1 @ W2.T + b2)

@@ -179,7 +179,6 @@ def directional_at(theta: np.ndarray, v: np.ndarray, table: Table[Polynomials], 
 
 @kernel
 def _combine(phi: np.ndarray, C: np.ndarray, out: np.ndarray) -> None:
-    """Fill out with phi C."""
     n = out.shape[0]
     for i in range(n):
         out[i] = C[0, i] * phi[0]
@@ -260,7 +259,6 @@ class PolynomialMapping(JointMuscleMapping):
         self.coefficients[0] -= self.zero_offset
 
     def _differentiate(self) -> Array:
-        """Return coefficients (low, M * D) of all partial derivatives."""
         m, d = len(self.muscle_names), len(self.joint_names)
         out = np.zeros((self.basis.low, m, d))
         for j in range(d):
@@ -349,7 +347,6 @@ def fit_polynomial(
 def _fitted(
     target: FitTarget, basis: Monomials, coefficients: Array, report: FitReport, begin: float
 ) -> PolynomialMapping:
-    """Return the mapping with its report."""
     limits = np.asarray(target.limits, float)
     mapping = PolynomialMapping(basis, coefficients, target.joint_names, target.muscle_names, limits, target.model_hash)
     # The subtracted offset includes the posture's own length: compare with the geometry.

@@ -247,12 +247,7 @@ class JointTree:
 
 
 def _one_value(model: pin.Model, name: str) -> int:
-    """Return the index of a joint of one degree of freedom.
-
-    Raises:
-        UnknownNameError: if the joint is unknown.
-        RobotError: if it is not one angle or distance.
-    """
+    """Return the index of a joint of one degree of freedom."""
     known = tuple(model.names)[1:]
     if name not in known:
         raise UnknownNameError("joint", name, known, hint=f"(robot {model.name})")
@@ -305,7 +300,6 @@ def build_routing(tree: JointTree, tendons: TendonSet) -> Routing:
 
 
 def _bodies(tree: JointTree) -> dict[str, Any]:
-    """Return joints, parent, coordinate and polynomial."""
     count = len(tree.ids) + 1
     parent, coordinate = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
     polynomial = np.zeros((count, max((len(c) for _, c in tree.followed.values()), default=2)))
@@ -371,13 +365,11 @@ class _Paths:
         return body
 
     def _list(self, former: int, latter: int) -> None:
-        """Add the list of joints between two bodies."""
         up, down = self._support(former), self._support(latter)
         self.lists += [(j, -1.0) for j in up if j not in down] + [(j, 1.0) for j in down if j not in up]
         self.list_first.append(len(self.lists))
 
     def _support(self, body: int) -> list[int]:
-        """Return the bodies from a body to the root."""
         out = []
         while body:
             out.append(body)

@@ -112,7 +112,7 @@ def tangent(r: float, d: Vec, n: Vec, k: float) -> Vec:
 
 @kernel
 def _winding(mode: int, side: Vec, d0: Vec, d1: Vec, e0: Vec, e1: Vec) -> float:
-    """Return the counterclockwise angle [rad] about the centre, end - side - end, within -2 pi to 2 pi."""
+    """Return the counterclockwise angle end - side - end about the centre, -2 pi to 2 pi [rad]."""
     x0, y0, x1, y1 = dot(d0, e0), dot(d0, e1), dot(d1, e0), dot(d1, e1)
     sx, sy = dot(side, e0), dot(side, e1)
     if mode == FREE or sx * sx + sy * sy < TINY * TINY:
@@ -263,7 +263,6 @@ def _tangent_rate(r: float, d: Vec, v: Vec, n: Vec, turn: Vec, k: float) -> tupl
 
 @kernel
 def _reflection_rate(r: float, d0: Vec, d1: Vec, v0: Vec, v1: Vec) -> Vec:
-    """Return the velocity of the contact point on a ring."""
     l0, l1 = norm(d0), norm(d1)
     e0, e1, G = fan(d0, d1)
     # Parallel ends: the point lies on their common direction.
@@ -291,7 +290,6 @@ def _reflection_rate(r: float, d0: Vec, d1: Vec, v0: Vec, v1: Vec) -> Vec:
 
 @kernel
 def _by_radius(l: float, r: float, x: float) -> float:  # noqa: E741
-    """Return d/dl of `distance_slope`."""
     square = l * l + r * r - 2.0 * l * r * np.cos(x)
     D = np.sqrt(square)
     return r * np.sin(x) / D - l * r * np.sin(x) * (l - r * np.cos(x)) / (square * D)
