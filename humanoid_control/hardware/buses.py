@@ -53,10 +53,8 @@ class BusReport(NamedTuple):
 
     Attributes:
         problem: reason why the bus must not move the robot; empty: none.
-        load: share of the bus that a cycle takes.
         lost: missing samples since the start.
         missed: recent share of missing samples.
-        traffic: counters since `open`.
         battery: None: not measured.
     """
 
@@ -73,13 +71,9 @@ class Buses:
     """Transports of a robot and the arrays of all its m actuators.
 
     Attributes:
-        state: of all actuators; transports fill views of it.
-        command: of all actuators; transports send views of it.
-        transports: by bus name.
         lost: reason by lost bus.
         missed: recent share of missing samples (m,).
         lost_samples: missing samples since the start (m,).
-        sent: frames that a dry run did not send.
         held: buses that receive no commands.
     """
 
@@ -189,7 +183,7 @@ class Buses:
                 del self.lost[name]
 
     def power(self, on: bool) -> bool:
-        """Make one step of the drives' enable or disable sequence; True when all are done."""
+        """Step the enable or disable sequence; True when all drives are done."""
         if self._dry:
             return True
         answers = [t.power(on) for name, t in self.transports.items() if name not in self.lost]
@@ -202,7 +196,7 @@ class Buses:
                 transport.quick_stop()
 
     def switch_off(self, name: str) -> None:
-        """Engage the brakes of one bus and step its drives' disable sequence."""
+        """Engage the brakes of one bus and step its disable sequence."""
         transport = self.transports[name]
         for k in range(len(transport.names)):
             transport.brake(k, False)
@@ -214,28 +208,28 @@ class Buses:
             transport.clear_faults()
 
     def brakes(self, release: bool) -> bool:
-        """Release or engage all brakes; False if the robot has none."""
+        """Release or engage all brakes; False without brakes."""
         if self._dry:
             return False
         answers = [t.brake(k, release) for t in self.transports.values() for k in range(len(t.names))]
         return any(answers)
 
     def brake(self, actuator: int, release: bool) -> bool:
-        """Release or engage one brake; False if the actuator has none."""
+        """Release or engage one brake; False without brake."""
         for rows, transport in zip(self._rows(), self.transports.values(), strict=True):
             if rows.start <= actuator < rows.stop:
                 return not self._dry and transport.brake(actuator - rows.start, release)
         raise IndexError(actuator)
 
     def home(self, actuator: int, on: bool) -> HomingProgress:
-        """Home one actuator, or end its homing; see `Transport.home`."""
+        """Home one actuator or end its homing, see `Transport.home`."""
         for rows, transport in zip(self._rows(), self.transports.values(), strict=True):
             if rows.start <= actuator < rows.stop:
                 return HomingProgress.FAILED if self._dry else transport.home(actuator - rows.start, on)
         raise IndexError(actuator)
 
     def trouble(self) -> str:
-        """Return why a bus must not move the robot now; empty: no reason."""
+        """Return why a bus must not move the robot; empty: none."""
         asked = {name: t for name, t in self.transports.items() if name not in self.held}
         texts = [f"bus {name}: {text}" for name, t in asked.items() if (text := t.trouble())]
         return "; ".join([*self.lost.values(), *texts])
@@ -255,16 +249,16 @@ class Buses:
         return dict(zip(self.names, found, strict=True))
 
     def guarded(self) -> list[str]:
-        """Return buses with drives that do not stop when frames cease."""
+        """Return buses that do not stop when frames cease."""
         return [name for name, t in self.transports.items() if t.silence is not Silence.STOPS]
 
     def guards(self) -> list[GuardedBus]:
-        """Return guardian recipes of all buses that have one."""
+        """Return guardian recipes of buses that have one."""
         specs = [(name, t.guard()) for name, t in self.transports.items()]
         return [GuardedBus(name, *spec) for name, spec in specs if spec is not None]
 
     def damping_frames(self, names: Sequence[str]) -> list[bytes]:
-        """Return frames that damp these buses' drives at their present positions."""
+        """Return damping frames at the present positions."""
         views = {name: (transport, state) for name, transport, state, _ in self._views}
         return [views[name][0].damping_frame(views[name][1]) for name in names]
 
@@ -295,11 +289,11 @@ class Buses:
 def new_zeros(
     hardware: Hardware, transmission: Transmission, buses: Buses, angles: Mapping[str, float], still: np.ndarray
 ) -> dict[str, Zero]:
-    """Return actuator zeros of joints held at known angles in a jig.
+    """Return actuator zeros of joints held in a jig.
 
     Args:
         angles: present angle by joint [rad].
-        still: joints measured, and at rest for STILL_TIME (n,).
+        still: measured, and at rest for STILL_TIME (n,).
 
     Raises:
         ConfigError: if a joint moves or is not measured.

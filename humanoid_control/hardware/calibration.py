@@ -1,6 +1,6 @@
-"""Calibration: zero of each actuator, its source and its drive; homing.
+"""Calibration (zero of each actuator) and homing.
 
-A relative encoder is calibrated once in a known posture, or its drive homes at a switch or hard stop after every start.
+Relative encoders are calibrated once in a known posture, or home after every start.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def calibration_path(hardware: Path) -> Path:
 
 
 def named_calibration(hardware: Path, named: str | Path | None = None) -> Path:
-    """Return the named path, or else the one next to the hardware file.
+    """Return the named path, else the one next to the hardware file.
 
     Raises:
         ConfigError: if the named file does not exist.
@@ -106,11 +106,10 @@ def write_calibration(path: Path, zeros: Mapping[str, Zero]) -> None:
 
 
 def missing_calibration(zeros: Mapping[str, Zero], serials: Mapping[str, str], needed: Iterable[str]) -> list[str]:
-    """Return reasons why actuators must be calibrated before power.
+    """Return reasons for calibration before power.
 
     Args:
-        serials: as drives report them; empty: none.
-        needed: actuators with encoders that do not know their zero.
+        needed: actuators that do not know their zero.
     """
     out = []
     for name in needed:
@@ -127,7 +126,7 @@ def check_change(before: Mapping[str, Zero], after: Mapping[str, Zero], allow_la
     """Reject accidental large changes.
 
     Raises:
-        RobotError: if a zero changes by more than LARGE without `allow_large`.
+        RobotError: if a zero changes by over LARGE without `allow_large`.
     """
     for name, zero in after.items():
         change = abs(zero.zero - before[name].zero) if name in before else 0.0
@@ -148,11 +147,7 @@ class HomingRow:
     """Homing of one joint, in units of the joint; see `HomingSpec`.
 
     Attributes:
-        speed: [rad/s].
-        slow: [rad/s].
-        effort: [N m].
         angle: joint angle at home [rad].
-        timeout: [s].
     """
 
     method: int
@@ -172,8 +167,6 @@ def read_homing(row: Row, span: tuple[float, float], velocity: float, effort: fl
 
     Args:
         span: range of the joint [rad].
-        velocity: limit [rad/s].
-        effort: limit [N m].
 
     Raises:
         RobotError: if a number is out of range.
@@ -194,11 +187,10 @@ def read_homing(row: Row, span: tuple[float, float], velocity: float, effort: fl
 
 
 class Homing:
-    """Homing of joints: groups in parallel, the joints of a group in sequence.
+    """Homing: groups in parallel, joints of a group in sequence.
 
     Attributes:
         active: joints homing now (n,).
-        failure: its reason; empty: none.
     """
 
     def __init__(
@@ -219,8 +211,6 @@ class Homing:
         """Advance by one cycle; True when finished or failed.
 
         Args:
-            now: monotonic time [s].
-            home: as `Buses.home`.
             homed: joints that report a known zero (n,).
         """
         for queue in self._queues:
@@ -255,7 +245,7 @@ class Homing:
 
 
 def homing_queues(names: Sequence[str], groups: Mapping[str, Sequence[str]], wanted: Iterable[str]) -> list[list[int]]:
-    """Return joint indices in homing order, one queue a group; other joints form one more."""
+    """Return joint indices in homing order, one queue a group and one for the rest."""
     chosen, grouped = set(wanted), {joint for joints in groups.values() for joint in joints}
     rest = [n for n in names if n not in grouped]
     return [[names.index(j) for j in joints if j in chosen] for joints in (*groups.values(), rest)]
@@ -266,7 +256,6 @@ class Encoders:
 
     Attributes:
         homed: joints that know their zero; True without homing (n,).
-        homing: in progress; None: none.
         waits: True if any zero is unknown.
     """
 
@@ -299,7 +288,7 @@ class Encoders:
         return [] if not self._homes else [m for m, good in zip(self._names, self.homed, strict=True) if not good]
 
     def begin(self, names: Sequence[str]) -> str:
-        """Home these joints, or else all without a zero; return the reason of a refusal, or ''."""
+        """Home these joints, else all without a zero; return the reason of a refusal, or ''."""
         if strange := [m for m in names if m not in self._rows]:
             return f"no homing in the hardware file for {', '.join(strange)}"
         if not (wanted := list(names) or self.missing()):
@@ -312,8 +301,6 @@ class Encoders:
         """Advance by one cycle; True when over.
 
         Args:
-            now: monotonic time [s].
-            home: as `Buses.home`.
             reference: set to q for joints that have just finished (n,) [rad].
             q: measured (n,) [rad].
         """

@@ -1,4 +1,4 @@
-"""Commissioning of a real robot: draft file, bus scan, slow motion of one joint."""
+"""Commissioning: draft file, bus scan, slow motion of one joint."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ joints:
 
 
 def draft_file(robot: Robot, name: str, transport: str) -> str:
-    """Return a draft hardware file with all joints on one bus; unknown values are marked GUESS.
+    """Return a draft hardware file with all joints on one bus; GUESS marks unknown values.
 
     Args:
         name: as for `load_robot`.
@@ -114,18 +114,11 @@ class Jog:
     """Slow motion of one joint while a key is held.
 
     Attributes:
-        joint: index.
         angle: goal [rad].
         target: command [rad]; NaN before the first HOLD.
     """
 
     def __init__(self, driver: Driver, joint: str, angle: float) -> None:
-        """Set up without power.
-
-        Raises:
-            UnknownNameError: if the joint is not driven.
-            ConfigError: if the angle is out of range.
-        """
         names = driver.hardware.names
         if joint not in names:
             raise UnknownNameError("driven joint", joint, names)
@@ -141,7 +134,7 @@ class Jog:
         self._held_until = self.driver.clock() + HELD
 
     def cycle(self) -> None:
-        """Run one driver cycle; the target moves only in RUN while the key is held."""
+        """Run one cycle; the target moves only in RUN while the key is held."""
         driver, now = self.driver, self.driver.clock()
         state = driver.machine.state
         if state is PowerState.HOLD and not np.isfinite(self.target):
@@ -165,7 +158,7 @@ class Jog:
 
 
 def run_cycles(driver: Driver | TendonDriver, cycle: Callable[[], None], goes_on: Callable[[], bool]) -> None:
-    """Call `cycle` at the driver's rate in real time while `goes_on` returns True."""
+    """Call `cycle` at the driver's rate while `goes_on` returns True."""
     deadline = time.monotonic()
     while goes_on():
         deadline = max(deadline + driver.period, time.monotonic())

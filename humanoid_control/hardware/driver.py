@@ -1,7 +1,6 @@
-"""Driver of a robot: the control cycle between joint commands and buses.
+"""Driver of a robot: control cycle between joint commands and buses.
 
-A cycle sends the last command, reads, supervises, updates the power state, and computes the next command. It never
-raises. Only `enable` gives power.
+A cycle never raises, and only `enable` gives power.
 """
 
 from __future__ import annotations
@@ -54,15 +53,8 @@ class Driver(PowerRequests):
 
     Attributes:
         joints: measured; `joints.q` holds plausible values only.
-        fresh: measured in this cycle (n,).
-        reference: as sent to the drives.
         tau: feed-forward sent (n,) [N m].
-        commands: buffer of external commands.
-        gained: joints commanded with gains.
-        findings: of this cycle, worst first.
         estop: reason by active source of the emergency stop.
-        encoders: known zeros and homing.
-        groups: joint groups that stopped alone.
         last_heartbeat: monotonic time of the last emergency-stop heartbeat [s]; -inf: none.
         stopped: after a stop request: commands are ignored until `enable`.
     """
@@ -79,11 +71,10 @@ class Driver(PowerRequests):
         """Set up; no bus is opened.
 
         Args:
-            zeros: calibration by actuator.
             dry_run: see `Buses`.
             record: see `Buses`.
-            late_tolerance: factor on the permitted lateness, for machines without real time.
-            clock: monotonic time [s].
+            late_tolerance: factor on permitted lateness, for machines without real time.
+            clock: monotonic [s].
 
         Raises:
             HumanoidError: as `Buses`, or if a drive mechanism is invalid.
@@ -139,7 +130,7 @@ class Driver(PowerRequests):
         self.machine.handle(Event.CONFIGURE, self.clock())
 
     def _load_kernels(self) -> None:
-        """Load or compile all kernels, so that the first cycle is not late."""
+        """Load all kernels, so that the first cycle is not late."""
         now, nothing = self.clock(), JointCommand(*np.full((3, len(self.hardware.joints)), np.nan))
         self.commands.add(nothing, now, now)
         self.commands.restart()
@@ -170,7 +161,7 @@ class Driver(PowerRequests):
         self.estop.pop("heartbeat", None)
 
     def clear_faults(self) -> str:
-        """Start to reset faults; ends in MONITOR, without power, once their causes are gone."""
+        """Start to reset faults; ends in MONITOR once their causes are gone."""
         alone = self.machine.state is PowerState.MONITOR and self.groups.stopped
         if not alone and self.machine.state not in (PowerState.FAULT, PowerState.ESTOP):
             return "; ".join([*self.groups.reasons(), f"nothing to clear: {self.machine}"])
@@ -185,7 +176,7 @@ class Driver(PowerRequests):
         return ""
 
     def command(self, command: JointCommand, now: float, stamp: float, gains: Gains | None = None) -> None:
-        """Add a checked command, see `CommandInterpolator.add`; discarded if commands are not followed now."""
+        """Add a checked command; discarded if not followed now."""
         if not self.passes_over():
             self.commands.add(self.gained.take(self.groups.commanded(command), gains, now), now, stamp)
 
@@ -317,7 +308,6 @@ class Driver(PowerRequests):
             self._stay_stopped(now, power=False)
 
     def _home(self, now: float, homing: Homing) -> None:
-        """Continue homing until all joints are done or one fails."""
         over = self.encoders.proceed(now, self.buses.home, self.reference.q, self.joints.q)
         self.machine.reason = str(homing) if not over else "" if not self.encoders.missing() else "not homed"
         if homing.failure:
@@ -344,7 +334,7 @@ class Driver(PowerRequests):
             self.machine.handle(Event.UNPOWERED, now)
 
     def _stay_stopped(self, now: float, power: bool) -> None:
-        """Keep FAULT or ESTOP: quick stop, then brakes, and no power unless `power`."""
+        """Keep FAULT or ESTOP: quick stop, then brakes."""
         since = now - self.machine.since
         if since <= QUICK_STOP_TIME:
             self.buses.quick_stop()  # repeated because a frame may be lost
@@ -409,7 +399,6 @@ class Driver(PowerRequests):
         self.transmission.gains(setpoint.kp, setpoint.kd, out)
 
     def _aim_directly(self, now: float, share: float) -> None:
-        """Set the goals of joints with velocity or torque commands."""
         if self.machine.state not in MOVING:
             self.modes.release()
             return
@@ -418,7 +407,7 @@ class Driver(PowerRequests):
         goal[0], goal[1] = np.where(np.isfinite(v), to, goal[0]), np.where(np.isfinite(v), v, goal[1])
 
     def _follow(self, now: float) -> float:
-        """Set the goal and return the share of feed-forward torque; a stepped command starts a new blend."""
+        """Set the goal; return the share of feed-forward torque."""
         stepped = f"command stepped by more than {self._setpoint.max_step:g} rad"
         if self.machine.state is PowerState.RUN:
             if self._setpoint.run(now):

@@ -1,7 +1,6 @@
-"""Joint groups that stop alone after a fault, and faults reported by drives.
+"""Joint groups that stop alone after a fault.
 
-A group stops alone if it has no joint between the root and a foot and shares no bus with other joints. Any other fault
-stops the robot.
+Such a group has no joint between root and foot and shares no bus. Any other fault stops the robot.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ class FaultGroups:
 
     Attributes:
         stopped: reason by group.
-        joints: joints of stopped groups (n,).
     """
 
     def __init__(self, hardware: Hardware, buses: Buses, transmission: Transmission, quick_stop: float) -> None:
@@ -61,11 +59,7 @@ class FaultGroups:
                 self._rows[group], self._own[group] = rows, tuple(own)
 
     def take(self, findings: Sequence[WatchFinding], now: float) -> list[str]:
-        """Stop groups with faults; return fault texts that must stop the whole robot.
-
-        Args:
-            now: monotonic time [s].
-        """
+        """Stop groups with faults; return faults that stop the whole robot."""
         rest = []
         for f in findings:
             if f.level != FAULT:
@@ -80,7 +74,7 @@ class FaultGroups:
         return rest
 
     def proceed(self, now: float) -> None:
-        """Repeat quick stops, as a frame may be lost; then engage brakes and remove power."""
+        """Repeat quick stops (a frame may be lost); then brake and remove power."""
         for group, since in self._since.items():
             for bus in self._own[group]:
                 if now - since <= self._quick_stop:
@@ -122,8 +116,7 @@ def device_findings(driver: Any, follows: bool) -> list[WatchFinding]:
     """Return faults of drives and encoders, and lost power.
 
     Args:
-        driver: a `Driver`.
-        follows: True if the drives should have power.
+        follows: the drives should have power.
     """
     j, names, findings = driver.joints, driver.hardware.names, list[WatchFinding]()
     off = driver.fresh & ~j.enabled & ~j.failed & ~driver.groups.joints

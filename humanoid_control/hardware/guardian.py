@@ -1,8 +1,8 @@
-"""Guardian: a process that damps the drives if the driver is killed or hangs.
+"""Guardian: process that damps the drives if the driver is killed or hangs.
 
 It serves drives that do not stop by themselves. Every cycle the driver writes a heartbeat and a damping frame into
-shared memory. The guardian is a fresh interpreter in its own session, without ROS and numpy, with a priority above the
-driver's if permitted.
+shared memory. The guardian is a fresh interpreter in its own session, without ROS and numpy, with a higher priority if
+permitted.
 """
 
 from __future__ import annotations
@@ -101,11 +101,7 @@ class SharedBeat:
 
 
 class Guardian:
-    """Driver side of the guardian process.
-
-    Attributes:
-        buses: names of guarded buses.
-    """
+    """Driver side of the guardian process."""
 
     def __init__(self, buses: Sequence[GuardedBus], limit: float = LIMIT, priority: int = PRIORITY) -> None:
         """Start the process and wait until it guards.
@@ -168,7 +164,7 @@ class Guardian:
 
 
 def watch(shared: SharedBeat, guards: Sequence[Guard], limit: float, parent: int) -> bool:
-    """Watch the driver until it ends; True if it fell silent with power and the drives were stopped."""
+    """Watch the driver until it ends; True if it fell silent with power and was stopped."""
     words, most = shared.words, int(limit * 1e9)
     while True:
         state, now = words[STATE], time.monotonic_ns()
@@ -222,7 +218,7 @@ class DatagramGuard:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the guardian; return 0 if the driver ended regularly, 3 if its drives were stopped."""
+    """Run the guardian; return 3 if it stopped the drives, else 0."""
     for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(s, signal.SIG_IGN)  # sent by a terminal or a supervisor; only the driver ends the guardian
     job = json.loads(argv[1])

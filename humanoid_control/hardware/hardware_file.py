@@ -49,22 +49,18 @@ class Bus:
 
 @dataclass(frozen=True)
 class DrivenJoint:
-    """Limits and supervision of one driven joint, at the joint.
+    """Limits of one driven joint: lower, upper [rad], velocity [rad/s], acceleration [rad/s^2], effort [N m] of
+    commands.
 
     Attributes:
-        lower: range of commands [rad].
-        upper: range of commands [rad].
-        velocity: limit of commands [rad/s].
-        acceleration: limit of commands [rad/s^2].
-        effort: limit of commands [N m].
         following_error: fault level [rad].
-        temperature: warning and fault level [deg C].
+        temperature: warning, fault [deg C].
         voltage: permitted supply [V].
-        continuous: torque that the motor bears continuously [N m].
+        continuous: sustained torque [N m].
         kp: [N m/rad].
         kd: [N m s/rad].
-        rated_velocity: limit of measurements, from the row or else the URDF [rad/s].
-        rated_effort: limit of measurements, from the row or else the URDF [N m].
+        rated_velocity: of measurements, from row or URDF [rad/s].
+        rated_effort: of measurements, from row or URDF [N m].
     """
 
     name: str
@@ -109,12 +105,8 @@ class Hardware:
 
     Attributes:
         robot: with a fixed base.
-        path: None: no file.
-        joints: driven joints in robot order.
         fixed: angle of joints without a drive [rad].
         needs_calibration: actuators that do not know their zero.
-        groups: joints by group.
-        homing: by joint.
         rate: of the driver [Hz].
         command_timeout: silence of commands that stops the robot [s].
         soft_start: shortest blend [s].
@@ -122,7 +114,6 @@ class Hardware:
         range_margin: inside the range [rad].
         max_step: command step that starts a new blend [rad].
         estop_heartbeat: silence of the emergency stop that stops the robot [s]; 0: no heartbeat.
-        guardian: 'auto', 'always' or 'never'.
     """
 
     robot: Robot
@@ -244,11 +235,10 @@ class Hardware:
 def without_file(
     robot: Robot, transport: str, options: Mapping[str, Any] | None = None, rate: float = 500.0
 ) -> Hardware:
-    """Return a robot on simulated drives: every joint driven, default shares of the URDF limits.
+    """Return a robot on simulated drives, all joints driven, default shares of the URDF limits.
 
     Args:
         robot: with a fixed base.
-        transport: see `Hardware.on_one_bus`.
         rate: [Hz].
     """
     led = {f for f, *_ in robot.mimic}
@@ -274,11 +264,11 @@ def read_hardware_file(path: Path, robot: Robot | None = None, rate: float = 0.0
     """Read and check a hardware file.
 
     Args:
-        robot: with a fixed base; None: the robot named in the file.
+        robot: with a fixed base; None: named in the file.
         rate: [Hz]; 0: from the file.
 
     Raises:
-        HumanoidError: if the file is invalid; names file, line, cause and nearest valid word.
+        HumanoidError: if invalid; names file, line, cause, nearest valid word.
     """
     values = schema_file(path, SCHEMA, "hardware file")
     file = Row(values, path, key_lines(path))
@@ -294,7 +284,7 @@ def read_hardware_file(path: Path, robot: Robot | None = None, rate: float = 0.0
 
 
 def robot_of(file: Row) -> Robot:
-    """Load the robot that a hardware file names, with a fixed base; a URDF next to the file comes first.
+    """Load the named robot with a fixed base; a URDF next to the file comes first.
 
     Raises:
         RobotError: if it does not exist.
@@ -308,7 +298,7 @@ def robot_of(file: Row) -> Robot:
 
 
 def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> DrivenJoint:
-    """Read a driven joint: limits from its row, or else shares of the URDF limits.
+    """Read a driven joint: limits from its row, else shares of the URDF limits.
 
     Raises:
         RobotError: if a limit exceeds the URDF's, or a share 1.
@@ -350,9 +340,6 @@ def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> Dri
 
 def bus_of(name: str, row: Row, actuators: Sequence[ActuatorSpec], rate: float) -> Bus:
     """Read a bus.
-
-    Args:
-        rate: [Hz].
 
     Raises:
         RobotError: if a key is unknown, there is no actuator, or the load is too high.

@@ -1,7 +1,6 @@
 """Transport `loopback`: simulated CiA 402 drives with injectable faults.
 
-Each drive moves one independent joint with constant inertia and load. The transport `simulator` simulates the whole
-robot.
+Each drive moves one joint with constant inertia and load.
 """
 
 from __future__ import annotations
@@ -75,7 +74,6 @@ class LoopbackTransport(Transport):
 
     Attributes:
         clock: monotonic time [s]; settable.
-        drive: `DriveState` (n,).
         load: external torque (n,) [N m].
         stuck: joint cannot move (n,).
         mute: drive sends no samples (n,).
@@ -86,11 +84,7 @@ class LoopbackTransport(Transport):
         zero: added by the drive to its angle (n,) [rad].
         homed: zero is known (n,).
         switch: position of the limit switch (n,) [rad]; infinite: none.
-        busy: text for `trouble`.
-        written: commands written.
         commands: commands that reached the drives.
-        arrived: samples received.
-        dropped: frames lost.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {
@@ -288,13 +282,13 @@ class LoopbackTransport(Transport):
     # -- for tests --------------------------------------------------------------------------------------------------
 
     def fail(self, name: str, code: int, stays: bool = False) -> None:
-        """Inject a drive fault; `stays`: its cause remains until `mend`."""
+        """Inject a fault; `stays`: its cause remains until `mend`."""
         k = self.names.index(name)
         self._code[k], self._cause[k] = code, code if stays else 0
         self.drive[k] = DriveState.FAULT
 
     def mend(self, name: str) -> None:
-        """Remove the cause of a fault; the fault stays until cleared."""
+        """Remove the cause of a fault."""
         self._cause[self.names.index(name)] = 0
 
     # -- the drives -------------------------------------------------------------------------------------------------
@@ -403,12 +397,8 @@ class LoopbackModel(NamedTuple):
     Attributes:
         w: position loop (n,) [rad/s].
         inertia: (n,) [kg m^2].
-        effort: limit (n,) [N m].
         heating: at full effort (n,) [K/s].
         cooling: time constant (n,) [s].
-        ambient: (n,) [deg C].
-        lower: hard stop (n,) [rad].
-        upper: hard stop (n,) [rad].
     """
 
     w: F1

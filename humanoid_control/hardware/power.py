@@ -1,7 +1,7 @@
 """Power states of a robot and their transitions.
 
 Only `Event.ENABLE` in MONITOR switches power on: no restart, reconnected bus, vanished fault or released emergency stop
-does. Transitions outside the table do not happen.
+does.
 """
 
 from __future__ import annotations
@@ -100,16 +100,11 @@ class PowerMachine:
     """Power state and its reason.
 
     Attributes:
-        reason: one line for the user.
         since: monotonic time of the last transition [s].
     """
 
     def __init__(self, listener: Listener | None = None) -> None:
-        """Start in OFFLINE.
-
-        Args:
-            listener: called with old and new state at each transition.
-        """
+        """Start in OFFLINE; `listener` gets old and new state."""
         self.state, self.reason, self.since = PowerState.OFFLINE, "", 0.0
         self._listener = listener
 
@@ -117,7 +112,6 @@ class PowerMachine:
         """Make the transition of an event; False if there is none.
 
         Args:
-            now: monotonic time [s].
             reason: kept until the next transition.
         """
         after = TRANSITIONS.get((self.state, event))
@@ -138,7 +132,7 @@ class PowerMachine:
 
 
 def refusals_of(driver: Any) -> list[str]:
-    """Return reasons why a `Driver` must not give power now; empty: it may."""
+    """Return reasons against power of a `Driver`."""
     # imported here: showing the power state needs no compiler
     from humanoid_control.hardware.calibration import missing_calibration
     from humanoid_control.hardware.supervision import FAULT

@@ -11,7 +11,6 @@ class PowerRequests:
     """Base of the drivers.
 
     Attributes:
-        clock: monotonic time [s].
         estop: reason by active source of the emergency stop.
         stopped: after a stop request: commands are ignored until `enable`.
     """
@@ -27,7 +26,7 @@ class PowerRequests:
         raise NotImplementedError
 
     def enable(self) -> str:
-        """Request power, or resume after `stop`; return the reason of a refusal, or ''."""
+        """Request power, or resume after `stop`; return a refusal, or ''."""
         if self.machine.powered and self.stopped and not self._switching_off:
             self.stopped, self.machine.reason = False, ""  # the pending stop request is withdrawn
             return ""

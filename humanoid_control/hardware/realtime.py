@@ -23,9 +23,7 @@ MARGIN = 3.0  # spare time needed for a collection, as a multiple of its last du
 
 
 def become_real_time(priority: int, cpus: str = "") -> str:
-    """Request real-time scheduling as far as permitted; return the granted features.
-
-    Requests SCHED_FIFO for every thread and locked memory, and freezes existing objects for the garbage collector.
+    """Request SCHED_FIFO, locked memory and frozen objects as permitted; return the granted ones.
 
     Args:
         priority: of SCHED_FIFO; 0: normal scheduling.
@@ -87,10 +85,10 @@ class SpareTimeCollector:
 
 
 def give_back_memory(library: str = ".so") -> None:
-    """Release free memory and unmodified library pages; they reload from the page cache on use.
+    """Release free memory and unmodified library pages.
 
     Args:
-        library: part of the library's name; default: all.
+        library: part of the name; default: all.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     with contextlib.suppress(AttributeError):  # glibc only
@@ -116,7 +114,7 @@ def untouched_pages(library: str) -> list[tuple[int, int]]:
 
 
 def lock_memory() -> bool:
-    """Lock all present and future memory of this process; False if not permitted."""
+    """Lock all memory of this process; False if not permitted."""
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     if soft != resource.RLIM_INFINITY and os.geteuid() != 0:
         return False  # with a finite limit later allocations would fail, which is worse than a page fault
@@ -137,7 +135,7 @@ def processors(text: str) -> set[int]:
 
 
 def pin(cpus: str) -> str:
-    """Pin the calling thread and its children to processors; return the reason of a failure, or ''."""
+    """Pin thread and children to processors; return the reason of a failure, or ''."""
     if not cpus:
         return ""
     try:
@@ -163,11 +161,7 @@ class Fact(NamedTuple):
 
 
 def real_time_facts(root: Path = Path("/")) -> list[Fact]:
-    """Return machine properties with remedies.
-
-    Args:
-        root: of the file system.
-    """
+    """Return machine properties with remedies."""
     limits = "then log in again; in /etc/security/limits.conf, for the group GROUP"
     priority, memory = (resource.getrlimit(x)[0] for x in (resource.RLIMIT_RTPRIO, resource.RLIMIT_MEMLOCK))
     may_anything = os.geteuid() == 0

@@ -31,15 +31,14 @@ POWER_CYCLES = 3  # cycles that drives take to switch on
 
 
 class SimulatorTransport(Transport):
-    """Simulated robot in real time; its joints are the actuators, without gears.
+    """Simulated robot in real time, without gears.
 
     Without power its brakes hold; with `limp` it falls. Motors heat with torque squared, by `heating` at full effort
     [K/s], from `ambient` [deg C].
 
     Attributes:
-        engine: available after `open`.
         temperature: of motors (n,) [deg C].
-        clock: monotonic time [s]; settable.
+        clock: monotonic [s]; settable.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {

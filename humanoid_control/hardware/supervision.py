@@ -26,7 +26,6 @@ class SupervisionLimits:
     Attributes:
         margin: tolerance beyond the range [rad].
         continuous: sustained torque [N m].
-        following_error: [rad].
         warm: warning [deg C].
         hot: fault [deg C].
     """
@@ -51,7 +50,6 @@ class JointSamples(NamedTuple):
 
     Attributes:
         age: [s].
-        failed: drive reports a fault.
         q_ref: reference of the drives at sample time [rad].
     """
 
@@ -69,8 +67,6 @@ class WatchFinding(NamedTuple):
     """Warning or fault of a joint.
 
     Attributes:
-        level: WARN or FAULT.
-        joint: index.
         text: one line with value and limit.
     """
 
@@ -85,8 +81,8 @@ class Check(NamedTuple):
 
     Attributes:
         powered: active only with power.
-        warn_after: uninterrupted time above [s]; 0: at once.
-        fault_after: uninterrupted time above [s]; 0: at once.
+        warn_after: uninterrupted time above [s].
+        fault_after: uninterrupted time above [s].
     """
 
     name: str
@@ -130,10 +126,8 @@ class CheckTables(NamedTuple):
 
     Attributes:
         always: active without power (c,).
-        value: of this cycle (c, n).
         above: time above the level (2, c, n) [s].
         mean_square: of the torque (n,) [N^2 m^2].
-        period: [s].
     """
 
     lower: F1
@@ -209,6 +203,7 @@ class Supervision:
         n, c = len(names), len(self._checks)
         level = np.array([[x.warn for x in self._checks], [x.fault for x in self._checks]])
         self._after = np.array([[x.warn_after for x in self._checks], [x.fault_after for x in self._checks]])
+        # a delay of 0 still needs one cycle above the level
         self._after = np.maximum(self._after, 0.5 * period)[:, :, None]
         always = np.array([not x.powered for x in self._checks])
         self.mean_square = np.zeros(n)
@@ -227,6 +222,7 @@ class Supervision:
             powered: drives follow the reference.
         """
         seen = judge(self._bound.table(samples), powered)
+        # the usual cycle: no text is built
         if not seen:
             return []
         findings = self._mean_torque() if seen & HEATED else []
@@ -260,8 +256,6 @@ class JumpColumns(NamedTuple):
     Attributes:
         most: largest plausible change per cycle (n,) [rad].
         last: last good sample (n,) [rad].
-        cycles: since that sample (n,).
-        jumps: in a row (n,).
     """
 
     most: F1
@@ -278,7 +272,7 @@ def drop_jumps(table: Table[JumpColumns], q: np.ndarray, fresh: np.ndarray) -> b
     for i in range(q.shape[0]):
         f.cycles[i] += 1.0
         if fresh[i]:
-            # the plausible change grows with the cycles since the last good sample; the first comparison is with NaN
+            # the plausible change grows with the cycles since the last good sample (NaN at first: accepted)
             jumped = abs(q[i] - f.last[i]) > f.most[i] * f.cycles[i]
             f.jumps[i] = f.jumps[i] + 1 if jumped else 0
             if np.isfinite(q[i]) and not jumped:
@@ -293,17 +287,17 @@ class JumpFilter:
 
     Attributes:
         count: jumps in a row (n,); JUMPS of them are a fault.
-        failing: an encoder has failed.
     """
 
     def __init__(self, velocity: np.ndarray, period: float) -> None:
         """Set up for speed limits `velocity` (n,) [rad/s]."""
         n = len(velocity)
         self.count, self.failing = np.zeros(n, dtype=int), False
+        # three times the speed limit: no joint moves that fast
         self._packed = Packed(JumpColumns(3 * velocity * period, np.full(n, np.nan), np.zeros(n), self.count))
 
     def update(self, q: np.ndarray, fresh: np.ndarray) -> np.ndarray:
-        """Filter q (n,) in place; `fresh` (n,): new samples."""
+        """Filter q (n,) in place; `fresh`: new samples."""
         self.failing = drop_jumps(self._packed.table, q, fresh)
         return q
 
@@ -312,13 +306,13 @@ class JumpFilter:
         return self.count >= JUMPS
 
     def restart(self, joints: np.ndarray | None = None) -> None:
-        """Accept the next samples wherever they are; `joints` (n,): only these."""
+        """Accept the next samples anywhere; `joints` (n,): only these."""
         rows = slice(None) if joints is None else joints
         self._packed.record.last[rows], self.count[rows] = np.nan, 0
 
 
 class SampleColumns(NamedTuple):
-    """Arrays read (v, q, stamp, fresh, enabled, failed) and filled (age, still, believed) by `look_at_samples`."""
+    """Arrays read (v, q, stamp, fresh, enabled, failed) and filled (age, still, believed)."""
 
     q: F1
     v: F1
@@ -360,7 +354,6 @@ class SampleWatch:
     Attributes:
         age: (n,) [s]; without any sample, since the last transition.
         still: time at rest (n,) [s].
-        believed: measured in this cycle (n,).
     """
 
     def __init__(self, joints: JointReading, still_speed: float, period: float) -> None:
@@ -378,7 +371,6 @@ class SampleWatch:
         """Update for one cycle; returns bits DRIVE_FAILED and UNPOWERED.
 
         Args:
-            now: monotonic time [s].
             since: time of the last transition [s].
         """
         return int(look_at_samples(self._packed.table, now, since))

@@ -30,7 +30,6 @@ class Gear:
 
     Attributes:
         ratio: actuator angle per joint angle, positive.
-        sign: +1 or -1.
         offset: joint angle where the actuator reads zero [rad].
     """
 
@@ -47,7 +46,6 @@ class Linkage:
 
     Attributes:
         mechanism: motor angles phi of joint angles q.
-        signs: +1 or -1 (m,).
         offsets: motor angle phi where the actuator reads zero (m,) [rad].
     """
 
@@ -83,8 +81,6 @@ class GearTable(NamedTuple):
     """g gears of a robot as arrays.
 
     Attributes:
-        ratio: with sign (g,).
-        offset: (g,) [rad].
         of_joint: actuators of every joint, linkages included, padded by repetition (n, widest).
     """
 
@@ -221,6 +217,7 @@ class Transmission:
             self._of_joint[g.joint] = g.actuator
         for link in linkages:
             for j in link.joints:
+                # np.resize repeats the actuators up to the common width
                 self._of_joint[j] = np.resize(link.actuators, widest)
         self._table = GearTable(
             np.array([g.joint for g in gears], dtype=int),
@@ -276,6 +273,7 @@ class Transmission:
             own, motors = list(link.joints), list(link.actuators)
             phi, jacobian = link.mechanism.motor(q[own]), link.mechanism.jacobian(q[own])
             if np.isfinite(phi).all():  # else keep the last command: the permitted range was checked to have solutions
+                # phi_dot = J v, tau_motor = J^-T tau_joint
                 out.q[motors] = link.signs * (phi - link.offsets)
                 out.v[motors] = link.signs * (jacobian @ v[own])
                 out.tau[motors] = link.signs * np.linalg.solve(jacobian.T, tau[own])
@@ -300,7 +298,7 @@ class Transmission:
         raise RobotError("a linkage is calibrated with all its joints at once")
 
     def linkage_offsets(self, angles: np.ndarray, state: ActuatorState) -> dict[int, float]:
-        """Return offsets by actuator of linkages with joints at `angles` (n,) [rad]; NaN: skip."""
+        """Return offsets by actuator of linkages at joint `angles` (n,) [rad]; NaN: skip."""
         out: dict[int, float] = {}
         for link in self._linkages:
             phi = link.mechanism.motor(angles[list(link.joints)])

@@ -151,7 +151,6 @@ class ActuatorSpec:
         name: joint, or motor of a mechanism with several joints.
         id: bus address.
         options: keys of `Transport.actuator_keys`.
-        where: file and line, for messages.
         homing: None: not needed or not supported.
     """
 
@@ -174,10 +173,8 @@ class BusSpec:
     """Bus in a hardware file.
 
     Attributes:
-        actuators: in the order of all arrays.
         period: of the driver's cycle [s].
         options: keys of `Transport.bus_keys`.
-        where: file and line, for messages.
     """
 
     name: str
@@ -194,7 +191,6 @@ class BatteryReading(NamedTuple):
         voltage: [V].
         current: negative while discharging [A].
         charge: share of the capacity, 0 .. 1.
-        temperature: [deg C].
     """
 
     voltage: float
@@ -250,9 +246,6 @@ class Transport(Protocol):
     Attributes:
         bus_keys: keys of a bus row with defaults; a default that is a type: required.
         actuator_keys: keys of an actuator row, likewise.
-        names: of actuators, in array order.
-        silence: behaviour when frames cease.
-        homes: drives can home.
         early: write at the end of a cycle, not at the start of the next.
     """
 
@@ -272,10 +265,9 @@ class Transport(Protocol):
         """
 
     def read(self, state: ActuatorState, until: float) -> None:
-        """Update from received samples; clears FRESH of all others. Silence is not an error.
+        """Update from received samples; clears FRESH of others. Silence is not an error.
 
         Args:
-            state: of this bus, updated in place.
             until: monotonic deadline for samples of this cycle [s].
 
         Raises:
@@ -290,7 +282,7 @@ class Transport(Protocol):
         """
 
     def power(self, on: bool) -> bool:
-        """Make one step of the enable or disable sequence, called every cycle; True when all are done."""
+        """Step the enable or disable sequence, every cycle; True when all are done."""
 
     def quick_stop(self) -> None:
         """Stop the drives by their own means; idempotent, valid in any state, never raises."""
@@ -304,10 +296,7 @@ class Transport(Protocol):
     # -- optional parts of a transport ------------------------------------------------------------------------------
 
     def trouble(self) -> str:
-        """Return why this bus must not move the robot now; empty: no reason.
-
-        Excludes faults of drives; includes another controller, bus off, a node that changed state.
-        """
+        """Return why this bus must not move the robot, apart from drive faults; empty: none."""
         return ""
 
     def fault_text(self, code: int) -> str:
@@ -327,11 +316,7 @@ class Transport(Protocol):
         return BusTraffic()
 
     def battery(self, state: ActuatorState) -> BatteryReading | None:
-        """Return the supply, None: not measured; default: median of the drives' voltages.
-
-        Args:
-            state: of this bus, as last read.
-        """
+        """Return the supply (default: median drive voltage); None: not measured."""
         known = state.voltage[np.isfinite(state.voltage)]
         return BatteryReading(float(np.median(known))) if known.size else None
 
@@ -340,19 +325,19 @@ class Transport(Protocol):
         return None
 
     def brake(self, actuator: int, release: bool) -> bool:
-        """Release or engage one brake; False if the actuator has none."""
+        """Release or engage one brake; False without brake."""
         return False
 
     def home(self, actuator: int, on: bool) -> HomingProgress:
-        """Home a powered drive, called every cycle; `on` False: end, and follow commands again."""
+        """Home a powered drive, every cycle; `on` False: end."""
         return HomingProgress.FAILED
 
     def guard(self) -> GuardSpec | None:
-        """Return how to damp the drives without the driver, after `open`; None: not possible."""
+        """Return how to damp the drives without the driver; None: not possible."""
         return None
 
     def damping_frame(self, state: ActuatorState) -> bytes:
-        """Return the frame that damps the drives at their present positions, every powered cycle."""
+        """Return the damping frame at the present positions."""
         return b""
 
     def frames(self, command: ActuatorCommand) -> list[str]:

@@ -93,7 +93,7 @@ class Row:
         return [(key, self.row(key)) for key in self.values]
 
     def number(self, key: str, default: float | None = None, low: float = -math.inf, high: float = math.inf) -> float:
-        """Return a finite number within [low, high]; the default if missing.
+        """Return a finite number within [low, high].
 
         Raises:
             RobotError: if missing without a default, not a number, or out of range.
@@ -108,7 +108,7 @@ class Row:
         return float(value)
 
     def count(self, key: str, default: int | None = None) -> int:
-        """Return an integer; the default if missing.
+        """Return an integer.
 
         Raises:
             RobotError: if missing without a default, or not an integer.
@@ -119,7 +119,7 @@ class Row:
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Return a non-empty text; the default if missing.
+        """Return a non-empty text.
 
         Raises:
             RobotError: if missing without a default, or not a text.
@@ -130,7 +130,7 @@ class Row:
         return value
 
     def pair(self, key: str, default: tuple[float, float]) -> tuple[float, float]:
-        """Return two ascending numbers; the default if missing.
+        """Return two ascending numbers.
 
         Raises:
             RobotError: if not [a, b] with a <= b.
@@ -165,7 +165,7 @@ class Row:
         return tuple(value)
 
     def options(self, keys: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the given keys, checked against the types of their defaults; a default that is a type is required.
+        """Return the given keys; a default that is a type is required.
 
         Raises:
             RobotError: if a required key is missing or a type differs.

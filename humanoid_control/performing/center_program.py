@@ -1,19 +1,17 @@
-"""Centre-of-mass motion of a whole clip by one quadratic program, with the motion's angular momentum.
+"""Centre-of-mass motion of a whole clip by one quadratic program.
 
 For a centre of mass c of height z, gamma = g + z'', and angular momentum L about it, the zero-moment point is
 
     p = c_xy - (z / gamma) c_xy'' + (-L_y', L_x') / (m gamma)                                                       (1)
 
-Height and momentum are given, so p is linear in c. At knots of 20 ms, with second and third differences D2, D3,
+Height and momentum are given, so p is linear in c. At knots of 20 ms, with differences D2, D3,
 
     minimise  w |c - c_ref|^2 + 2e-7 |D3 c|^2 + 0.3 |p - middle|^2 + 30 |s|^2 + 0.05 s + 3e4 |h|^2 + h
     subject to  n_i . p_k <= b_i - margin + s_k + h_k  for each side of the support,  0 <= s <= margin - least,  h >= 0
 
-over c, s (into the margin) and h (beyond the support). A solution always exists; h measures infeasibility. The price of
-D3 shifts the weight before a step.
+over c, s (into the margin) and h (beyond the support, the measure of infeasibility).
 
-Solver: primal-dual interior point method (Mehrotra 1992). s and h of a knot are eliminated, which leaves a banded
-matrix with three neighbours per knot, in O(N).
+Solver: primal-dual interior point method (Mehrotra 1992). Eliminating s and h leaves a banded matrix, in O(N).
 """
 
 from __future__ import annotations
@@ -48,11 +46,11 @@ BAND = 7  # diagonals on each side: three knots of two numbers, and one
 
 
 class CenterReference(NamedTuple):
-    """Inputs of the program at the frames of the result.
+    """Inputs of the program.
 
     Attributes:
-        center: target x, y and given height z of the centre of mass (T, 3) [m].
-        momentum: angular, about it (T, 3) [N m s].
+        center: target x, y, given height z (T, 3) [m].
+        momentum: angular (T, 3) [N m s].
         mass: [kg].
         weight: price w.
     """
@@ -65,16 +63,16 @@ class CenterReference(NamedTuple):
 
 @dataclass(frozen=True)
 class CenterMotion:
-    """Solution at the frames of the result.
+    """Solution (T, .) at the frames of the result.
 
     Attributes:
-        center: (T, 3) [m].
-        velocity: (T, 3) [m/s].
-        acceleration: (T, 3) [m/s^2].
-        momentum: angular, low-passed (T, 3) [N m s].
-        momentum_rate: (T, 3) [N m].
-        zmp: (T, 2) [m].
-        infeasible: h, beyond the support (T,) [m].
+        center: [m].
+        velocity: [m/s].
+        acceleration: [m/s^2].
+        momentum: angular, low-passed [N m s].
+        momentum_rate: [N m].
+        zmp: [m].
+        infeasible: h [m].
     """
 
     center: np.ndarray
@@ -88,7 +86,7 @@ class CenterMotion:
 
 
 class SupportSides(NamedTuple):
-    """Support sides at N knots: outward normals n (N, S, 2), offsets b (N, S) [m], middle (N, 2) [m]."""
+    """Support sides: outward normals n (N, S, 2), offsets b (N, S) [m], middle (N, 2) [m]."""
 
     n: np.ndarray
     b: np.ndarray
@@ -96,7 +94,7 @@ class SupportSides(NamedTuple):
 
     @classmethod
     def of(cls, soles: RigidSoles, plan: ContactPlan, paths: SolePaths, step: int) -> SupportSides:
-        """Return the hulls of corners that stand from the previous to the next knot; `step`: frames per knot."""
+        """Return hulls of corners that stand from the previous to the next knot; `step` in frames."""
         knots = np.arange(0, len(plan.stands), step)
         corners = standing_corners(plan)
         all_of = np.array([corners[max(0, k - step) : k + step + 1].all(axis=0) for k in knots])
@@ -116,7 +114,7 @@ class SupportSides(NamedTuple):
 
 
 def standing_corners(plan: ContactPlan) -> np.ndarray:
-    """Return loaded corners (T, 8): heel left, right, toe left, right, of the left, then the right foot."""
+    """Return loaded corners (T, 8): heel left, right, toe left, right, of left, then right foot."""
     heel = plan.stands & ~plan.toe_only
     return np.stack([np.repeat(np.stack([heel[:, f], plan.stands[:, f]], 1), 2, axis=1) for f in (0, 1)], 1).reshape(
         -1, 8
@@ -129,7 +127,7 @@ def _stance_number(plan: ContactPlan, f: int, frame: int) -> int:
 
 
 def _places(soles: RigidSoles, plan: ContactPlan, frame: int, on: np.ndarray, paths: SolePaths) -> np.ndarray:
-    """Return places (m, 2) of standing corners; a single foot counts as far as its ankle can load it."""
+    """Return standing corners (m, 2); a single foot counts as far as its ankle can load it."""
     out = []
     for f in (0, 1):
         stance = plan.stance_at(f, frame)
@@ -147,7 +145,7 @@ def _places(soles: RigidSoles, plan: ContactPlan, frame: int, on: np.ndarray, pa
 
 
 def _sides(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return normals, offsets and middle of the hull of points (m, 2); an edge has two sides and two ends."""
+    """Return normals, offsets and middle of the hull of points (m, 2)."""
     offset = points.mean(axis=0)
     hull = convex_hull(np.ascontiguousarray(points - offset))
     along = np.roll(hull, -1, axis=0) - hull
@@ -163,7 +161,7 @@ def _sides(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _area_middle(hull: np.ndarray) -> np.ndarray:
-    """Return the area centroid (2,) of a polygon (k, 2), or the middle of an edge."""
+    """Return the area centroid (2,) of a polygon (k, 2), or an edge's middle."""
     following = np.roll(hull, -1, axis=0)
     cross = hull[:, 0] * following[:, 1] - hull[:, 1] * following[:, 0]
     if not abs(cross.sum()) > 1e-9:
@@ -175,11 +173,10 @@ def _area_middle(hull: np.ndarray) -> np.ndarray:
 
 
 def free_motion(center: np.ndarray, momentum: np.ndarray, mass: float, rate: float) -> CenterMotion:
-    """Return the motion of a given centre of mass, with its zero-moment point by (1), regardless of support.
+    """Return the motion of a given centre of mass (T, 3) [m], with zero-moment point (1).
 
     Args:
-        center: (T, 3) [m].
-        momentum: angular, about it (T, 3) [N m s].
+        momentum: angular (T, 3) [N m s].
         mass: [kg].
         rate: [Hz].
     """
@@ -193,10 +190,9 @@ def free_motion(center: np.ndarray, momentum: np.ndarray, mass: float, rate: flo
 
 
 class CenterProgram:
-    """Program of one plan, reusable for several references.
+    """Program of one plan, for several references.
 
     Attributes:
-        sides: supports at the knots.
         knots: frames (N,).
         rate: [Hz].
     """
@@ -240,7 +236,7 @@ class CenterProgram:
 
 
 def _second(z: np.ndarray, dt: float) -> np.ndarray:
-    """Return the second difference (T,), with neighbour values at both ends."""
+    """Return second differences (T,), constant at both ends."""
     out = np.empty_like(z)
     out[1:-1] = (z[2:] - 2 * z[1:-1] + z[:-2]) / dt**2
     out[0], out[-1] = out[1], out[-2]
@@ -248,14 +244,14 @@ def _second(z: np.ndarray, dt: float) -> np.ndarray:
 
 
 class _Rows(NamedTuple):
-    """Values for all inequalities: sides (N, S); s from below, s from above, h (N, 3)."""
+    """Values of all inequalities: sides (N, S); s below, s above, h (N, 3)."""
 
     side: np.ndarray
     own: np.ndarray
 
 
 class _Knots:
-    """Program at N knots with its interior point method."""
+    """Program at N knots."""
 
     def __init__(
         self,
@@ -279,7 +275,7 @@ class _Knots:
         self.third = _third_differences(N) * (JERK / dt**6)
 
     def solve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """Return centre of mass and zero-moment point (N, 2) [m], h (N,) [m], iterations."""
+        """Return c, p (N, 2) [m], h (N,) [m], iterations."""
         n, N = self.sides.n, len(self.shift)
         c, s, h = self.wanted.copy(), np.full(N, 0.5 * self.most), np.full(N, 0.1)
         t, lam = self._slack(c, s, h), _Rows(np.ones(self.limit.shape), np.ones((N, 3)))
@@ -340,7 +336,7 @@ class _Knots:
     def _gradient(
         self, c: np.ndarray, s: np.ndarray, h: np.ndarray, lam: _Rows
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the Lagrangian's gradient by c (N, 2), s (N,), h (N,)."""
+        """Return the Lagrangian's gradient by c, s, h."""
         force = 2 * MIDDLE * (self._zmp(c) - self.sides.middle)
         force += np.einsum("ks,ksi->ki", lam.side, self.sides.n)
         gc = 2 * self.weight * (c - self.wanted) + 2 * _banded_product(self.third, c) + self.back(force)
@@ -359,7 +355,7 @@ class _Step(NamedTuple):
 
 
 class _Newton:
-    """Newton system for weights W = lambda / t, factored once."""
+    """Newton system for weights W = lambda / t."""
 
     def __init__(self, knots: _Knots, W: _Rows) -> None:
         self.knots, self.W, n = knots, W, knots.sides.n
@@ -393,7 +389,7 @@ class _Newton:
         )
 
     def step(self, gradient: tuple, off: _Rows, target: _Rows, t: _Rows, lam: _Rows) -> _Step:
-        """Return the step that zeroes gradient and slack error `off`, and lowers t lam by `target`."""
+        """Return the step that zeroes gradient and `off`, and lowers t lam by `target`."""
         k, W, n = self.knots, self.W, self.knots.sides.n
         gc, gs, gh = gradient
         # d lam = W (G d - ...): right-hand sides of the rows
@@ -421,20 +417,18 @@ class _Newton:
         )
 
     def _product(self, c: np.ndarray) -> np.ndarray:
-        """Multiply c (N, 2) by the factored matrix."""
         k = self.knots
         force = np.einsum("kij,kj->ki", self.M, k._zmp(c) - k.shift)
         return 2 * k.weight * c + 2 * _banded_product(k.third, c) + k.back(force)
 
 
 def _largest(t: _Rows, lam: _Rows, step: _Step) -> float:
-    """Return the longest step, at most 1, with positive t and lambda."""
     pairs = ((t.side, step.t.side), (t.own, step.t.own), (lam.side, step.lam.side), (lam.own, step.lam.own))
     return min([1.0, *(float(-1.0 / min(-1e-300, (d / x).min())) for x, d in pairs)])
 
 
 def _third_differences(N: int) -> np.ndarray:
-    """Return D3' D3 of one axis, lower banded (4, N), without price."""
+    """Return D3' D3, lower banded (4, N)."""
     D = np.array([-1.0, 3.0, -3.0, 1.0])
     band = np.zeros((4, N))
     for i in range(4):
@@ -444,7 +438,7 @@ def _third_differences(N: int) -> np.ndarray:
 
 
 def _banded_product(band: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Multiply c (N, 2) by a symmetric, lower banded matrix (4, N)."""
+    """Multiply c (N, 2) by a symmetric lower banded matrix (4, N)."""
     out = band[0][:, None] * c
     for d in range(1, 4):
         out[d:] += band[d, :-d, None] * c[:-d]
@@ -453,7 +447,7 @@ def _banded_product(band: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def _doubled(band: np.ndarray) -> np.ndarray:
-    """Expand a banded matrix (4, N) of one axis to both alternating axes (8, 2 N)."""
+    """Expand (4, N) to both alternating axes (8, 2 N)."""
     out = np.zeros((BAND + 1, 2 * band.shape[1]))
     for d in range(4):
         out[2 * d] = np.repeat(band[d], 2)
@@ -461,7 +455,7 @@ def _doubled(band: np.ndarray) -> np.ndarray:
 
 
 def _congruent(alpha: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """Return P' M P, lower banded (8, 2 N), for M (N, 2, 2)."""
+    """Return P' M P, lower banded (8, 2 N)."""
     N = len(alpha)
     out = np.zeros((BAND + 1, 2 * N))
     for i in range(3):

@@ -1,12 +1,10 @@
 """Dynamics of a clip: velocities, momentum, contact forces and joint torques.
 
-Forces at standing corners produce the wrench required by centre of mass and angular momentum, as evenly as friction
-cones allow:
+Forces at standing corners give the required wrench w as evenly as friction cones allow:
 
     f = argmin |G f - w|^2 + epsilon^2 |f|^2,    tau = M a + h - J' f
 
-M includes drive rotors. Base accelerations solve the six base equations, so q, v, a, f and tau agree to round-off. A
-wrench beyond the contacts is `missing`.
+M includes drive rotors. Base accelerations solve the base equations exactly. The rest of the wrench is `missing`.
 """
 
 from __future__ import annotations
@@ -45,15 +43,15 @@ def skew(arms: np.ndarray) -> np.ndarray:
 
 
 def contact_forces(arms: np.ndarray, needed: np.ndarray, cone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the most even forces at contact points that best match a wrench.
+    """Return the most even contact forces that best match a wrench.
 
     Args:
-        arms: points from the centre of mass (m, 3) [m].
-        needed: force [N] and moment about the centre of mass [N m], equally weighted (6,).
-        cone: friction cone edges (3, s).
+        arms: from the centre of mass (m, 3) [m].
+        needed: force [N] and moment about the centre of mass [N m] (6,).
+        cone: edges (3, s).
 
     Returns:
-        Forces on the robot (m, 3) [N], within the cone; remaining wrench (6,).
+        Forces on the robot (m, 3) [N]; remaining wrench (6,).
     """
     if not len(arms):
         return np.zeros((0, 3)), needed.copy()
@@ -66,7 +64,7 @@ def contact_forces(arms: np.ndarray, needed: np.ndarray, cone: np.ndarray) -> tu
 
 
 def velocities(robot: Robot, q: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return velocities and accelerations (T, nv) of q (T, nq): low-passed central differences."""
+    """Return velocities and accelerations (T, nv): low-passed central differences."""
     steps = np.array([pin.difference(robot.model, a, b) for a, b in pairwise(q)])
     steps = np.vstack([steps[:1] * 0.0, steps, steps[-1:] * 0.0])  # at rest before and after
     v = smoothed(0.5 * rate * (steps[1:] + steps[:-1]), SPEED_CUTOFF, rate)
@@ -85,13 +83,13 @@ def center_and_momentum(robot: Robot, q: np.ndarray, rate: float) -> tuple[np.nd
 
 @dataclass(frozen=True)
 class Loads:
-    """Forces and torques at F frames of a motion.
+    """Forces and torques at F frames.
 
     Attributes:
         forces: on corners, in the world (F, 8, 3) [N].
         missing: force [N] and moment about the centre of mass [N m] beyond the contacts (F, 6).
-        torque: of drives (F, n) [N m]; mimic joints count for their leaders.
-        acceleration: consistent with forces and missing wrench (F, nv).
+        torque: of drives, mimic joints at their leaders (F, n) [N m].
+        acceleration: consistent with both (F, nv).
     """
 
     frames: np.ndarray
@@ -115,7 +113,6 @@ def loads_of(
     Args:
         center: acceleration and momentum rate to produce.
         motion: q (T, nq), v, a (T, nv).
-        step: every n-th frame.
     """
     q, v, a = motion
     model, data = robot.model, robot.model.createData()
@@ -156,12 +153,12 @@ def loads_of(
 
 
 def _local(X: pin.SE3, force: np.ndarray, moment: np.ndarray) -> pin.Force:
-    """Express a wrench about the origin of a joint at X in its axes."""
+    """Express a wrench about a joint's origin in its axes."""
     return pin.Force(X.rotation.T @ force, X.rotation.T @ moment)
 
 
 def torque_limits(robot: Robot) -> np.ndarray:
-    """Return torque limits (n,) [N m] of driven joints with mass; infinite if unknown."""
+    """Return torque limits (n,) [N m] of driven joints with mass; else infinite."""
     limits = np.where(robot.effort_known & (robot.effort > 0), robot.effort, np.inf)
     masses = np.array([inertia.mass for inertia in robot.model.inertias])
     for k in range(robot.n):

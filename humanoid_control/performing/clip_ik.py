@@ -1,11 +1,11 @@
-"""Whole-body inverse kinematics of a clip: soles on their paths, centre of mass as planned.
+"""Whole-body inverse kinematics of a clip.
 
 minimise  sum_k w_k |corner_k - target_k|^2 + |C (c(x) - c_ref)|^2 + w_R |R(x) - R_ref|^2
           + sum_j w_j (x_j - ref_j)^2 + warm |x - x_start|^2
 subject to  range and speed of every joint (bounds), near pairs of shapes keep their distance (rows)
 
-per frame by Gauss-Newton steps, each a quadratic program with bounds and soft rows. Damping grows with the foot error,
-so nearly stretched legs make small steps (Sugihara 2011).
+per frame by Gauss-Newton steps (quadratic programs). Damping grows with the foot error, so nearly stretched legs make
+small steps (Sugihara 2011).
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class IkReference(NamedTuple):
     """References of T frames.
 
     Attributes:
-        target: sole corners [m], then root axes as points (T, 11, 3).
-        weight: of targets (T, 11).
-        center: of mass (T, 3) [m].
+        target: sole corners [m], then root axes (T, 11, 3).
+        weight: (T, 11).
+        center: (T, 3) [m].
         joints: coordinates, base ignored (T, D).
-        own: weights of coordinates (D,).
+        own: their weights (D,).
         pull: weights of the centre of mass (3,).
     """
 
@@ -166,7 +166,7 @@ def frame_equations(
     w: Scratch,
     Jc: np.ndarray,
 ) -> None:
-    """Fill Hessian (`w.curvature`, lower triangle) and gradient (`w.vectors[0]`) of a frame at x."""
+    """Fill Hessian (`w.curvature`, lower triangle) and gradient (`w.vectors[0]`) at x."""
     H, g, J, e, d = w.curvature, w.vectors[0], w.J, np.empty(3), x.shape[0]
     place_points(problem, x, w)
     point_jacobian(problem, w, J)
@@ -199,7 +199,7 @@ def frame_equations(
 
 @kernel
 def distance_bounds(problem: RetargetingProblem, x: np.ndarray, dt: float, w: Scratch) -> int:
-    """Fill the rows of near pairs, which keep or regain their margin; return their number."""
+    """Fill the rows of near pairs; return their number."""
     count, keep = carried_rows(problem, x, ACTIVATION, w), np.exp(-APPROACH * dt)
     for k in range(count):
         limit = min(MARGIN, problem.at_rest[w.near.pair[k]])
@@ -222,11 +222,7 @@ def follow_clip(
     """Solve all frames in sequence; the tree's base frame is the initial root pose.
 
     Args:
-        masses: of the bodies.
         begin: start of the first frame (D,).
-        dt: [s].
-        out: filled.
-        w: working memory.
     """
     problem, reference, out, w = uncounted(problem), uncounted(reference), uncounted(out), uncounted(w)
     d = begin.shape[0]
@@ -286,7 +282,6 @@ class ClipIk:
     """Inverse kinematics of clips on one robot.
 
     Attributes:
-        moving: indices of moving joints (n,).
         legs: coordinates of leg joints (D,) bool.
     """
 
@@ -356,10 +351,8 @@ class ClipIk:
         """Return q (T, nq), centre of mass (T, 3) [m] and clearance (T,) [m] of a clip.
 
         Args:
-            stands: standing soles (T, 2).
             center: of mass (T, 3) [m].
             q_ref: joint and root rotation reference (T, nq).
-            rate: [Hz].
             own: joint weights (D,); default: JOINTS, LEGS for legs.
         """
         p, robot, T = self.problem, self.robot, len(center)

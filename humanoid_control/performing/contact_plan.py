@@ -1,7 +1,7 @@
 """Contact plan of a motion: when each foot stands, flat or on its toes.
 
-Human contacts flicker, hover and fly. A feasible plan always has a standing foot, double support around each change of
-support, and swings of sufficient duration. Changes are reported.
+Human contacts flicker, hover and fly. A feasible plan always has a standing foot, double support around changes of
+support, and swings of sufficient duration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PUT_DOWN = 0.2  # [s] of an inserted contact within a long stance on the other l
 
 
 class Change(NamedTuple):
-    """Reported change: time in the result [s], kind, amount and unit."""
+    """Reported change: time [s], kind, amount and unit."""
 
     time: float
     what: str
@@ -31,7 +31,7 @@ class Change(NamedTuple):
 
 
 class FootMotion(NamedTuple):
-    """Sole paths: place (T, 2, 2) on the floor [m], height [m] and yaw [rad] (T, 2)."""
+    """Sole paths: place (T, 2, 2) [m], height [m] and yaw [rad] (T, 2)."""
 
     place: np.ndarray
     height: np.ndarray
@@ -39,7 +39,7 @@ class FootMotion(NamedTuple):
 
     @classmethod
     def of(cls, source: SourceMotion) -> FootMotion:
-        """Read sole paths; the height is that of the lowest corner."""
+        """Read sole paths; height of the lowest corner."""
         corners = np.einsum("tfij,fkj->tfki", source.sole_R, source.soles.corners) + source.sole_p[:, :, None]
         height = np.maximum(corners[..., 2].min(axis=2), 0.0)
         return cls(source.sole_p[..., :2], height, np.unwrap(yaw_of(source.sole_R), axis=0))
@@ -50,10 +50,8 @@ class Stance:
     """Contact of one foot.
 
     Attributes:
-        foot: 0 left, 1 right.
-        first: first frame.
         end: frame after the last.
-        place: of the sole frame (2,) [m].
+        place: (2,) [m].
         yaw: of the flat sole [rad].
         rolls: first frame of the roll over the toe edge; `end`: none.
         pitch: final pitch of the roll, heel up [rad].
@@ -75,8 +73,6 @@ class ContactPlan:
     Attributes:
         stands: (T, 2).
         toe_only: on the toe edge (T, 2).
-        stances: by foot, in time order.
-        changes: against the motion.
         filled: filled flight [s].
     """
 
@@ -121,12 +117,11 @@ def steady_stands(
 ) -> np.ndarray:
     """Return contacts (T, 2) that can be carried.
 
-    One foot always stands, both stand for `double_support` around a change of support, and swings last at least
-    `shortest_swing`.
+    One foot always stands, both for `double_support` around changes of support; swings last at least `shortest_swing`.
 
     Args:
         stands: (T, 2).
-        changes: extended by filled flights and closed swings.
+        changes: extended.
     """
     s, out = settings, stands.copy()
     told = [] if changes is None else changes
@@ -169,7 +164,7 @@ def put_down(stands: np.ndarray, feet: FootMotion, s: FeasibilitySettings) -> No
 
 
 def _interrupt(stands: np.ndarray, speed: np.ndarray, a: int, b: int, s: FeasibilitySettings) -> None:
-    """Insert contacts where the foot is slowest until no part of the swing [a, b) is too long."""
+    """Insert contacts where the foot is slowest until the swing [a, b) is short enough."""
     longest, half = s.frames(s.hover_time), max(1, s.frames(0.5 * PUT_DOWN))
     swing = s.frames(s.shortest_swing) + half
     if b - a <= longest or b - a < 2 * swing + 1:
@@ -181,7 +176,7 @@ def _interrupt(stands: np.ndarray, speed: np.ndarray, a: int, b: int, s: Feasibi
 
 
 def close_creeps(stands: np.ndarray, feet: FootMotion, s: FeasibilitySettings) -> None:
-    """Close gaps with little foot motion that are short or hardly rise."""
+    """Close gaps with little foot motion."""
     T = len(stands)
     for f in (0, 1):
         for a, b in runs(~stands[:, f]):
@@ -196,7 +191,7 @@ def close_creeps(stands: np.ndarray, feet: FootMotion, s: FeasibilitySettings) -
 
 
 def drop_brushes(stands: np.ndarray, s: FeasibilitySettings) -> None:
-    """Drop short contacts within a longer stance of the other foot."""
+    """Drop short contacts while the other foot stands."""
     T, before = len(stands), stands.copy()
     for f in (0, 1):
         for a, b in runs(before[:, f]):
@@ -205,7 +200,7 @@ def drop_brushes(stands: np.ndarray, s: FeasibilitySettings) -> None:
 
 
 def fill_flights(stands: np.ndarray) -> list[tuple[int, int]]:
-    """Fill flights: the lifting foot stands up to the middle, the landing foot from there."""
+    """Fill flights: first half by the lifting foot, second half by the landing foot."""
     T, found = len(stands), runs(np.asarray(~stands.any(axis=1)))
     for a, b in found:
         before = stands[a - 1] if a > 0 else np.zeros(2, dtype=bool)
@@ -226,7 +221,7 @@ def fill_flights(stands: np.ndarray) -> list[tuple[int, int]]:
 
 
 def support_changes(stands: np.ndarray, s: FeasibilitySettings) -> None:
-    """Extend double support around changes of support by earlier landing and later lift-off."""
+    """Extend double support by earlier landing and later lift-off."""
     T, least = len(stands), s.frames(s.double_support)
     for _ in range(2 * T):  # each iteration widens one change; there are fewer changes than frames
         alone = np.where(stands.all(axis=1), -1, np.where(stands[:, 0], 0, 1))
@@ -243,7 +238,7 @@ def support_changes(stands: np.ndarray, s: FeasibilitySettings) -> None:
 
 
 def lengthen_swings(stands: np.ndarray, s: FeasibilitySettings) -> None:
-    """Lengthen short swings both ways, within the other foot's stance and double support."""
+    """Lengthen short swings within the other foot's stance and double support."""
     T, least, both = len(stands), s.frames(s.shortest_swing), s.frames(s.double_support)
     for a, b, f in sorted((*run, foot) for foot in (0, 1) for run in runs(~stands[:, foot])):
         missing = least - (b - a)
@@ -262,7 +257,7 @@ def lengthen_swings(stands: np.ndarray, s: FeasibilitySettings) -> None:
 
 
 def stance_pose(source: SourceMotion, feet: FootMotion, f: int, a: int, b: int) -> tuple[np.ndarray, float]:
-    """Return the median place (2,) and yaw of a stance over the frames [a, b) with held edges."""
+    """Return median place (2,) and yaw of the stance [a, b)."""
     edges = source.edges[a:b, 2 * f : 2 * f + 2]
     held = edges.all(axis=1)
     if not held.any():
@@ -284,7 +279,7 @@ def stance_pose(source: SourceMotion, feet: FootMotion, f: int, a: int, b: int) 
 def toe_roll(
     source: SourceMotion, stands: np.ndarray, f: int, stance: tuple[int, int], s: FeasibilitySettings
 ) -> tuple[int, float]:
-    """Return first frame and largest pitch of the final roll over the toe edge; stance end and 0: none."""
+    """Return first frame and largest pitch of the final toe roll; stance end and 0: none."""
     a, b = stance
     if not s.toe_off or source.soles.toe_links or b == len(stands):
         return b, 0.0

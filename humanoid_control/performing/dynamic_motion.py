@@ -1,4 +1,4 @@
-"""Dynamically feasible motion with the references of controllers and learners."""
+"""Dynamically feasible motion with references for controllers and learners."""
 
 from __future__ import annotations
 
@@ -21,34 +21,27 @@ class DynamicMotion:
     """Feasible motion of one robot, T frames at an even rate.
 
     Attributes:
-        robot: name.
         rate: [Hz].
         clock: time of the retargeted clip (T,) [s].
         q: pinocchio convention (T, nq).
         v: (T, nv).
         a: (T, nv); solves the base's equations of motion.
         center: of mass (T, 3) [m].
-        center_velocity: (T, 3) [m/s].
-        center_acceleration: (T, 3) [m/s^2].
-        momentum: angular, about the centre of mass (T, 3) [N m s].
-        momentum_rate: (T, 3) [N m].
+        momentum: angular, about it (T, 3) [N m s].
         zmp: zero-moment point (T, 2) [m].
         stands: foot on the floor (T, 2).
         toe_only: on its toe edge only (T, 2).
-        sole_rotation: reference (T, 2, 3, 3).
         sole_position: reference of the frame below the ankle (T, 2, 3) [m].
         sole_twist: linear, angular, in the world (T, 2, 6).
-        sole_acceleration: linear, angular, in the world (T, 2, 6).
-        forces: on sole corners within friction cones, in the world (T, 8, 3) [N].
+        forces: on sole corners, in the world (T, 8, 3) [N].
         torque: of drives (T, n) [N m].
         infeasible: zero-moment point outside the support (T,) [m].
         missing: force [N] and moment about the centre of mass [N m] beyond the contacts (T, 6).
-        moved: mean distance of seven points from the retargeted motion, in the world and in root axes (T, 2) [m].
-        clearance: smallest distance of two shapes (T,) [m].
-        errors: upper bound of each point's target distance (`WholeBodyTrajectory.point_names`): retargeting error plus
-            motion in root axes (T, 20) [m].
-        speed_share: largest joint share of the limit (T,).
-        torque_share: largest joint share of the limit (T,).
+        moved: mean distance of seven points from the retargeted motion, in world and root axes (T, 2) [m].
+        clearance: smallest between shapes (T,) [m].
+        errors: upper bounds of target distances of `WholeBodyTrajectory.point_names` (T, 20) [m].
+        speed_share: largest share of a limit (T,).
+        torque_share: largest share of a limit (T,).
         way: kept share of the feet's way.
         filled: filled flight [s].
         center_error: 95th percentile distance of q's centre of mass from `center` [m].

@@ -1,4 +1,4 @@
-"""Export of feasible motions, with forces where a format supports them."""
+"""Export of feasible motions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ WITH_FORCES = (DYNAMIC, MUJOCO)  # formats that keep forces and torques
 def mujoco_arrays(motion: DynamicMotion, robot: Robot) -> dict[str, Any]:
     """Return MuJoCo arrays: qpos (T, 7 + n), qvel, qacc, qfrc_actuator (T, 6 + n), contact_force (T, 8, 3).
 
-    Linear root velocity and acceleration are in the world, angular ones in the root frame. Forces act on sole corners,
-    in the world.
+    Root velocity and acceleration: linear in the world, angular in the root frame. Forces: on sole corners, in the
+    world.
     """
     names = tree_order(robot)
     columns = [robot.index[name] for name in names]
@@ -58,7 +58,7 @@ def write_with_forces(path: Path, motion: DynamicMotion, robot: Robot, layout: s
 
 
 def as_whole_body(motion: DynamicMotion, targets: WholeBodyTargets) -> WholeBodyMotion:
-    """Return motion and targets frame by frame, as a retargeted motion.
+    """Return motion and targets as a retargeted motion.
 
     Args:
         targets: of the source clip, at its frames.

@@ -4,8 +4,8 @@
         -> [ program of the centre of mass -> whole-body inverse kinematics -> momentum, torques ], a few passes
         -> forces and torques
 
-Between passes a dial eases the posture near torque limits, e.g. a bow becomes shallower. Otherwise, and where the
-pelvis turns too fast, a flight was filled or a step lacks time, the clip is slowed down locally.
+Between passes a dial eases the posture near torque limits. Where that is insufficient, the pelvis turns too fast, a
+flight was filled or a step lacks time, the clip is slowed down.
 """
 
 from __future__ import annotations
@@ -87,11 +87,10 @@ def make_feasible(
 
 
 def feasible_source(source: SourceMotion, settings: FeasibilitySettings) -> DynamicMotion:
-    """Make a motion feasible with given frames, contacts and soles, at pace 1.
+    """Make a motion feasible with given frames, contacts and soles.
 
     Args:
-        source: its soles are targets, independent of its configurations.
-        settings: with its rate.
+        source: its soles are targets, independent of q.
 
     Raises:
         ClipError: as `make_feasible`.
@@ -118,7 +117,7 @@ def feasible_source(source: SourceMotion, settings: FeasibilitySettings) -> Dyna
 def retargeted_motion(
     trajectory: WholeBodyTrajectory, robot: Robot, settings: FeasibilitySettings | None = None
 ) -> DynamicMotion:
-    """Return the retargeted motion, eased in and out, with its missing contact wrench, as a baseline."""
+    """Return the retargeted motion with its missing contact wrench, as a baseline."""
     s = replace(settings or FeasibilitySettings(), passes=1)
     s = replace(s, pace=s.pace or 1.0)
     run = _Run(SourceMotion.of(trajectory, robot, s), s)
@@ -156,7 +155,7 @@ class _Run:
     # -- references -----------------------------------------------------------------------------------------------
 
     def _follow_feet(self) -> np.ndarray:
-        """Return source configurations (T, nq) with the root following the moved feet."""
+        """Return q (T, nq) with the root following the moved feet."""
         source, rate = self.source, self.source.rate
         turn = wrapped(yaw_of(self.paths.R) - yaw_of(source.sole_R))
         dv = smoothed(np.unwrap(turn, axis=0).mean(axis=1), HEADING_CUTOFF, rate)
@@ -169,10 +168,10 @@ class _Run:
         return q
 
     def _height(self, reference: np.ndarray, center: np.ndarray, hips: np.ndarray) -> np.ndarray:
-        """Return a height (T,) of the centre of mass within the reach of legs and drives.
+        """Return a height (T,) of the centre of mass within reach of legs and drives.
 
         Args:
-            reference: of the retargeted motion, smooth (T,).
+            reference: (T,).
             center: of mass (T, 3).
             hips: from it (T, 2, 3).
         """
@@ -205,7 +204,7 @@ class _Run:
         return out
 
     def _eased(self) -> np.ndarray:
-        """Return the reference with root and waist drawn upright by the dial."""
+        """Draw root and waist upright by the dial."""
         lam, q = self.dial, self.reference
         if not lam.any():
             return q
@@ -242,7 +241,6 @@ class _Run:
         return self._settled(last)
 
     def _turn_dial(self, last: _Pass) -> None:
-        """Ease the posture near torque limits of legs or waist."""
         s, rate = self.settings, self.settings.rate
         groups = self.source.soles.legs.moving
         v, a = velocities(self.robot, last.q, rate)
@@ -258,7 +256,7 @@ class _Run:
         return loads_of(self.robot, self.source.soles, self.plan, last.planned, motion, friction, step)
 
     def _settled(self, last: _Pass) -> _Pass:
-        """Low-pass the last pass, put its soles back on their paths, and solve the program again."""
+        """Low-pass the last pass, return its soles to their paths, and solve the program again."""
         rate = self.settings.rate
         q = last.q.copy()
         q[:, 3:7] = _continuous(q[:, 3:7])
@@ -279,7 +277,7 @@ class _Run:
     # -- pace -------------------------------------------------------------------------------------------------------
 
     def asked_pace(self, pace: np.ndarray) -> np.ndarray:
-        """Return a pace (P,) slowed where this run requires it."""
+        """Return a slowed pace (P,)."""
         s, rate, q = self.settings, self.settings.rate, self.last.q
         v, a = velocities(self.robot, q, rate)
         loads = self._loads(self.last, (q, v, a), EACH_TORQUE)
@@ -309,10 +307,10 @@ class _Run:
         return np.clip(np.minimum(smoothed(own * pace, PACE_CUTOFF, rate), pace), s.least_pace, 1.0)
 
     def retargeted(self, trajectory: WholeBodyTrajectory, lost: float) -> DynamicMotion:
-        """Return the retargeted motion at this pace, with its missing contact wrench.
+        """Return the retargeted motion with its missing contact wrench.
 
         Args:
-            lost: error of the centre of mass that caused the fallback [m].
+            lost: error of the centre of mass [m].
         """
         rate, source = self.settings.rate, self.source
         center, L = center_and_momentum(self.robot, source.q, rate)
@@ -380,7 +378,7 @@ class _Run:
         )
 
     def _moved(self, trajectory: WholeBodyTrajectory) -> tuple[np.ndarray, np.ndarray]:
-        """Return distances of seven points from the source (T, 2) and upper bounds of all point errors (T, 20) [m]."""
+        """Return distances of seven points (T, 2) and bounds of all point errors (T, 20) [m]."""
         robot, legs = self.robot, self.source.soles.legs
         points = [*imitation_points(robot, 0.0), *legs.points(robot)]
         ours, root = _points_of(robot, points, self.last.q)
@@ -396,7 +394,7 @@ class _Run:
 
 
 def _points_of(robot: Robot, points: list[Followed], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return points (T, K, 3) in the world and in root axes [m]."""
+    """Return points (T, K, 3) in world and root axes [m]."""
     world, local = np.empty((len(q), len(points), 3)), np.empty((len(q), len(points), 3))
     for k, row in enumerate(q):
         pin.forwardKinematics(robot.model, robot.data, row)
@@ -406,7 +404,6 @@ def _points_of(robot: Robot, points: list[Followed], q: np.ndarray) -> tuple[np.
 
 
 def _leaning_waist(robot: Robot) -> list[int]:
-    """Return the waist joints that lean the trunk."""
     from humanoid_control.kinematics.forward_kinematics import joint_axis
     from humanoid_control.robots.joint_groups import JointGroups
 
@@ -423,7 +420,7 @@ def yaw_rate(quaternion: np.ndarray, rate: float) -> np.ndarray:
 
 
 def _sole_twists(paths: SolePaths, rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return sole twists and accelerations (T, 2, 6), linear then angular, in the world."""
+    """Return sole twists and accelerations (T, 2, 6) in the world."""
     T = len(paths.p)
     turn = np.zeros((T, 2, 3))
     for f in (0, 1):
@@ -436,7 +433,6 @@ def _sole_twists(paths: SolePaths, rate: float) -> tuple[np.ndarray, np.ndarray]
 
 
 def _quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Multiply quaternions (T, 4) x y z w."""
     (ax, ay, az, aw), (bx, by, bz, bw) = a.T, b.T
     return np.stack(
         [

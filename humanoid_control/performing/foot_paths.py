@@ -1,8 +1,7 @@
-"""Sole paths of a plan: flat stances, rolls over the toes, swings in the dancer's style.
+"""Sole paths of a plan: stances, toe rolls, swings in the dancer's style.
 
-A swing is a blend between places plus the retargeted foot's deviation from its own blend. It starts and ends with zero
-speed and acceleration, and descends above its place. The height limit grows with time squared, as robot knees cannot
-follow the human heel in quick steps.
+A swing is a blend between places plus the retargeted foot's deviation from its own blend. It starts and ends at rest
+and descends above its place. Its height limit grows with time squared, as robot knees cannot follow the human heel.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class SolePaths(NamedTuple):
 
     @classmethod
     def of(cls, source: SourceMotion, plan: ContactPlan) -> SolePaths:
-        """Return paths over a plan with reachable stances, swinging as the source."""
+        """Return paths over a plan with reachable stances."""
         T = len(source)
         paths = cls(np.empty((T, 2, 3, 3)), np.zeros((T, 2, 3)))
         for f in (0, 1):
@@ -110,17 +109,16 @@ class SolePaths(NamedTuple):
 
 
 def _share(u: np.ndarray) -> np.ndarray:
-    """Return the minimum-jerk share of a way at a time share u, clipped to 0 .. 1."""
+    """Return the minimum-jerk share at a time share u."""
     return minimum_jerk(np.clip(u, 0.0, 1.0))
 
 
 def _between(a: np.ndarray, b: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Interpolate points (T, m) from a to b at shares (T,)."""
     return np.asarray(a + s[:, None] * (b - a))
 
 
 def _near(stands: np.ndarray, xy: np.ndarray, base: np.ndarray, L: float) -> np.ndarray:
-    """Limit places (T, 2) to the reach of the standing leg, without bending the planned way."""
+    """Limit places (T, 2) to the reach of the standing leg."""
     free = np.maximum(NEAR * L, np.linalg.norm(base - stands, axis=1))
     off = xy - stands
     far = np.linalg.norm(off, axis=1)
@@ -129,10 +127,7 @@ def _near(stands: np.ndarray, xy: np.ndarray, base: np.ndarray, L: float) -> np.
 
 
 def _beside(soles: RigidSoles, stands: Stance, xy: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Move places (T, 2) to their own side of the standing foot, by a share (T,) of the lack.
-
-    After a large turn the straight way would cross the standing leg.
-    """
+    """Move places (T, 2) to their own side of the standing leg, by a share (T,)."""
     side, forward = 2.0 * stands.foot - 1.0, np.array([np.cos(stands.yaw), np.sin(stands.yaw)])
     left = np.array([-forward[1], forward[0]])
     x, y = (xy - stands.place) @ forward, side * ((xy - stands.place) @ left)
@@ -143,7 +138,7 @@ def _beside(soles: RigidSoles, stands: Stance, xy: np.ndarray, share: np.ndarray
 
 
 def _drop(R: np.ndarray, corners: np.ndarray, soft: np.ndarray) -> np.ndarray:
-    """Return the frame height (T,) above the lowest corner, smooth over a distance `soft` (T,)."""
+    """Return the frame height (T,) above the lowest corner, smooth over `soft` (T,)."""
     depth = -np.einsum("tj,kj->tk", R[:, 2], corners)
     most = depth.max(axis=1)
     width = np.maximum(soft, 1e-9)

@@ -1,7 +1,7 @@
-"""Footholds within reach of the legs: places and yaws of all stances.
+"""Footholds within reach of the legs.
 
-A step keeps its distance from the standing foot, not its world position: a robot with shortened steps would lag behind.
-Yaw is absolute, so later steps recover a clipped turn.
+A step keeps its distance from the standing foot, not its world position: shortened steps would lag behind. Yaw is
+absolute, so later steps recover a clipped turn.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WAY = 0.3  # [m] of steps below which the kept way is not evaluated
 
 
 def reachable_footholds(plan: ContactPlan, soles: RigidSoles, settings: FeasibilitySettings) -> ContactPlan:
-    """Move stances within reach, in landing order, and record the changes."""
+    """Move stances within reach, in landing order; record changes."""
     reach = StepReach(soles, settings)
     own = plan.stances
     planned: tuple[list[Stance], list[Stance]] = (list(own[0]), list(own[1]))
@@ -46,7 +46,7 @@ def reachable_footholds(plan: ContactPlan, soles: RigidSoles, settings: Feasibil
 
 
 def way_kept(plan: ContactPlan, planned: ContactPlan) -> float:
-    """Return the kept share of the way of the feet's middle; 1 for short ways."""
+    """Return the kept share of the feet's way; 1 for short ways."""
     ways = []
     for stances in (plan.stances, planned.stances):
         steps = sorted((s.first, f, k) for f in (0, 1) for k, s in enumerate(stances[f]))
@@ -63,10 +63,10 @@ class StepReach:
     """Reach of a step from the standing foot.
 
     Attributes:
-        narrowest: smallest lateral ankle distance [m].
-        neutral: in the neutral posture [m].
+        narrowest: smallest ankle distance [m].
+        neutral: ankle distance [m].
         length: of the leg [m].
-        turn: yaw range of left, right foot against the other, outward positive (2, 2) [rad].
+        turn: yaw range of left, right foot, outward positive (2, 2) [rad].
     """
 
     def __init__(self, soles: RigidSoles, settings: FeasibilitySettings) -> None:
@@ -83,14 +83,14 @@ class StepReach:
         """Return a reachable landing.
 
         Args:
-            own: retargeted stance.
-            stood: retargeted stance of the other foot.
-            stands: planned stance of the other foot.
+            own: retargeted.
+            stood: other foot, retargeted.
+            stands: other foot, planned.
             last: start of the swing (2,) [m].
             seconds: of the swing.
 
         Returns:
-            Place (2,), yaw, correction [m], correction of yaw [rad].
+            Place (2,), yaw, corrections [m], [rad].
         """
         side = 1.0 - 2.0 * own.foot
         wanted = float(side * wrapped(own.yaw - stands.yaw))
@@ -118,7 +118,7 @@ class StepReach:
         )
 
     def _within(self, step: np.ndarray, side: float, outward: float) -> np.ndarray:
-        """Clip a step (2,), forward and left of the standing foot, to the reach."""
+        """Clip a step (2,), forward and left, to the reach."""
         toes = float((self.soles.toe + self.soles.heel).mean())
         narrow = self.narrowest + 0.5 * toes * abs(np.sin(outward))
         wide = self.neutral + OUTWARD * self.length

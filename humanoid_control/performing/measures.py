@@ -12,10 +12,10 @@ SECOND = 1.0  # [s] window of the worst part
 
 
 def lacking(missing: np.ndarray, weight: float) -> np.ndarray:
-    """Return frames (T,) that lack over 5 % of the weight, or of its moment at half a metre.
+    """Return frames (T,) that lack 5 % of the weight, or of its moment at half a metre.
 
     Args:
-        missing: force [N] and moment [N m] beyond the contacts (T, 6).
+        missing: force [N] and moment [N m] (T, 6).
         weight: [N].
     """
     force, moment = np.linalg.norm(missing[:, :3], axis=1), np.linalg.norm(missing[:, 3:], axis=1)
@@ -34,17 +34,11 @@ def worst_part(flags: np.ndarray, rate: float, seconds: float = SECOND) -> tuple
 
 
 def feasibility_row(motion: DynamicMotion, weight: float) -> dict[str, float | str]:
-    """Return the measures of a motion for tables and JSON.
+    """Return measures for tables and JSON; `weight` [N].
 
-    Args:
-        weight: [N].
-
-    Returns:
-        infeasible_percent, infeasible_mm: frames with the zero-moment point outside the support, largest distance;
-            missing_percent: frames that lack a wrench; worst_second_percent, worst_second_s: share of both in the worst
-            second, its start; torque_beyond_percent, torque_share, speed_share: frames above a torque limit, largest
-            shares; moved_root_cm, moved_world_cm: mean distance of seven points from the retargeted motion;
-            way_percent: kept share of the feet's way; slowest_pace; filled_s: filled flight; steps; center_error_mm.
+    infeasible_: zero-moment point outside the support; missing_: a wrench is missing; worst_second_: either; moved_:
+    mean distance of seven points from the retargeted motion; way_: kept share of the feet's way; filled_s: filled
+    flight.
     """
     on = motion.playing if motion.playing.any() else np.ones(len(motion), dtype=bool)
     missing = lacking(motion.missing, weight)

@@ -1,6 +1,6 @@
-"""Performance of a feasible motion by a simulated robot, evaluated with the simulator's true state.
+"""Performance of a motion by a simulated robot, evaluated with its true state.
 
-A performer commands the drives every tick. `OpenLoop` replays the motion without balance feedback, as a baseline.
+`OpenLoop` replays the motion without balance feedback, as a baseline.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Performer(Protocol):
 
 
 class OpenLoop:
-    """Replay of positions and velocities by position drives, with feed-forward torques if `forces`."""
+    """Replay by position drives, with feed-forward torques if `forces`."""
 
     def __init__(self, motion: DynamicMotion, forces: bool = True) -> None:
         self.motion, self.forces = motion, forces
@@ -81,9 +81,9 @@ class Tracker(Performer, Protocol):
 
 
 class PositionDrives:
-    """Controller for position drives: integrated accelerations.
+    """Controller for position drives: integrated accelerations that leak towards measurements.
 
-    Commands leak towards measurements, so they do not wind up at joints blocked by the ground. Torques are fed forward.
+    The leak prevents wind-up at joints blocked by the ground. Torques are fed forward.
     """
 
     def __init__(self, tracker: Tracker, leak: float = LEAK) -> None:
@@ -122,17 +122,17 @@ class Performance:
     """Outcome of one performance.
 
     Attributes:
-        fell: time of the fall [s]; infinite: none.
-        why: first sign of a fall; empty: none.
+        fell: [s]; infinite: no fall.
+        why: first sign of a fall.
         seconds: of the motion.
         steps: planned until the fall.
-        made: steps with lift-off and landing.
-        placed: steps within 3 cm relative to the other foot.
-        on_beat: steps within 0.1 s.
-        slip: longest slip of a flat sole that bears a fifth of the weight [m].
-        tilt: largest, of the root against the reference [rad].
-        tracking: mean distance of seven points, in root axes and in the world [m].
-        saturated: share of ticks with a joint at its torque limit.
+        made: with lift-off and landing.
+        placed: within 3 cm, relative to the other foot.
+        on_beat: within 0.1 s.
+        slip: longest of a flat, loaded sole [m].
+        tilt: largest root error [rad].
+        tracking: mean distance of seven points, in root axes and world [m].
+        saturated: share of ticks at a torque limit.
         real_time: simulated time per processor time.
     """
 
@@ -178,15 +178,15 @@ class Performance:
 def perform(
     motion: DynamicMotion, engine: Engine, performer: Performer, watch: Callable[[float, Engine], None] | None = None
 ) -> Performance:
-    """Run a performance from the first posture at rest to the end or a fall.
+    """Run a performance to the end or a fall.
 
     Args:
         engine: with a floating base.
         performer: called every 2 ms.
-        watch: called before every tick with its time [s], e.g. for pushes.
+        watch: called before every tick with its time [s].
 
     Raises:
-        ConfigError: if the motion belongs to another robot, or the base is fixed.
+        ConfigError: if the robot differs, or its base is fixed.
     """
     robot = engine.robot
     if robot.base != "floating" or tuple(robot.joint_names) != motion.joint_names:
@@ -229,7 +229,7 @@ class _Record:
         self.data = engine.robot.model.createData()
 
     def take(self, t: float) -> str:
-        """Record a tick at motion time t [s]; return the reason of a fall, or ''."""
+        """Record a tick at `t` [s]; return the reason of a fall, or ''."""
         e, m, k = self.engine, self.motion, self.count
         frame = min(round(t * m.rate), len(m) - 1)
         if e.diverged:
@@ -286,7 +286,7 @@ class _Record:
         )
 
     def _step(self, f: int, begin: float, end: float) -> tuple[int, int, int]:
-        """Evaluate a swing: made, placed, on the beat (0 or 1 each)."""
+        """Return made, placed, on the beat (0 or 1 each)."""
         m, n, span = self.motion, self.count, end - begin
         low, high = (int((begin + share * span) / TICK) for share in IN_SWING)
         free = float(np.median(self.load[low:high, f])) < UNLOADED
@@ -304,7 +304,6 @@ class _Record:
         return 1, int(np.linalg.norm(ours - theirs) < PLACED), int(abs(at - end) < ON_BEAT)
 
     def _slip(self) -> float:
-        """Return the longest slip of a flat, loaded sole [m]."""
         m, n, most = self.motion, self.count, 0.0
         frames = np.minimum(np.round((np.arange(n) + 1) * TICK * m.rate).astype(int), len(m) - 1)
         for f in (0, 1):

@@ -1,4 +1,4 @@
-"""Plan and measurements of a controller as points, arrows and polygons for drawing."""
+"""Plan and measurements of a controller for drawing."""
 
 from __future__ import annotations
 
@@ -22,12 +22,9 @@ class PlanView:
     """Plan and measurements at one moment, in the controller's world.
 
     Attributes:
-        landings: next (frame, foot, sole pose), in time order.
         forces: by loaded foot: centre of pressure (3,) [m], force (3,) [N].
         support: counter-clockwise polygon of standing soles (K, 2) [m].
-        zmp: measured (2,) [m].
         zmp_planned: (2,) [m].
-        dcm: divergent component of motion (2,) [m].
         center: of mass (3,) [m].
     """
 

@@ -1,6 +1,6 @@
-"""Preparation of performances in a separate process, as the standing robot must be controlled meanwhile.
+"""Preparation of performances in a separate process: the robot must be controlled meanwhile.
 
-Requests and answers are JSON lines: progress, then a file or an error. The process ends with its input.
+Requests and answers are JSON lines. The process ends with its input.
 """
 
 from __future__ import annotations
@@ -57,11 +57,7 @@ def check_performer(robot: Robot) -> None:
 
 
 class Preparer:
-    """Handler of requests.
-
-    Attributes:
-        motion: last motion made or read.
-    """
+    """Handler of requests."""
 
     def __init__(self, robot: Robot, out: TextIO) -> None:
         """Set up; `out` receives progress lines."""
@@ -90,7 +86,6 @@ class Preparer:
         return {"file": str(path)}
 
     def _make(self, request: dict[str, Any]) -> DynamicMotion:
-        """Read a motion, or retarget a clip and make it feasible."""
         if request.get("motion"):
             self.motion = read_motion(request["motion"], self.robot)
             return self.motion
@@ -117,7 +112,6 @@ class Preparer:
         return self.motion
 
     def _way(self, q: np.ndarray) -> DynamicMotion | None:
-        """Return the transition from q to the first posture; None if already there."""
         assert self.motion is not None
         self.say("finding the way to the first posture")
         soles = RigidSoles.of(self.robot)

@@ -1,4 +1,4 @@
-"""Settings of the feasibility pass, common to all robots; lengths scale with the leg where needed."""
+"""Settings of the feasibility pass, common to all robots."""
 
 from __future__ import annotations
 
@@ -15,31 +15,29 @@ class FeasibilitySettings:
     """Settings of `make_feasible`.
 
     Attributes:
-        rate: of the result [Hz].
-        hold: of end postures, on both feet [s].
+        rate: [Hz].
+        hold: of end postures [s].
         ease: start and stop of clip time [s].
         cutoff: low-pass of root and joints [Hz].
-        shortest_gap: shorter contact gaps of a creeping foot are closed [s].
+        shortest_gap: shorter gaps of a creeping foot are closed [s].
         creep: largest motion of a creeping foot [m].
         creep_turn: its largest turn [rad].
-        creep_rise: below it a creeping foot stays on the floor [m].
-        shortest_support: shorter contacts are dropped while the other foot stands [s].
-        double_support: minimum around a change of support [s].
+        creep_rise: its largest rise, else the gap must be short [m].
+        shortest_support: shorter contacts are dropped [s].
+        double_support: around a change of support [s].
         shortest_swing: shorter swings are lengthened or closed [s].
         hover_height: below it a foot hovers [m].
-        hover_speed: slower hovering feet are put down in a long swing [m/s].
+        hover_speed: slower hovering feet are put down [m/s].
         hover_time: longest single stance next to a hovering foot [s].
-        toe_off: rear feet roll over the toe edge before lift-off.
+        toe_off: rear feet roll over the toe edge.
         toe_off_time: minimum [s].
         toe_off_pitch: range at lift-off [rad].
         swing_speed: largest mean foot speed per leg length [1/s].
         narrowest: ankle distance, at most the neutral width [m].
         margin: target distance of the zero-moment point from the edge [m].
         margin_least: guaranteed distance [m].
-        passes: of program and inverse kinematics.
-        torque_share: of a limit above which the posture is eased.
+        torque_share: above it the posture is eased.
         yaw_rate: limit of the pelvis [rad/s].
-        least_pace: slowest local pace.
         pace: of the whole clip; 0: automatic.
         lost_center: 95th percentile error of the centre of mass that rejects a motion [m].
         most_flight: share of flight that rejects a clip.

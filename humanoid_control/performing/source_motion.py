@@ -1,7 +1,6 @@
-"""Retargeted motion as input of the feasibility pass: evenly sampled, eased in and out, smooth, with soles.
+"""Retargeted motion as input of the feasibility pass.
 
-Clip time accelerates from rate 0 to 1 and back, as many clips start in mid-walk; end postures are held. A pace below 1
-slows the clip locally.
+Clip time starts and stops smoothly, as many clips start in mid-walk; end postures are held.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def smoothed(x: np.ndarray, cutoff: float, rate: float) -> np.ndarray:
 
 
 def yaw_of(R: np.ndarray) -> np.ndarray:
-    """Return headings of rotations (..., 3, 3): of the x axis if level, continuous if upright."""
+    """Return headings of rotations (..., 3, 3), continuous if upright."""
     return np.arctan2(R[..., 1, 0] - R[..., 0, 1], R[..., 0, 0] + R[..., 1, 1])
 
 
@@ -63,18 +62,17 @@ def wrapped(angle: np.ndarray | float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RigidSoles:
-    """Left and right sole of a robot as rectangles carried by the ankles.
+    """Left and right sole as rectangles carried by the ankles.
 
-    Sole frame, below the ankle: x forward, y left, z up from the sole.
+    Sole frame, below the ankle: x forward, y left, z up.
 
     Attributes:
-        joints: pinocchio joints that carry the soles.
-        corners: heel left, heel right, toe left, toe right, in the sole frame (2, 4, 3) [m].
-        pressed: the corners, as far as ankle drives can load them with the whole weight [m].
-        length: straight leg, hip to ankle [m].
+        corners: heel left, right, toe left, right, in the sole frame (2, 4, 3) [m].
+        pressed: corners, as far as ankle drives can load them with the whole weight [m].
+        length: straight leg [m].
         width: between the soles in the neutral posture [m].
-        toe_links: a toe link excludes rolling over the toe edge.
-        carriers: pinocchio joints of the corners, toe joints included (2, 4).
+        toe_links: excludes rolling over the toe edge.
+        carriers: pinocchio joints of the corners (2, 4).
     """
 
     legs: Legs
@@ -127,21 +125,21 @@ class RigidSoles:
 
     @property
     def breadth(self) -> float:
-        """Smallest distance of the frames without overlap of soles side by side [m]."""
+        """Smallest distance of the frames without overlap [m]."""
         return float(self.corners[1, :, 1].max() - self.corners[0, :, 1].min())
 
     @property
     def toe(self) -> np.ndarray:
-        """Forward distance to the toe edge (2,) [m]."""
+        """Forward distance of the toe edge (2,) [m]."""
         return np.asarray(self.corners[:, 2:, 0].mean(axis=1))
 
     @property
     def heel(self) -> np.ndarray:
-        """Backward distance to the heel edge (2,) [m]."""
+        """Backward distance of the heel edge (2,) [m]."""
         return np.asarray(-self.corners[:, :2, 0].mean(axis=1))
 
     def poses(self, robot: Robot, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return sole rotations (T, 2, 3, 3) and places (T, 2, 3) at q (T, nq)."""
+        """Return sole rotations (T, 2, 3, 3) and places (T, 2, 3)."""
         R, p = np.empty((len(q), 2, 3, 3)), np.empty((len(q), 2, 3))
         model, data = robot.model, robot.data
         for k, row in enumerate(q):
@@ -153,7 +151,7 @@ class RigidSoles:
 
 
 def _carriers(robot: Robot, corners: np.ndarray, joints: tuple[int, int]) -> np.ndarray:
-    """Return joints (2, 4) of the links that reach the corners (2, 4, 3); `robot.data` holds the neutral posture."""
+    """Return joints (2, 4) of links that reach the corners; `robot.data` holds the neutral posture."""
     out = np.repeat(np.array(joints)[:, None], 4, axis=1)
     for foot in robot.feet:
         frame = robot.model.frames[robot.model.getFrameId(foot.link, pin.FrameType.BODY)]
@@ -167,7 +165,7 @@ def _carriers(robot: Robot, corners: np.ndarray, joints: tuple[int, int]) -> np.
 
 
 def _pressed(robot: Robot, corners: np.ndarray, X_joint_sole: list[pin.SE3]) -> np.ndarray:
-    """Return corners (2, 4, 3) limited to what ankle drives hold with the whole weight on one foot [m]."""
+    """Return corners (2, 4, 3) that ankle drives hold with the whole weight [m]."""
     feet, out = Feet(robot), corners.copy()
     for f in (0, 1):
         X = X_joint_sole[f].inverse() * robot.model.frames[feet.frames[f]].placement
@@ -180,11 +178,11 @@ def _pressed(robot: Robot, corners: np.ndarray, X_joint_sole: list[pin.SE3]) -> 
 
 
 def clip_times(duration: float, settings: FeasibilitySettings, pace: np.ndarray | None = None) -> np.ndarray:
-    """Return clip times (T,) [s] at the frames of the result, with held ends.
+    """Return clip times (T,) [s] of the result, with held ends.
 
     Args:
         duration: [s].
-        pace: local pace at even clip times (P,); None: 1.
+        pace: at even clip times (P,); None: 1.
     """
     s = settings
     grid = np.linspace(0.0, duration, max(2, int(np.ceil(duration / FINE)) + 1))
@@ -205,7 +203,7 @@ def clip_times(duration: float, settings: FeasibilitySettings, pace: np.ndarray 
 
 
 def _ramp(u: np.ndarray) -> np.ndarray:
-    """Integrate a cubic rate from 0 to 1, level at both ends, over 0 .. u."""
+    """Integrate a cubic rate from 0 to 1 over 0 .. u."""
     return np.asarray(u**3 - 0.5 * u**4)
 
 
@@ -214,12 +212,8 @@ class SourceMotion:
     """Retargeted motion at the frames of the result.
 
     Attributes:
-        rate: [Hz].
         clock: clip times (T,) [s].
-        q: (T, nq).
         edges: sole edges in contact, as `contacts.EDGES`; all while held (T, 4).
-        sole_R: (T, 2, 3, 3).
-        sole_p: (T, 2, 3) [m].
         flight: share of the clip without contact.
     """
 
@@ -244,11 +238,10 @@ class SourceMotion:
         """Resample, ease and smooth a trajectory.
 
         Args:
-            robot: with a floating base.
             pace: see `clip_times`.
 
         Raises:
-            ClipError: if the trajectory is invalid or belongs to another robot.
+            ClipError: if the trajectory is invalid or of another robot.
             RobotError: if legs, soles or masses are missing.
         """
         check_trajectory(trajectory, robot)
@@ -275,7 +268,7 @@ def check_trajectory(trajectory: WholeBodyTrajectory, robot: Robot) -> None:
     """Check that a trajectory fits the robot.
 
     Raises:
-        ClipError: if joints differ, values are not finite, the rate is not positive, or there are fewer than 5 frames.
+        ClipError: if joints differ, values are not finite, the rate is not positive, or frames are fewer than 5.
     """
     names = tuple(trajectory.joint_names)
     if names != tuple(robot.joint_names):

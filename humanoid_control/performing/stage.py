@@ -1,7 +1,4 @@
-"""Performance states: stand, perform, stop, fall; independent of sensors and hardware.
-
-The controller follows consecutive motions, each starting where the previous one ends.
-"""
+"""Performance states: stand, perform, stop, fall."""
 
 from __future__ import annotations
 
@@ -38,7 +35,6 @@ class Stage:
 
     Attributes:
         plan: motion with approach, placed at the robot.
-        why: reason of a fall; empty: none.
         performed: completed motions.
     """
 
@@ -46,8 +42,7 @@ class Stage:
         """Set up, and load compiled kernels by ticks at rest.
 
         Args:
-            robot: with a floating base.
-            plan: starts in the robot's standing posture.
+            plan: starts in the standing posture.
 
         Raises:
             ClipError: if the motion belongs to another robot.
@@ -90,7 +85,7 @@ class Stage:
     # -- requests ---------------------------------------------------------------------------------------------------
 
     def start(self) -> bool:
-        """Start the plan; False unless the robot stands at its beginning."""
+        """Start the plan; False unless at its beginning."""
         if self.state != StageState.STAND or self._resting or self.controller.clock > 0.0:
             return False
         self.state = StageState.PERFORM
@@ -106,7 +101,7 @@ class Stage:
         return True
 
     def give(self, plan: DynamicMotion) -> bool:
-        """Stand at the beginning of another plan placed at the robot; False while moving."""
+        """Stand at the beginning of another plan; False while moving."""
         if self.state != StageState.STAND:
             return False
         self.plan, self._resting = plan, False
@@ -139,7 +134,6 @@ class Stage:
 
     @property
     def _at_end(self) -> bool:
-        """True at the end of a motion, until the next plan."""
         return self._resting or self.controller.finished
 
     @property
@@ -176,9 +170,7 @@ def standing_configuration(
     """Return q (nq,) of a robot at rest on both feet, with their middle at the floor origin.
 
     Args:
-        robot: with a floating base.
         estimator: with IMU mounting; its `data` change.
-        measured: joints and IMU.
     """
     estimator.kinematics(measured.joints.q, measured.joints.v, measured.imu)
     q = np.concatenate([np.zeros(3), pin.Quaternion(estimator.data.oMi[1].rotation).coeffs(), measured.joints.q])

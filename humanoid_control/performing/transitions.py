@@ -1,8 +1,4 @@
-"""Transitions into and out of feasible motions: from a stance to the first posture, and to rest.
-
-A performance starts where the robot stands, with steps if the feet differ, and can stop anywhere on both feet. Both
-transitions are feasible motions.
-"""
+"""Transitions into and out of feasible motions, feasible themselves."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ WORLD_VECTORS = ("center_velocity", "center_acceleration", "momentum", "momentum
 
 
 def placed(motion: DynamicMotion, yaw: float, shift: np.ndarray) -> DynamicMotion:
-    """Rotate a motion about the world's vertical axis, then shift it on the floor.
+    """Rotate a motion about the vertical, then shift it.
 
     Args:
         yaw: [rad].
@@ -59,11 +55,11 @@ def placed(motion: DynamicMotion, yaw: float, shift: np.ndarray) -> DynamicMotio
 
 
 def placed_on(motion: DynamicMotion, R: np.ndarray, p: np.ndarray) -> DynamicMotion:
-    """Place a motion with its first soles over the given ones, in the mean.
+    """Place a motion with its first soles over the given ones.
 
     Args:
-        R: rotations of the robot's soles (2, 3, 3).
-        p: their places (2, 3).
+        R: (2, 3, 3).
+        p: (2, 3).
     """
     own_R, own_p = motion.sole_rotation[0], motion.sole_position[0]
     yaw = _heading(R, p) - _heading(own_R, own_p)
@@ -77,7 +73,7 @@ def _heading(R: np.ndarray, p: np.ndarray) -> float:
 
 
 def joined(first: DynamicMotion, second: DynamicMotion) -> DynamicMotion:
-    """Concatenate motions of one robot and rate; the first ends at rest where the second begins."""
+    """Concatenate two motions; the first ends at rest where the second begins."""
     arrays: dict[str, Any] = {}
     for f in fields(DynamicMotion):
         a, b = getattr(first, f.name), getattr(second, f.name)
@@ -90,12 +86,11 @@ def joined(first: DynamicMotion, second: DynamicMotion) -> DynamicMotion:
 
 
 def approach(robot: Robot, q: np.ndarray, motion: DynamicMotion) -> DynamicMotion:
-    """Return a motion from a stance on both feet to the start of `motion`, followed by `motion`.
+    """Return a motion from a stance to the start of `motion`, followed by `motion`.
 
     Feet that differ step one after the other. The motion is placed at the robot.
 
     Args:
-        robot: with a floating base.
         q: standing configuration (nq,).
 
     Raises:
@@ -110,10 +105,9 @@ def approach(robot: Robot, q: np.ndarray, motion: DynamicMotion) -> DynamicMotio
 
 
 def way_to(robot: Robot, soles: RigidSoles, q: np.ndarray, motion: DynamicMotion) -> DynamicMotion | None:
-    """Return the transition from a stance to the first posture; None if already there.
+    """Return the transition to the first posture; None if already there.
 
     Args:
-        q: standing configuration (nq,).
         motion: placed at the robot's soles.
     """
     iq, end = robot.iq, motion.q[0]
@@ -153,10 +147,9 @@ def way_to(robot: Robot, soles: RigidSoles, q: np.ndarray, motion: DynamicMotion
 
 
 def standing_motion(robot: Robot, q: np.ndarray, seconds: float = 1.0, rate: float = 100.0) -> DynamicMotion:
-    """Return the motion of a robot standing still on both feet.
+    """Return the motion of a robot standing still.
 
     Args:
-        robot: with a floating base.
         q: soles on the floor (nq,).
         seconds: [s].
         rate: [Hz].
@@ -191,7 +184,7 @@ def standing_motion(robot: Robot, q: np.ndarray, seconds: float = 1.0, rate: flo
 
 
 def stopping_frame(motion: DynamicMotion, time: float) -> int:
-    """Return the first frame from `time` [s] with lasting flat double support, or the last frame."""
+    """Return the first frame from `time` [s] with lasting flat double support, or the last."""
     first = int(np.clip(np.ceil(time * motion.rate), 0, len(motion) - 1))
     flat = (motion.stands & ~motion.toe_only).all(axis=1)
     enough = max(1, round(0.05 * motion.rate))
@@ -202,11 +195,7 @@ def stopping_frame(motion: DynamicMotion, time: float) -> int:
 
 
 def coming_to_rest(robot: Robot, motion: DynamicMotion, frame: int) -> DynamicMotion:
-    """Return a motion from a double-support frame to rest: joints slow down, the weight moves to the middle.
-
-    Args:
-        frame: of `stopping_frame`.
-    """
+    """Return a motion from a frame of `stopping_frame` to rest, with the weight in the middle."""
     rate, dt = motion.rate, 1.0 / motion.rate
     n = round((CENTERING + STOOD) * rate) + 1
     t = np.arange(n) * dt
@@ -240,7 +229,7 @@ def coming_to_rest(robot: Robot, motion: DynamicMotion, frame: int) -> DynamicMo
 
 
 def _to_rest(motion: DynamicMotion, frame: int, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return centre of mass (T, 3), velocity and acceleration of a quintic to rest between the soles."""
+    """Return centre of mass (T, 3), velocity and acceleration of a quintic to rest."""
     c, v, a = (x[frame] for x in (motion.center, motion.center_velocity, motion.center_acceleration))
     goal = np.array([*motion.sole_position[frame, :, :2].mean(axis=0), c[2] + 0.3 * STOPPING * v[2]])
     T, u = CENTERING, np.minimum(t, CENTERING)[:, None]

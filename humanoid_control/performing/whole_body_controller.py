@@ -1,15 +1,14 @@
 """Whole-body torque controller of a feasible motion: inverse dynamics as a quadratic program at 500 Hz.
 
-Unknowns are joint accelerations and forces at standing corners; base accelerations follow from its six equations of
-motion. Tasks are weighted least squares:
+Unknowns: joint accelerations and forces at standing corners. Base accelerations follow from the equations of motion.
+Tasks are weighted least squares:
 
     minimise  sum_i w_i |J_i v' + J_i' v - a_i|^2 + eps_f |f|^2 + eps_v |v'|^2
     subject to  f within friction cones, |M_a v' + h_a - J_a' f| <= torque limits, joints within ranges and speeds,
                 shapes of the robot apart (`ik/limits/acceleration_limits.py`)
 
-Forces are non-negative combinations of cone edges, so cones become bounds; torque limits are soft rows. The centre of
-mass follows the law of the divergent component of motion. The program itself keeps the zero-moment point within the
-support polygon.
+Forces are non-negative combinations of cone edges; torque limits are soft. The centre of mass follows the law of the
+divergent component of motion.
 """
 
 from __future__ import annotations
@@ -46,27 +45,22 @@ SWING, STAND, LATE = range(3)  # states of a foot
 
 @dataclass(frozen=True)
 class ControllerSettings:
-    """Settings of the controller, common to all robots.
+    """Settings of the controller, common to all robots; standing to legs are task weights.
 
     Attributes:
         dt: tick [s].
         dcm_gain: k of the divergent component [1/s].
-        standing: weight of a standing sole.
-        swinging: weight of a swinging sole.
-        turning: weight of its rotation.
         force: price [1/N^2].
-        acceleration: price of a squared acceleration.
         torque: price of a squared torque beyond its limit.
         touch: load ramp after touch-down [s].
         lift: load ramp before lift-off [s].
         early: share of a swing after which a load is a landing.
         felt: share of the weight that is a contact.
-        lost: share of the weight below which a standing foot has none.
-        reach_speed: downward speed of a late foot [m/s].
+        reach_speed: of a late foot, downward [m/s].
         reach: largest depth of a late foot [m].
-        wait: longest stop of the motion's clock for a late foot [s].
-        shift: time constant of the plan's offset in the world [s].
-        margin: kept between the robot's shapes [m].
+        wait: longest stop of the motion's clock [s].
+        shift: time constant of the plan's offset [s].
+        margin: between the robot's shapes [m].
         activation: distance of active pairs [m]; 0: none.
         limit_rate: return to ranges and distances [1/s].
     """
@@ -122,7 +116,6 @@ class _Foot:
     """State of a foot.
 
     Attributes:
-        state: SWING, STAND or LATE.
         since: time in it [s].
         down: reached depth of a late foot [m].
     """
@@ -146,16 +139,14 @@ class WholeBodyController:
 
     Attributes:
         clock: time of the motion [s].
-        early: early contacts.
-        late: late contacts.
         failed: programs without solution.
         dcm_error: along world x and y (2,) [m].
-        torque: command (n,) [N m].
-        acceleration: of the joints (n,) [rad/s^2].
+        torque: (n,) [N m].
+        acceleration: (n,) [rad/s^2].
         forces: planned on sole corners, in the world (2, 4, 3) [N].
         felt: wrenches of `Feet.wrenches` (2, 6).
         estimate: None before the first tick.
-        dt: between the last two ticks [s].
+        dt: between the last ticks [s].
     """
 
     def __init__(
@@ -192,7 +183,7 @@ class WholeBodyController:
         self._begin()
 
     def follow(self, motion: DynamicMotion, time: float = 0.0) -> None:
-        """Track another motion from `time` [s]; the state of robot and feet is kept."""
+        """Track another motion from `time` [s]; robot and feet keep their state."""
         self.motion, self.clock = motion, time
         self.omega = float(np.sqrt(GRAVITY / np.median(motion.center[:, 2])))
         self._root = Rotation.from_quat(motion.q[:, 3:7]).as_matrix()
@@ -203,7 +194,7 @@ class WholeBodyController:
         return self.clock * self.motion.rate >= len(self.motion) - 1
 
     def _toe_edge(self, robot: Robot, f: int) -> np.ndarray:
-        """Return the middle of a toe edge in the estimator's sole frame (3,) [m]."""
+        """Return the middle of a toe edge in the sole frame (3,) [m]."""
         edge = self.soles.X_joint_sole[f].act(np.array([self.soles.toe[f], 0.0, 0.0]))
         return np.asarray(robot.model.frames[self.feet_of.frames[f]].placement.actInv(edge))
 
@@ -293,7 +284,7 @@ class WholeBodyController:
         return Reference(int(at), at - int(at), self.motion)
 
     def _contacts(self, ref: Reference, load: np.ndarray) -> None:
-        """Update foot states from the plan and loads (2,), shares of the weight."""
+        """Update foot states from plan and loads (2,), shares of the weight."""
         s, k = self.settings, ref.frame
         for f, foot in enumerate(self.feet):
             foot.since += self.dt
@@ -326,14 +317,13 @@ class WholeBodyController:
         return float((k - before) / max(after - before, 1))
 
     def _most_force(self, f: int, k: int) -> float:
-        """Return the largest normal force of a corner [N], ramped after touch-down and before lift-off."""
+        """Return the ramped limit of a corner's normal force [N]."""
         s, stands = self.settings, self.motion.stands[:, f]
         ahead = stands[k : k + max(1, round(s.lift * self.motion.rate))]
         left = 1.0 if ahead.all() or not stands[k] else float(np.argmin(ahead)) / len(ahead)
         return 1.2 * self.weight * max(0.05, min(left, foot_share(self.feet[f].since, s.touch)))
 
     def _solve(self, ref: Reference, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
-        """Return torques (n,); None if the program has no solution."""
         s, r, model, data = self.settings, self.robot, self.robot.model, self.data
         zero = np.zeros(r.nv)
         # with v' = 0 the time variation of momentum is its drift, Ag' v
@@ -420,7 +410,7 @@ class WholeBodyController:
         return self._program((M, h), tasks, joints, contacts, (q, v))
 
     def _sole_rows(self, f: int, X: pin.SE3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return Jacobian (6, nv), drift J' v (6,) and twist (6,) of a sole frame, in world axes."""
+        """Return Jacobian (6, nv), drift J' v (6,), twist (6,) of a sole, in world axes."""
         model, data, joint = self.robot.model, self.data, self.soles.joints[f]
         J = pin.getJointJacobian(model, data, joint, ALIGNED)
         v, a = pin.getVelocity(model, data, joint, ALIGNED), pin.getClassicalAcceleration(model, data, joint, ALIGNED)
@@ -433,7 +423,7 @@ class WholeBodyController:
         return J, drift, twist
 
     def _corner_rows(self, f: int, i: int, X: pin.SE3) -> np.ndarray:
-        """Return the Jacobian (3, nv) of a sole corner at X as a point of its carrying link, in world axes."""
+        """Return the Jacobian (3, nv) of a sole corner on its carrying link, in world axes."""
         joint = int(self.soles.carriers[f, i])
         J = pin.getJointJacobian(self.robot.model, self.data, joint, ALIGNED)
         arm = X.act(self.soles.corners[f, i]) - self.data.oMi[joint].translation
@@ -442,7 +432,7 @@ class WholeBodyController:
     def _program(
         self, dynamics: tuple, tasks: tuple, joints: np.ndarray, contacts: list[_Corner], state: tuple
     ) -> np.ndarray | None:
-        """Solve for joint accelerations and cone-edge shares; return torques (n,)."""
+        """Solve the program; return torques (n,)."""
         s, n, (M, h), (q, v) = self.settings, self.robot.n, dynamics, state
         G, most = [], []  # generalised forces (nv,) of each edge of each cone
         for corner in contacts:

@@ -1,4 +1,4 @@
-"""Limiters of other safety layers, for comparison with the gate: target limits, and a freeze on speed."""
+"""Limiters of other safety layers, for comparison with the gate."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TargetRateLimit:
 
 
 class FreezeOnSpeed:
-    """Permanent hold of the posture once a joint exceeds a share of its speed limit."""
+    """Permanent hold of the posture once a joint is too fast."""
 
     def __init__(self, robot: Robot, share: float = 0.5) -> None:
         self._limit, self._fast = robot.effort.copy(), share * robot.velocity

@@ -1,4 +1,4 @@
-"""Checks of a policy before it runs: sizes, names, gains, scales, range, rate, one inference at rest.
+"""Checks of a policy before it runs.
 
 A contradiction prevents running; a note is a hint.
 """
@@ -51,10 +51,7 @@ class Examination:
 
     Attributes:
         network: None: unreadable.
-        findings: contradictions first.
         targets: first inference at rest (len(acted),) [rad], or None.
-        kp: used gains (len(acted),).
-        kd: used gains (len(acted),).
         torques: requested at rest (len(acted),) [N m], or None.
     """
 
@@ -248,7 +245,7 @@ def _check_gains(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Pol
 
 
 def _check_sides(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[PolicyRemark]:
-    """Compare gains, scales and rest postures (without sign) of left and right joints."""
+    """Compare left and right joints."""
     rows = [("kp", UNITS["kp"], kp), ("kd", UNITS["kd"], kd)]
     if model.output(ACTION) is not None:
         rows.append(("action scale", "rad", np.abs(model.scale)))
@@ -269,7 +266,7 @@ def _check_sides(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Pol
 
 
 def _other_side(joint: str) -> str:
-    """Return the right-side joint of a left-side one; empty for others."""
+    """Return the right-side joint of a left-side one, or ''."""
     for left, right in (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT")):
         if left in joint:
             return joint.replace(left, right)
@@ -335,7 +332,6 @@ def _check_posture(model: PolicyModel, robot: Robot) -> list[PolicyRemark]:
 
 
 def _check_soles(model: PolicyModel, robot: Robot) -> list[PolicyRemark]:
-    """Check that both soles are level, at equal height, in the rest posture."""
     q = robot.joints(robot.q("neutral")).copy()
     index = [robot.index[j] for j in model.joints]
     q[index] = np.clip(model.default, robot.lower[index], robot.upper[index])

@@ -1,8 +1,8 @@
 """Torque gate between policy and drives: keeps range, speed and distances of shapes.
 
-The target of a PD loop defines a torque: a limit on the *target's* rate would remove torque exactly when balance needs
-it. So the gate judges the resulting motion. At every step of the PD loop, with measured q and v and joint-space inertia
-M of the floating robot with armature, in this order, each result clipped to the torque limits:
+A limit on the *target's* rate would remove torque exactly when balance needs it, so the gate judges the resulting
+motion. At every step of the PD loop, with measured q, v and joint-space inertia M of the floating robot with armature,
+in this order, each result clipped to the torque limits:
 
 1. PD with feed-forward.
 2. Range: if q + h v leaves the range, torque at most M_jj ((limit - q) / h - v) / T towards it; mirrored below.
@@ -11,7 +11,7 @@ limit, full braking at the limit.
 4. Pairs of shapes nearer than 120 mm: if d + h d' < margin, torque on the arm, or on hip roll and yaw, so that the
 distance grows at least as ((margin - d) / h - d') / T.
 
-If no rule acts, the torque equals the PD torque bit by bit.
+Without an active rule the torque equals the PD torque bit by bit.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from humanoid_control.robots.self_collision import CollisionMonitor
 
 @dataclass(frozen=True)
 class GateSettings:
-    """Constants of the gate, fitted on eight runs of six G1 policies.
+    """Constants of the gate, fitted on six G1 policies.
 
     Attributes:
-        horizon: h, prediction time [s]; longer ones act more often without benefit.
+        horizon: h, prediction [s]; longer ones act more often without benefit.
         settling: T, time to reach a speed [s].
-        margin: kept between shapes [m].
+        margin: between shapes [m].
         near: distance of active pairs [m].
         exempt: pairs of links that may touch.
     """
@@ -64,7 +64,6 @@ class GateActivity:
     """Activity counters; for reports only.
 
     Attributes:
-        steps: of the PD loop.
         active: steps with any rule active.
         joints: steps with a changed torque, by joint (n,).
     """
@@ -100,7 +99,6 @@ class TorqueGate:
     """Torque gate of one robot.
 
     Attributes:
-        activity: since the last reset.
         torque_limit: (n,) [N m].
     """
 
@@ -149,7 +147,7 @@ class TorqueGate:
     def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return torque (n,) [N m], always finite and within limits.
 
-        An unmeasured (NaN) joint gets no torque; the others use its last position.
+        An unmeasured (NaN) joint gets none; the others use its last position.
 
         Args:
             targets: finite gains.
@@ -215,7 +213,7 @@ class TorqueGate:
         return tau if np.array_equal(out, tau) else out
 
     def _accelerations(self, J: np.ndarray) -> np.ndarray:
-        """Return g (n,): torque tau accelerates the distance with gradient J by g tau; after `pin.crba`."""
+        """Return g (n,): torque tau accelerates the distance by g tau; after `pin.crba`."""
         row = np.zeros(self.robot.nv)
         row[self.robot.iv :] = J
         pin.cholesky.decompose(self._model, self._data)
@@ -229,9 +227,9 @@ LEAST_REACH = 1e-6  # [m^2/(kg m^2)] below which the permitted joints cannot sep
 
 
 def _pair_joints(robot: Robot, monitor: CollisionMonitor) -> np.ndarray:
-    """Return joints (P, n) that separate each pair: those of an arm on one side, else hip roll and yaw.
+    """Return joints (P, n) that separate each pair: of an arm on one side, else hip roll and yaw.
 
-    Weights by effort limits over all joints would assign a hand's pair to hips and waist, and the robot would fall.
+    With all joints weighted by effort limits, hips and waist would separate hands, and the robot would fall.
     """
     arms, hips = arm_joints(robot), hip_joints(robot)
     columns = robot.ancestor_mask[:, robot.iv :].astype(bool)
@@ -262,7 +260,7 @@ def arm_joints(robot: Robot) -> np.ndarray:
 
 
 def hip_joints(robot: Robot) -> np.ndarray:
-    """Return hip roll and yaw joints (n,): of a leg's first three, those with an axis not sideward."""
+    """Return hip roll and yaw joints (n,)."""
     model, data = robot.model, robot.model.createData()
     pin.computeJointJacobians(model, data, robot.q("neutral"))
     columns = robot.ancestor_mask[:, robot.iv :].astype(bool)

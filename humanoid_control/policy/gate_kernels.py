@@ -17,12 +17,11 @@ RANGE, SPEED = 1, 2  # rules that may act (bits)
 
 
 class GateArrays(NamedTuple):
-    """Arrays of n joints and constants: q [rad], v [rad/s], torques [N m].
+    """Arrays of n joints: q [rad], v [rad/s], torques [N m].
 
     Attributes:
         target: q, v, tau, kp, kd (5, n).
         inertia: diagonal of the joint-space inertia (n,) [kg m^2].
-        tau: output (n,) [N m].
         horizon: h [s].
         settling: T [s].
     """
@@ -42,7 +41,7 @@ class GateArrays(NamedTuple):
 
 @kernel
 def close_loops(table: Table[GateArrays]) -> int:
-    """Compute clipped PD torques, zero if not finite; return the rules that may act."""
+    """Compute clipped, finite PD torques; return the rules that may act."""
     a = unpack(table, GateArrays)
     rules = 0
     for i in range(a.q.shape[0]):
@@ -61,7 +60,7 @@ def close_loops(table: Table[GateArrays]) -> int:
 
 @kernel
 def keep_range(table: Table[GateArrays]) -> bool:
-    """Bound torques of joints that leave their range within the horizon; True if any changed."""
+    """Bound torques of joints that leave their range within the horizon; True if changed."""
     a = unpack(table, GateArrays)
     changed, h, T = False, a.horizon, a.settling
     for i in range(a.q.shape[0]):
@@ -79,7 +78,7 @@ def keep_range(table: Table[GateArrays]) -> bool:
 
 @kernel
 def keep_speed(table: Table[GateArrays]) -> bool:
-    """Reduce torque along the motion to zero at 0.9 of the speed limit; True if any changed."""
+    """Reduce torque along the motion near the speed limit; True if changed."""
     a = unpack(table, GateArrays)
     changed = False
     for i in range(a.q.shape[0]):

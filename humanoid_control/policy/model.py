@@ -1,4 +1,4 @@
-"""Format-independent description of a learned policy, filled by the readers of `formats`."""
+"""Format-independent description of a learned policy."""
 
 from __future__ import annotations
 
@@ -36,12 +36,10 @@ class Term:
     """Term of an observation.
 
     Attributes:
-        kind: of `terms.KINDS`.
         size: numbers per frame.
         scale: factors after the kind's value (size,).
         clip: bounds after the scale; None: none.
         history: frames; 1: present only.
-        joints: of a joint term, in order.
     """
 
     name: str
@@ -55,11 +53,10 @@ class Term:
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive terms of an input with a common history layout.
+    """Consecutive terms of an input with common history.
 
     Attributes:
         layout: PER_TERM: all frames of a term, then the next; PER_FRAME: all terms of a frame, then the next.
-        order: of the frames.
         delayed: without the present frame.
         fill: before the first frame: that frame, or zeros.
     """
@@ -78,14 +75,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Input:
-    """Network input with exactly one of three sources.
-
-    Attributes:
-        shape: open dimensions are 1.
-        blocks: of an observation.
-        feedback: output fed back; initially zero.
-        time_step: step of a motion in the network.
-    """
+    """Network input with exactly one of three sources: blocks, feedback (initially zero), time_step."""
 
     name: str
     shape: tuple[int, ...]
@@ -144,7 +134,6 @@ class PolicyModel:
     """Learned policy.
 
     Attributes:
-        form: file format.
         network: ONNX file; None if rejected or missing.
         joints: observed or driven, in policy order.
         acted: driven, in action order (also of kp, kd, scale, offset, torque_limit).
@@ -160,10 +149,7 @@ class PolicyModel:
         commands: velocity ranges by axis (`x`, `y` [m/s], `yaw` [rad/s], `heading` [rad]).
         imu: link of angular velocity and gravity; empty: root.
         anchor: link with tracked orientation.
-        bodies: tracked links.
         may_touch: pairs of links that the gate ignores.
-        facts: further facts by name.
-        contradictions: reasons not to run it.
     """
 
     path: Path

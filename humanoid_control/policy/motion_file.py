@@ -1,7 +1,7 @@
-"""Motion files of trackers: arrays, tables, own trajectories, or clips retargeted to the robot.
+"""Motion files of trackers: arrays, tables, or clips to be retargeted.
 
-Arrays as in GMR and TWIST2. A table has a row per frame: root place and quaternion x y z w, then all joints in URDF
-order, as LAFAN1 retargeted by Unitree and rl_sar. Its rate is in the name (`walk_60hz.csv`), or 30 Hz.
+Arrays as in GMR and TWIST2. A table row: root place and quaternion x y z w, then all joints in URDF order, as LAFAN1
+retargeted by Unitree and rl_sar. Its rate is in the name (`walk_60hz.csv`), or 30 Hz.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def load_motion(path: Path, robot: Robot, joints: tuple[str, ...], anchor: str =
     """Load a motion for a tracker.
 
     Args:
-        path: .pkl or .npz, table, or clip of a person to be retargeted.
+        path: .pkl, .npz, table, or clip of a person.
         joints: of the tracker, in order.
         anchor: link with tracked rotation; empty: none.
 

@@ -1,7 +1,7 @@
-"""ONNX network of a policy: bounded reading, trial in a child process, inference.
+"""ONNX network of a policy: bounded reading, trial, inference.
 
-Reading executes nothing. Custom operators, loops and weights outside the folder are rejected, and the first inference
-runs in a child process with time and memory limits (`try_network`), so a crash becomes an error message.
+Reading executes nothing. Custom operators, loops and weights outside the folder are rejected. The first inference runs
+in a limited child process (`try_network`), so a crash becomes an error message.
 """
 
 from __future__ import annotations
@@ -55,8 +55,6 @@ class PolicyNetwork:
 
     Attributes:
         inputs: without weights.
-        metadata: by key.
-        weights: number of weights.
         bad_weights: tensors with non-finite values.
         sha256: of the file, hexadecimal.
     """
@@ -142,7 +140,6 @@ def _graphs(graph: Any, depth: int = 0) -> Any:
 
 
 def _check_operators(path: Path, model: Any) -> None:
-    """Reject operators that need own libraries or may not terminate."""
     count = 0
     for body in (*_graphs(model.graph), *model.functions):
         for node in body.node:
@@ -163,7 +160,7 @@ def _check_weights(path: Path, graph: Any) -> tuple[int, tuple[str, ...]]:
     """Return the number of weights, and tensors with non-finite values.
 
     Raises:
-        PolicyError: if external weights are outside the folder, missing or too short.
+        PolicyError: if external weights are outside, missing or too short.
     """
     count, bad, outside = 0, list[str](), dict[str, bytes]()
     bodies = list(_graphs(graph))
@@ -179,7 +176,6 @@ def _check_weights(path: Path, graph: Any) -> tuple[int, tuple[str, ...]]:
 
 
 def _floats(path: Path, tensor: Any, outside: dict[str, bytes]) -> np.ndarray:
-    """Return the values of a floating-point tensor; empty for other types."""
     dtype = FLOATS.get(tensor.data_type)
     if tensor.data_location == 1:
         raw = _external(path, tensor, outside)

@@ -19,10 +19,10 @@ from humanoid_control.policy.terms import KINDS, STANDS_BELOW, Sensed
 
 
 class BlockHistory:
-    """Frames of one block, and positions of the block's numbers in them.
+    """Frames of one block.
 
     Args:
-        place: indices of the block in the vector of all terms (frame,).
+        place: indices of the block's terms in the vector of all terms (frame,).
     """
 
     def __init__(self, block: Block, place: np.ndarray) -> None:
@@ -54,11 +54,7 @@ class BlockHistory:
         self._begun = False
 
     def numbers(self, terms: np.ndarray) -> np.ndarray:
-        """Add a frame; return the block's numbers.
-
-        Args:
-            terms: all terms of the policy.
-        """
+        """Add a frame of all `terms`; return the block's numbers."""
         frame = terms[self.place]
         if not self._begun:
             self._begun = True
@@ -123,7 +119,7 @@ class ObservationBuilder:
                 block.reset()
 
     def frame(self, sensed: Sensed) -> np.ndarray:
-        """Return all terms, scaled and clipped; overwritten by the next step."""
+        """Return all terms, scaled and clipped; overwritten."""
         for value, term, joints, place in self._values:
             self.vector[place] = value(sensed, term, joints)
         self.vector *= self._scale
@@ -149,7 +145,7 @@ class GaitClock:
     """Gait phases in [-pi, pi).
 
     Attributes:
-        phases: at least two [rad]; single-phase policies use the first.
+        phases: at least two [rad].
     """
 
     def __init__(self, gait: GaitSignal, period: float) -> None:
@@ -175,7 +171,7 @@ class GaitClock:
         """Advance by one policy period.
 
         Args:
-            command: velocity (3,) [m/s], [rad/s]; below 0.01 the clock rests.
+            command: velocity (3,) [m/s], [rad/s]; near zero the clock rests.
         """
         self.phases = np.fmod(self.phases + self._step + np.pi, TURN) - np.pi
         if self._gait.rest == RUNNING:
@@ -192,7 +188,7 @@ class GaitClock:
 
 
 def rest_sensed(model: PolicyModel) -> Sensed:
-    """Return sensed values of a robot standing still in the rest posture."""
+    """Return sensed values of a robot standing in the rest posture."""
     rest, n = model.default, len(model.joints)
     reference = {
         "joint_pos": model.default,

@@ -64,7 +64,7 @@ def _commanded(model: PolicyModel) -> bool:
 
 
 def _input_table(model: PolicyModel) -> Table:
-    """Tabulate all terms; columns with one common value are omitted to save width."""
+    """Tabulate all terms without constant columns."""
     columns = ["input", "slice", "term", "is", "scale", "history"]
     rows = [row for one in model.inputs for row in _input_rows(one)]
     title = "inputs"

@@ -1,4 +1,4 @@
-"""Policy on a simulated robot: PD loops at 500 Hz behind a limiter, with a report."""
+"""Policy on a simulated robot: PD loops at 500 Hz behind a limiter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTLED = 1.0  # [s] after which velocity errors count
 
 
 def gate_for(policy: Policy, settings: GateSettings | None = None) -> TorqueGate:
-    """Return the gate of a policy, exempting links that its description lets touch.
+    """Return the gate of a policy with its exempt pairs.
 
     Args:
         policy: on a robot with quasi-direct drives.
@@ -41,10 +41,9 @@ def policy_engine(robot: Robot, engine: str, armature: np.ndarray | None = None,
     """Return a simulated robot with torque drives.
 
     Args:
-        robot: with a floating base.
         engine: 'multibody' or 'mujoco'.
         armature: (n,) [kg m^2].
-        step: integration step, a divisor of the PD period [s].
+        step: of the integration [s].
     """
     rotor = quasi_direct_armature(robot) if armature is None else armature
     gains: DriveGains = replace(default_gains(robot), rotor=rotor)
@@ -56,21 +55,18 @@ class PlayReport:
     """Report of a run.
 
     Attributes:
-        seconds: duration.
-        fell: time of the fall [s]; None: none.
+        fell: time of the fall [s], or None.
         distance: of the base on the floor [m].
         velocity_error: mean planar error after 1 s [m/s].
         joint_error: mean error of a tracked motion [rad]; NaN: none.
         torque_share: largest share of the limit (n,).
         clipped: share of joint steps at the torque limit.
         speed_share: largest share of the limit (n,).
-        range_excess: largest, beyond the range (n,) [rad].
-        target_excess: largest, beyond the range [rad].
+        range_excess: largest (n,) [rad].
+        target_excess: largest [rad].
         self_distance: smallest between shapes [m].
-        gate: active share by rule; empty: no gate.
+        gate: active share by rule.
         observed: range of each observed number (2, k).
-        stopped: reason; empty: not stopped.
-        events: of supervision.
     """
 
     engine: str
@@ -95,7 +91,6 @@ class PolicyPlayer:
     """Policy, limiter and simulated robot, stepped by policy periods.
 
     Attributes:
-        supervisor: None: unsupervised.
         command: to the policy; may change at any time.
         torques: of the last PD step (n,) [N m].
     """
@@ -109,7 +104,7 @@ class PolicyPlayer:
             supervised: catch and lower the robot before a fall.
 
         Raises:
-            ConfigError: if policy period, PD period and engine step are not multiples.
+            ConfigError: if policy, PD and engine periods are not multiples.
         """
         robot = policy.robot
         self.policy, self.engine = policy, engine
@@ -255,11 +250,7 @@ class PolicyPlayer:
 
 
 def play(player: PolicyPlayer, seconds: float, each: Callable[[PolicyPlayer], None] | None = None) -> PlayReport:
-    """Run until `seconds` or a fall; return the report.
-
-    Args:
-        each: called after each period.
-    """
+    """Run until `seconds` or a fall, calling `each` after each period; return the report."""
     while player.engine.time < seconds - 1e-9:
         going = player.step()
         if each is not None:

@@ -57,7 +57,6 @@ class EmbeddedReference:
         """Do nothing: the network advances itself."""
 
     def _pose(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return rotation and position of the anchor link in the motion."""
         f, k = self._frame, self._anchor
         if "anchor_quat_xyzw" in f:
             quaternion, position = f["anchor_quat_xyzw"], f.get("anchor_pos", np.full(3, np.nan))
@@ -72,12 +71,7 @@ class EmbeddedReference:
         return pin.Quaternion(quaternion / size).toRotationMatrix(), position
 
     def channels(self, R_anchor: np.ndarray, p_anchor: np.ndarray) -> dict[str, np.ndarray]:
-        """Return values of reference terms.
-
-        Args:
-            R_anchor: robot's anchor link in the world.
-            p_anchor: robot's anchor link in the world.
-        """
+        """Return values of reference terms for the robot's anchor link in the world."""
         R_motion, p_motion = self._pose()
         if self._aligned is None:
             self._aligned = _yaw(R_anchor), _yaw(R_motion), p_anchor * (1, 1, 0), p_motion * (1, 1, 0)
@@ -98,13 +92,13 @@ class MotionFrame(NamedTuple):
 
     Attributes:
         velocity: base, forward and sideward, own axes (2,) [m/s].
-        height: base over the floor [m].
-        roll: base [rad].
-        pitch: base [rad].
+        height: [m].
+        roll: [rad].
+        pitch: [rad].
         yaw_rate: [rad/s].
         joints: (n,) [rad].
         joint_velocity: (n,) [rad/s]; None: at rest.
-        R_anchor: anchor link in the motion's world (3, 3); None: upright.
+        R_anchor: in the motion's world (3, 3); None: upright.
     """
 
     velocity: np.ndarray
@@ -118,7 +112,7 @@ class MotionFrame(NamedTuple):
 
 
 def blend_frames(a: MotionFrame, b: MotionFrame, share: float) -> MotionFrame:
-    """Interpolate two frames; the anchor is that of `b`."""
+    """Interpolate two frames; the anchor of `b` is kept."""
     still = np.zeros_like(b.joints)
     speeds = [still if f.joint_velocity is None else f.joint_velocity for f in (a, b)]
     return MotionFrame(
@@ -138,10 +132,10 @@ class Motion(NamedTuple):
 
     Attributes:
         rate: [Hz].
-        position: root link in the world (T, 3) [m].
+        position: root link (T, 3) [m].
         quaternion: root link, x y z w (T, 4).
         joints: (T, n) [rad].
-        R_anchor: anchor link in the world (T, 3, 3), or None.
+        R_anchor: in the world (T, 3, 3), or None.
     """
 
     rate: float
@@ -168,11 +162,7 @@ class Motion(NamedTuple):
 
 
 class MotionReference:
-    """Given motion, clip or live frames, blended in from the idle posture.
-
-    Attributes:
-        idle: standing frame.
-    """
+    """Given motion, clip or live frames, blended in from the idle posture."""
 
     def __init__(self, model: PolicyModel, height: float = 0.793) -> None:
         """Start idle; `height` of the standing base [m]."""

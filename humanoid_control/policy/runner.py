@@ -1,4 +1,4 @@
-"""Execution of a learned policy: state in, joint targets with gains out, once a period."""
+"""Execution of a learned policy: state in, joint targets with gains out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Command(NamedTuple):
     Attributes:
         velocity: forward, sideward [m/s], yaw rate [rad/s] (3,).
         heading: [rad].
-        joints: external joint targets, robot order (n,) [rad]; None: rest posture.
+        joints: external targets, robot order (n,) [rad]; None: rest posture.
     """
 
     velocity: np.ndarray | tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -70,21 +70,13 @@ class Policy:
     """Policy on one robot, for nodes, simulations and tests.
 
     Attributes:
-        robot: with a floating base.
         period: [s].
-        acted: joint indices in robot order.
-        observed: joint indices in robot order.
         rest: rest posture; neutral for unknown joints (n,) [rad].
-        action: last network output.
-        reference: of a tracker, or None.
         out_of_range: excess of the last targets over joint ranges (len(acted),) [rad].
     """
 
     def __init__(self, found: Examination, robot: Robot) -> None:
         """Load the network.
-
-        Args:
-            found: without contradictions.
 
         Raises:
             PolicyError: if the policy has contradictions or no network, or does not fit the robot.
@@ -173,10 +165,10 @@ class Policy:
         """Return targets for the next period; arrays are overwritten.
 
         Args:
-            command: velocity is clipped to the policy's ranges.
+            command: clipped to the policy's ranges.
 
         Raises:
-            PolicyError: if the state or an output is not finite; targets are then those of the last step.
+            PolicyError: if the state or an output is not finite.
         """
         command = command or Command()
         if not (np.isfinite(state.q).all() and np.isfinite(state.v).all() and np.isfinite(state.orientation).all()):
@@ -250,7 +242,6 @@ class LinkState:
         imu_orientation: x y z w (4,).
         imu_angular_velocity: own axes (3,) [rad/s].
         roll_pitch_yaw: root link [rad].
-        anchor_rotation: (3, 3).
         anchor_position: in the world; NaN: unknown (3,) [m].
     """
 
@@ -296,7 +287,7 @@ class LinkState:
 
 
 def load_policy(path: str | Path, robot: Robot, network: Path | None = None) -> Policy:
-    """Read and check a policy, test it in a child process, and load it.
+    """Read, check, test and load a policy.
 
     Args:
         robot: with a floating base.

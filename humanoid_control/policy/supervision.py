@@ -1,8 +1,7 @@
 """Supervision of a running policy: ramped start, catch before a fall, controlled descent.
 
-States: STAND_IN (to the first posture, gains from 0), RUN, HANDOVER (torque blend to another policy), CATCH (stand with
-zero command, or by a blended second policy), SIT (stiffness fades, damping grows), DAMP. No state holds a posture: a
-standing robot that freezes topples rigidly.
+States: STAND_IN (to the first posture, gains from 0), RUN, HANDOVER (torque blend), CATCH (zero command, or a blended
+second policy), SIT (stiffness fades, damping grows), DAMP. No state holds a posture: a rigid standing robot topples.
 
 Thresholds were fitted on six G1 policies.
 """
@@ -32,7 +31,7 @@ class SupervisionSettings:
     """Times and thresholds.
 
     Attributes:
-        stand_in: to the first posture [s].
+        stand_in: [s].
         handover: [s].
         sit: until pure damping [s].
         tilt_ahead: catch if tilt + rate_time x rate exceeds it [rad].
@@ -44,8 +43,8 @@ class SupervisionSettings:
         out_tilt: [rad].
         calm: run again below this tilt + rate_time x rate [rad].
         calm_time: for this time [s].
-        late: permitted lateness of inference, share of a period.
-        sole_tilt: excess over the first posture in the first step that proves a sensor mismatch [rad].
+        late: permitted lateness, share of a period.
+        sole_tilt: excess over the first posture that proves a sensor mismatch [rad].
     """
 
     stand_in: float = 2.0
@@ -83,7 +82,7 @@ def tilt_of(state: RobotState) -> tuple[float, float]:
 
 
 def blend_by_torque(a: PolicyTargets, b: PolicyTargets, share: float) -> PolicyTargets:
-    """Blend targets so that torques blend linearly at any joint state.
+    """Blend targets so that torques blend linearly.
 
     Args:
         a: finite gains.
@@ -115,11 +114,10 @@ SMALL_EFFORT = 10.0  # [N m] of a wrist
 
 
 class PolicySupervisor:
-    """Policy with start, end, and supervision of tilt, targets, values and lateness.
+    """Policy with start, end and supervision.
 
     Attributes:
         state: STAND_IN, RUN, HANDOVER, CATCH, SIT or DAMP.
-        events: changes of state.
     """
 
     def __init__(
@@ -132,8 +130,8 @@ class PolicySupervisor:
         """Create the supervisor; runs at once unless `start` is called.
 
         Args:
-            hold: kp, kd (n,) of joints that the policy does not drive.
-            catcher: policy that catches; default: the same one with zero command.
+            hold: kp, kd (n,) of joints without policy.
+            catcher: default: the same policy with zero command.
         """
         self.policy, self.catcher, self.settings = policy, catcher, settings or SupervisionSettings()
         self._hold, self._damping = hold, damping_gains(policy.robot)
@@ -213,7 +211,6 @@ class PolicySupervisor:
         return self._descending(state)
 
     def _standing_in(self, state: RobotState) -> PolicyTargets:
-        """Move to the first posture by minimum jerk with rising gains."""
         if self._from is None:
             self._from = state.q.copy()
         passed = (self._time - self._since) / self.settings.stand_in
@@ -250,7 +247,6 @@ class PolicySupervisor:
         return blend_by_torque(self._whole(self._before.step(state, command)), new, share)
 
     def _descending(self, state: RobotState) -> PolicyTargets:
-        """Fade stiffness of the last targets and raise damping."""
         share = min((self._time - self._since) / self.settings.sit, 1.0)
         if self.state == SIT and share >= 1.0:
             self._change(DAMP, "on the floor")
@@ -264,7 +260,7 @@ class PolicySupervisor:
         return blend_by_torque(self._first, fall, share)
 
     def _whole(self, targets: PolicyTargets) -> PolicyTargets:
-        """Add gains of joints that the policy does not drive."""
+        """Add gains of joints without policy."""
         own = np.isfinite(targets.kp)
         if own.all():
             return targets
@@ -300,7 +296,7 @@ class PolicySupervisor:
                 self._change(RUN, "calm again")
 
     def _misfit(self, state: RobotState) -> str:
-        """Return why sensors do not fit a robot on its soles, at the first step; empty: they fit.
+        """Return why sensors do not fit a robot on its soles; empty: they fit.
 
         Both soles tilted: IMU rotated, in another link, or wrong quaternion order. One: a joint of that leg has another
         sign, zero or place.

@@ -15,12 +15,12 @@ JOINTS, ACTIONS = "joints", "actions"  # sizes that depend on the policy
 
 @dataclass
 class Sensed:
-    """Sensed values for the terms of one step.
+    """Sensed values for the terms of one step; q, v, rest (n,) in policy order.
 
     Attributes:
-        q: policy order (n,) [rad].
-        v: policy order (n,) [rad/s].
-        rest: policy order (n,) [rad].
+        q: [rad].
+        v: [rad/s].
+        rest: [rad].
         gravity: downward unit vector, IMU axes (3,).
         angular_velocity: IMU axes (3,) [rad/s].
         linear_velocity: root link, own axes; NaN: unknown (3,) [m/s].
@@ -31,10 +31,9 @@ class Sensed:
         command: forward, sideward [m/s], yaw rate [rad/s].
         heading: commanded [rad].
         height: root link over the floor [m].
-        action: last network output.
         target: external joint commands (n,) [rad].
         phases: gait clock [rad].
-        reference: motion channels by name.
+        reference: motion channels.
     """
 
     q: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -198,12 +197,7 @@ def kind_of(name: str) -> str | None:
 
 
 def size_of(kind: str, joints: int, actions: int) -> int:
-    """Return the size of a kind; 0: open.
-
-    Args:
-        joints: observed by the policy.
-        actions: driven by the policy.
-    """
+    """Return the size of a kind; 0: open."""
     size = KINDS[kind].size
     if isinstance(size, int):
         return 2 * joints if kind == "reference_motion" else size

@@ -1,6 +1,6 @@
-"""Child process of a network's first inference: request and outputs as JSON on standard streams.
+"""Child process of a network's first inference, so that damaged files can only crash this process.
 
-Run as a module, so that damaged files can only crash this process.
+Request and outputs are JSON on standard streams.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ for _library in ("can", "canopen"):  # these libraries also raise everything tha
 
 
 def frame_bits(size: int) -> int:
-    """Return the length [bits] of a standard data frame with worst-case stuffing."""
+    """Return worst-case bits of a standard data frame, stuffing included."""
     return 47 + 8 * size + (34 + 8 * size - 1) // 4
 
 
@@ -62,7 +62,6 @@ class CanBus:
     """CAN bus of a hardware file.
 
     Attributes:
-        raw: python-can bus, after `open`.
         errors: error frames and failures.
     """
 
@@ -93,7 +92,7 @@ class CanBus:
         """Open the bus.
 
         Raises:
-            HardwareError: with cause and remedy, if not possible.
+            HardwareError: if not possible.
         """
         more: dict[str, Any] = {}
         if self.interface == "socketcan":
@@ -134,7 +133,7 @@ class CanBus:
             self._failures = 0
 
     def receive(self, until: float) -> list[can.Message]:
-        """Return received standard data frames; wait for the first until a monotonic time [s].
+        """Return received data frames; wait for the first until a monotonic time [s].
 
         Raises:
             HardwareError: if the bus is lost.

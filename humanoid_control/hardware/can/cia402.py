@@ -1,7 +1,4 @@
-"""Drive profile CiA 402: states, transitions, modes, fault texts, process data as arrays.
-
-The cyclic part is independent of the bus: it packs and unpacks buffers.
-"""
+"""Drive profile CiA 402: states, transitions, fault texts, process data as arrays."""
 
 from __future__ import annotations
 
@@ -177,8 +174,6 @@ class DriveUnits(NamedTuple):
         torque: per mille of rated torque per N m.
         lower: [counts].
         upper: [counts].
-        most_speed: [drive's unit].
-        most_torque: [per mille].
     """
 
     counts: np.ndarray
@@ -201,7 +196,7 @@ def decode_samples(
     v: np.ndarray,
     tau: np.ndarray,
 ) -> bool:
-    """Decode simultaneous samples of n drives; v is the backward difference.
+    """Decode simultaneous samples of n drives into q [rad], v [rad/s] (backward difference), tau [N m].
 
     Args:
         raw: bytes of TPDO1 (8 n,).
@@ -209,9 +204,6 @@ def decode_samples(
         units: rad per count, N m per per mille (2, n).
         last: previous positions, changed in place (n,) [rad].
         rate: of the samples [1/s].
-        q: output (n,) [rad].
-        v: output (n,) [rad/s].
-        tau: output (n,) [N m].
 
     Returns:
         True if a status word changed.
@@ -241,18 +233,11 @@ class ProcessData:
     """Cyclic data of n drives, packed into and from frames; never raises.
 
     Attributes:
-        rpdo1: records to send (n,).
-        rpdo2: records to send (n,).
-        control: view of rpdo1.
-        target: view of rpdo1.
-        status: status words (n,).
-        state: `State` (n,).
         position: measured (n,) [counts].
         seen: any sample has come (n,).
         complete: all samples of this cycle have come.
         copies: surplus of samples (n,); large: two devices share an id; negative: samples are missing.
         changed: a status word changed in this cycle.
-        always: flags always set (n,).
         unpowered: rows without power, target = position; None: none.
     """
 
@@ -292,9 +277,9 @@ class ProcessData:
     # -- commands -----------------------------------------------------------------------------------------------------
 
     def pack(self, command: ActuatorCommand) -> None:
-        """Pack targets, clipped; non-finite values keep the old target.
+        """Pack clipped targets; non-finite values keep the old target.
 
-        Drives without power get their measured position, to avoid a jump at power-on.
+        Unpowered drives get their measured position: no jump at power-on.
         """
         u, q = self.units, self._work
         np.multiply(command.q, u.counts, out=q)
@@ -308,7 +293,7 @@ class ProcessData:
             self.hold()
 
     def pack_second(self, command: ActuatorCommand) -> None:
-        """Pack velocities and torques, clipped; non-finite values become zero."""
+        """Pack clipped velocities and torques; non-finite values become zero."""
         u = self.units
         v, tau = np.nan_to_num(command.v, nan=0.0) * u.speed, np.nan_to_num(command.tau, nan=0.0) * u.torque
         self.rpdo2["velocity"] = np.rint(np.clip(v, -u.most_speed, u.most_speed))
@@ -393,6 +378,7 @@ class ProcessData:
             else:
                 others.append(f)
         self.complete = bool(self._fresh.all())
+        # remember the order: later cycles copy all samples at once
         if not self._velocity and len(frames) == self._n and sorted(order) == list(range(self._n)):
             self._order = ids
             self._sort = operator.itemgetter(*np.argsort(order).tolist()) if order != sorted(order) else None
@@ -401,6 +387,7 @@ class ProcessData:
     def decode(self, state: ActuatorState) -> None:
         """Decode stored samples into arrays; sets `changed`."""
         dt = self._sampled - self._sampled_before
+        # fast path: all drives were sampled in two successive cycles, so one dt serves all
         if self.complete and self._steady and dt > 0:
             self.changed = decode_samples(
                 self._raw, self._words, self._per, self._last, 1.0 / dt, state.q, state.v, state.tau
@@ -421,7 +408,6 @@ class ProcessData:
             state.flags[self._late] |= np.uint8(Flag.FRESH)
 
     def _decode_cycle(self, state: ActuatorState) -> None:
-        """Decode the first cycle, or one with missing samples."""
         if self._nothing or self.complete:
             self._fresh[:] = self.complete
         self._decode_some(state, np.flatnonzero(self._fresh))
@@ -439,6 +425,7 @@ class ProcessData:
         state.stamp[rows] = self._sampled
 
     def _read_status(self) -> None:
+        # 0x6F selects the bits that encode the state
         self.state[:] = STATE_TABLE[self.status & 0x6F]
         self.state[~self.seen] = State.NOT_READY_TO_SWITCH_ON
         self.flags[:] = FLAGS[self.state] | self.always

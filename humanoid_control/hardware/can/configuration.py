@@ -1,7 +1,4 @@
-"""SDO configuration of CiA 402 drives: identity, limits, watchdog, process data.
-
-Every written value is read back.
-"""
+"""SDO configuration of CiA 402 drives; every written value is read back."""
 
 from __future__ import annotations
 
@@ -58,12 +55,10 @@ class DriveSetup:
     """Configuration of one drive.
 
     Attributes:
-        mode: object 0x6060.
         range: [counts]; None: not set.
         rpm: largest speed [1/min]; 0: not set.
         window: following error [counts]; 0: not set.
         brake: on the first digital output.
-        homing: None: no homing.
     """
 
     name: str
@@ -83,12 +78,9 @@ class BusSetup:
 
     Attributes:
         period: of SYNC [s].
-        own_id: of this computer.
         watchdog: permitted silence of our heartbeat [s]; 0: unlimited.
         when_silent: key of ABORT_CONNECTION.
         heartbeat: of the drives [s].
-        measured_velocity: 0x606C is mapped.
-        second: velocities and torques are sent.
     """
 
     period: float
@@ -113,8 +105,6 @@ class Report(NamedTuple):
 
     Attributes:
         rated_torque: [N m]; 0: not reported.
-        silence: behaviour without frames.
-        refused: reason against power; empty: none.
         options: option codes by object.
         most_torque: object 0x6072 of homing drives [per mille]; -1: not known.
     """
@@ -128,7 +118,7 @@ class Report(NamedTuple):
 
 
 def identity_of_eds(path: str, id: int, where: str) -> Identity:
-    """Return the identity in an EDS of a suitable drive.
+    """Read the identity in an EDS.
 
     Raises:
         ConfigError: if the file is unreadable or lacks a needed object.
@@ -146,7 +136,7 @@ def identity_of_eds(path: str, id: int, where: str) -> Identity:
 
 @contextmanager
 def network_on(bus: CanBus, setup: BusSetup, beat: bool) -> Iterator[canopen.Network]:
-    """Open canopen objects on an open bus; `beat`: keep sending our heartbeat."""
+    """Open canopen objects on a bus; `beat`: keep our heartbeat."""
     if bus.raw is None:
         raise HardwareError(f"bus {bus.name}: closed")
     network = canopen.Network(bus.raw)
@@ -212,11 +202,10 @@ class Sdo:
         self.node, self.who = node, f"{setup.name} ({bus} {setup.id})"
 
     def read(self, index: int, sub: int, kind: str, default: int | None = None) -> int:
-        """Read a number; the default if the object does not exist.
+        """Read a number; `default` if the object does not exist.
 
         Args:
             kind: format of `struct`.
-            default: None: required.
 
         Raises:
             HardwareError: if there is no answer or the drive refuses.
@@ -237,7 +226,6 @@ class Sdo:
 
         Args:
             kind: format of `struct`.
-            what: meaning, for messages.
 
         Raises:
             HardwareError: if the drive does not answer, refuses or changes it.
@@ -271,8 +259,7 @@ def configure(bus: CanBus, drives: Sequence[DriveSetup], setup: BusSetup, others
 
     Args:
         bus: open, without other readers.
-        others: other drives are running, so our heartbeat continues; else it would keep powered drives of a dead
-            program alive.
+        others: keep our heartbeat for other running drives; else it would keep drives of a dead program alive.
 
     Raises:
         HardwareError: at the first mismatch.
@@ -315,7 +302,7 @@ def _configure_one(sdo: Sdo, drive: DriveSetup, setup: BusSetup, found: Identity
 
 
 def _write_homing(sdo: Sdo, homing: HomingObjects, modes: int) -> int:
-    """Write homing objects; return the drive's usual torque limit [per mille]; -1: not reported."""
+    """Write homing objects; return the usual torque limit [per mille], or -1."""
     if not modes >> (HOMING_MODE - 1) & 1:
         raise HardwareError(f"{sdo.who}: its drive cannot look for its zero (0x6502 is 0x{modes:X})")
     sdo.write(0x6098, 0, "b", homing.method, "homing method")
@@ -338,7 +325,7 @@ def _write_limits(sdo: Sdo, drive: DriveSetup) -> None:
 
 
 def period_of(seconds: float) -> tuple[int, int]:
-    """Return object 0x60C2 of a period [s]: value 1 .. 255 and power of ten."""
+    """Return object 0x60C2 of a period [s]: value and power of ten."""
     for exponent in (-3, -4, -5):
         value = seconds * 10.0**-exponent
         if round(value) <= 255 and abs(value - round(value)) < 1e-6 and round(value) > 0:
@@ -348,7 +335,7 @@ def period_of(seconds: float) -> tuple[int, int]:
 
 
 def _write_pdos(sdo: Sdo, drive: DriveSetup, setup: BusSetup) -> None:
-    """Synchronise used process data with SYNC, disable all others."""
+    """Synchronise process data with SYNC; disable unused ones."""
     used = {0x1400: cia402.RPDO1, 0x1800: cia402.TPDO1}
     if setup.second:
         used[0x1401] = cia402.RPDO2
@@ -380,7 +367,7 @@ def _write_pdo(sdo: Sdo, record: int, cob_id: int, entries: Sequence[int]) -> No
 
 
 def _write_watchdog(sdo: Sdo, setup: BusSetup) -> tuple[Silence, str, dict[int, int]]:
-    """Set the heartbeat watchdog; return silence behaviour, reason against power ('': none), option codes."""
+    """Set the watchdog; return silence behaviour, reason against power, option codes."""
     options = {index: sdo.read(index, 0, "h", -1) for index in OPTION_CODES}
     if not setup.watchdog:
         return Silence.UNKNOWN, "", options
@@ -394,7 +381,7 @@ def _write_watchdog(sdo: Sdo, setup: BusSetup) -> tuple[Silence, str, dict[int, 
 
 
 def silence_of(abort_connection: int, options: Mapping[int, int]) -> Silence:
-    """Return the silence behaviour for option codes; UNKNOWN if not reported."""
+    """Return the silence behaviour of option codes."""
     code = {3: options[0x605A], 2: 0, 1: options[0x605E]}.get(abort_connection, -1)
     if code < 0:
         return Silence.UNKNOWN
@@ -405,7 +392,7 @@ def silence_of(abort_connection: int, options: Mapping[int, int]) -> Silence:
 
 
 def answers(data: Any, request: bytes) -> bool:
-    """Return True for an expedited, positive answer to a request."""
+    """Return True for an expedited, positive answer."""
     return len(data) == 8 and bytes(data[1:4]) == request[1:4] and data[0] & 0xE0 == 0x40
 
 
@@ -431,7 +418,6 @@ def scan(options: Mapping[str, Any]) -> list[str]:
 
 
 def _ask(bus: CanBus, ids: Any, index: int, sub: int) -> dict[int, int]:
-    """Read an object from many devices; value by id."""
     request = struct.pack("<BHB4x", 0x40, index, sub)
     ids = list(ids)
     for i in ids:

@@ -1,6 +1,6 @@
 """Transport `canopen`: CiA 402 drives in cyclic synchronous modes.
 
-A cycle sends commands and SYNC, and receives the samples taken at SYNC. The canopen library only configures.
+A cycle sends commands and SYNC, and receives the samples of that SYNC.
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ class CanopenTransport(Transport):
     """CiA 402 drives on one CAN bus.
 
     Attributes:
-        data: process data.
         watch: node states, heartbeats, emergencies.
-        reports: as configured, after `open`.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {
@@ -132,7 +130,7 @@ class CanopenTransport(Transport):
                 raise ConfigError(f"{a.where or a.name}: speed_unit must be counts (per second) or rpm")
 
     def _restart_data(self, rated: list[float]) -> None:
-        """Reset arrays and frames for rated torques [N m]; 0: not known."""
+        """Reset arrays and frames; `rated` torques [N m], 0: unknown."""
         self.data = ProcessData(
             self._ids, units_of(self._spec.actuators, self._rows, rated), self._setup.measured_velocity
         )
@@ -172,7 +170,6 @@ class CanopenTransport(Transport):
             raise
 
     def _start(self, ids: list[int]) -> None:
-        """Start configured nodes and wait for their first samples."""
         for i in ids:
             self.bus.send(message(0, bytes((START, i))))
         # a drive may hold the last command of a dead program until SYNC: our own must come first
@@ -244,7 +241,7 @@ class CanopenTransport(Transport):
             self._configure_again(lost)
 
     def _configure_again(self, rows: list[int]) -> None:
-        """Configure drives that restarted or changed state; blocks the cycle."""
+        """Reconfigure drives; blocks the cycle."""
         try:
             reports = configure(self.bus, [self._drives[k] for k in rows], self._setup, others=True)
             for k, report in zip(rows, reports, strict=True):
@@ -336,7 +333,7 @@ class CanopenTransport(Transport):
         return (round(min(per_mille, usual)), usual) if usual >= 0 and np.isfinite(per_mille) else (-1, -1)
 
     def _set_homed(self, k: int, homed: bool) -> None:
-        """Bound targets by the range, unless a homing drive does not know its zero."""
+        """Bound targets unless a homing drive does not know its zero."""
         free = not homed and self._spec.actuators[k].homing is not None
         for bounds, own, most in zip(self.data.units[3:5], self._ranges, (-cia402.INT32, cia402.INT32), strict=True):
             bounds[k] = most if free else own[k]
@@ -384,7 +381,6 @@ class CanopenTransport(Transport):
             return
 
     def _send_commands(self) -> None:
-        """Send packed commands, with the edge of a pending fault reset."""
         for k, step in list(self._resets.items()):
             self.data.control[k] = cia402.RESET_EDGE[step]
             if step + 1 < len(cia402.RESET_EDGE):
@@ -426,7 +422,6 @@ class CanopenTransport(Transport):
             del self._homings[k]
 
     def _look_at_nodes(self, state: ActuatorState, now: float) -> None:
-        """Update node states; request the code of a fault without emergency message."""
         if self._resets:
             self._pending = True
         failed = self.data.state >= State.FAULT_REACTION_ACTIVE
@@ -467,7 +462,7 @@ def _int32(value: float) -> int:
 
 
 def units_of(specs: tuple[ActuatorSpec, ...], rows: list[dict[str, Any]], rated: list[float]) -> DriveUnits:
-    """Return drive units; with unknown rated torque, torque is NaN."""
+    """Return drive units; unknown rated torque: NaN."""
     counts = np.array([r["counts"] / (2 * np.pi) for r in rows])
     speed = np.array([r["counts"] / (2 * np.pi) if r["speed_unit"] == "counts" else 30 / np.pi for r in rows])
     with np.errstate(divide="ignore"):
@@ -481,7 +476,7 @@ def units_of(specs: tuple[ActuatorSpec, ...], rows: list[dict[str, Any]], rated:
 
 
 def message_bytes(frames: list[tuple[int, bytes]]) -> bytes:
-    """Pack frames for the guardian, 16 bytes each as in Linux."""
+    """Pack frames for the guardian, 16 bytes each."""
     from humanoid_control.hardware.can.guard import FRAME
 
     return b"".join(FRAME.pack(i, len(data), data) for i, data in frames)

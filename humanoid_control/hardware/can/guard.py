@@ -11,13 +11,13 @@ FRAME = struct.Struct("=IB3x8s")
 
 
 def frames_of(data: bytes) -> list[tuple[int, bytes]]:
-    """Split packed frames into (identifier, data); a partial frame is dropped."""
+    """Split packed frames into (identifier, data)."""
     whole = len(data) // FRAME.size * FRAME.size
     return [(identifier, body[: min(size, 8)]) for identifier, size, body in FRAME.iter_unpack(data[:whole])]
 
 
 class CanGuard:
-    """Independent handle of a CAN bus; never raises after creation."""
+    """Independent CAN handle; never raises after creation."""
 
     def __init__(self, interface: str, channel: str, bitrate: int, port: int, off: str) -> None:
         """Open the bus: SocketCAN directly, others by python-can.

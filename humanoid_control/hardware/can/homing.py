@@ -1,7 +1,4 @@
-"""Homing of CiA 402 drives (mode 6) without blocking the cycle.
-
-Modes are switched by SDO: each cycle sends due frames and takes answers.
-"""
+"""Homing of CiA 402 drives (mode 6) without blocking the cycle."""
 
 from __future__ import annotations
 
@@ -28,9 +25,6 @@ class DriveHoming:
     Attributes:
         progress: DONE or FAILED only after the return.
         start: request bit 4 of the control word.
-        over: nothing left to do.
-        found: the zero is known.
-        aborted: ended by `abort`.
     """
 
     def __init__(self, id: int, mode: int, torque: int = -1, usual_torque: int = -1) -> None:
@@ -64,7 +58,6 @@ class DriveHoming:
 
         Args:
             status: latest status word.
-            now: monotonic [s].
         """
         self._status, self._now = status, now
         if not self.over and next(self._course, True):
@@ -101,7 +94,6 @@ class DriveHoming:
         self.found = self.found and back
 
     def _change_mode(self, mode: int) -> Generator[bool, None, bool]:
-        """Switch the mode; True once the drive shows it."""
         if not (yield from self._write(MODE, "b", mode)):
             return False
         end = self._now + ANSWER * ATTEMPTS

@@ -67,7 +67,7 @@ class Ranges(NamedTuple):
 
 
 def share(value: np.ndarray, low: np.ndarray, high: np.ndarray, bits: int) -> np.ndarray:
-    """Quantise to the nearest of 2^bits numbers in [low, high], clipped."""
+    """Quantise to 2^bits numbers in [low, high], clipped."""
     top = (1 << bits) - 1
     return np.rint(np.clip((value - low) / (high - low), 0.0, 1.0) * top).astype(np.uint64)
 
@@ -187,7 +187,6 @@ class MitTransport(Transport):
         return out
 
     def _limit(self, command: ActuatorCommand) -> None:
-        """Clip the command; non-finite: last position, zero velocity, gains and torque."""
         s = self._safe
         np.copyto(s.q, command.q, where=np.isfinite(command.q))
         np.clip(s.q, self._lower, self._upper, out=s.q)

@@ -1,4 +1,4 @@
-"""Supervision of CANopen nodes: heartbeats, emergencies, restarts, state changes."""
+"""Supervision of CANopen nodes: heartbeats, emergencies, restarts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ class NodeWatch:
     Attributes:
         codes: error code (n,) uint32; 0: none.
         failed: why reconfiguration failed; empty: it did not.
-        emergencies: messages received.
     """
 
     def __init__(self, names: Sequence[str], ids: Sequence[int], period: float) -> None:
@@ -54,7 +53,7 @@ class NodeWatch:
         self.codes[:], self._asked[:], self.failed = 0, 0, ""
 
     def take(self, frame: Any) -> None:
-        """Process a frame without process data; ignores unknown ones."""
+        """Process any frame without process data."""
         service, data = frame.arbitration_id & 0x780, frame.data
         k = self._row.get(frame.arbitration_id & 0x7F)
         if k is None:
@@ -81,7 +80,6 @@ class NodeWatch:
 
         Args:
             failed: drives in FAULT (n,).
-            now: monotonic [s].
             changed: a status word changed.
         """
         # after a pause of this program heartbeats may be queued or lost: count the pause as one heartbeat at most
@@ -103,7 +101,7 @@ class NodeWatch:
         return np.flatnonzero(self._asked == ASK_AFTER).tolist()
 
     def lost_configuration(self) -> list[int]:
-        """Return rows of restarted or non-operational drives, to be configured again."""
+        """Return rows of drives to be configured again."""
         return sorted(self._restarted | set(self._left))
 
     def trouble(self) -> str:

@@ -33,8 +33,8 @@ class JointCommand(NamedTuple):
 class CommandReader:
     """Checks of command messages for n joints; an invalid message is rejected whole.
 
-    Unnamed joints and non-finite positions are not commanded. Fixed joints are ignored. Velocity drives accept a
-    velocity alone, torque drives a torque alone.
+    Unnamed joints and non-finite positions are not commanded. Velocity drives accept a velocity alone, torque drives a
+    torque alone.
     """
 
     def __init__(self, joint_names: Sequence[str], passed_over: Sequence[str] = (), modes: Sequence[Mode] = ()) -> None:
@@ -58,14 +58,15 @@ class CommandReader:
         """Return the command of a message; None if it commands no joint.
 
         Args:
-            position: one a name, or empty [rad].
-            velocity: one a name, or empty [rad/s].
-            effort: one a name, or empty [N m].
+            position: [rad].
+            velocity: [rad/s].
+            effort: [N m].
 
         Raises:
             UnknownNameError: if the robot lacks a joint.
-            ConfigError: if a joint is repeated, a length is wrong, or positions are missing.
+            ConfigError: if a joint is repeated, a length wrong, or positions missing.
         """
+        # names rarely change: reuse the order of the last message
         if names != self._last[0]:
             self._last = (list(names), *self._order(names))
         _, places, joints = self._last
@@ -110,7 +111,7 @@ def check_stamp(age: float) -> None:
     """Check the age of a stamp [s].
 
     Raises:
-        ConfigError: if it is older than OLD or ahead by AHEAD.
+        ConfigError: if it is out of [-AHEAD, OLD].
     """
     if not -AHEAD <= age <= OLD:
         when = f"{age:.2f} s old" if age > 0 else f"{-age:.2f} s from the future"
@@ -118,7 +119,7 @@ def check_stamp(age: float) -> None:
 
 
 class DirectCommands:
-    """Velocity and torque commands of n joints without position; each expires after the timeout."""
+    """Velocity and torque commands without position; each expires."""
 
     def __init__(self, n: int, timeout: float) -> None:
         """Set up for n joints; `timeout` [s]."""
@@ -130,12 +131,13 @@ class DirectCommands:
         self._v[:], self._tau[:], self._last[:], self._any = np.nan, np.nan, -np.inf, False
 
     def add(self, command: JointCommand, now: float) -> np.ndarray:
-        """Store a command; return joints with velocity or torque only (n,)."""
+        """Store a command; return joints without position (n,)."""
         placed, fast, pushed = (np.isfinite(x) for x in command)
         fast &= ~placed
         pushed &= ~placed & ~fast
         given = fast | pushed
         if self._any or given.any():
+            # a position or the other quantity replaces an earlier command
             self._v = np.where(fast, command.v, np.where(placed | pushed, np.nan, self._v))
             self._tau = np.where(pushed, command.tau, np.where(placed | fast, np.nan, self._tau))
             self._last[given] = now
@@ -168,7 +170,7 @@ class Curves(NamedTuple):
 
 @kernel
 def curve_at(table: Table[Curves], out: np.ndarray, t: float, h: float) -> None:
-    """Evaluate curves of duration h [s] at t [s]: positions [rad], velocities [rad/s] into out (2, n)."""
+    """Evaluate curves of duration h [s] at t [s] into out (2, n): [rad], [rad/s]."""
     c = unpack(table, Curves)
     for i in range(out.shape[1]):
         if t < h:
@@ -187,18 +189,19 @@ def curve_at(table: Table[Curves], out: np.ndarray, t: float, h: float) -> None:
 
 @kernel
 def add_command(table: Table[Curves], command: np.ndarray, now: np.ndarray, direct: np.ndarray, h: float) -> None:
-    """Start curves to a command from the present references; other joints stay at their last command.
+    """Start curves from the present references; uncommanded joints keep their last command.
 
     Args:
         command: see `JointCommand` (3, n).
         now: positions and velocities (2, n).
-        direct: commanded without position (n,): old positions become invalid.
+        direct: commanded without position (n,); old positions become invalid.
         h: duration [s].
     """
     c = unpack(table, Curves)
     for i in range(command.shape[1]):
         q0, v0 = now[0, i], now[1, i]
         commanded = np.isfinite(command[0, i])
+        # an uncommanded joint goes to its last command and rests there
         q1, v1 = (command[0, i], command[1, i]) if commanded else (c.q1[i], 0.0)
         if direct[i]:
             q1 = np.nan
@@ -219,16 +222,14 @@ def add_command(table: Table[Curves], command: np.ndarray, now: np.ndarray, dire
 class CommandInterpolator:
     """Cubic Hermite interpolation between commands.
 
-    Curves last one command period, so positions are continuous and one period late. A late command is extrapolated for
-    at most one period, then held. Without velocities curves are straight. Overshoot is at most the larger speed times
-    the period.
+    Curves last one command period, so positions are continuous and one period late. Late commands are extrapolated for
+    at most one period, then held. Overshoot is at most the larger speed times the period.
 
     Attributes:
         tau: last feed-forward (n,) [N m]; NaN: none.
-        period: estimated from stamps [s]; 0: too slow to interpolate.
-        last: monotonic time of the last command [s]; -inf: none.
-        since: monotonic start of gapless commands [s].
-        direct: commands without positions.
+        period: estimated [s]; 0: too slow to interpolate.
+        last: time of the last command [s]; -inf: none.
+        since: start of gapless commands [s].
     """
 
     def __init__(self, n: int, timeout: float) -> None:
@@ -261,6 +262,7 @@ class CommandInterpolator:
             now: monotonic arrival [s].
             stamp: its own, for the period [s].
         """
+        # after a gap the old curve is not a start any more
         if now - self.last > self.timeout:
             self.restart()
             self.since = now
@@ -304,17 +306,12 @@ class Blend:
     """Blend from a posture to moving commands: q = q_hold + s(u) (q_command - q_hold).
 
     s is the minimum-jerk curve; its duration bounds the added speed.
-
-    Attributes:
-        duration: [s].
-        hold: posture (n,) [rad].
     """
 
     def __init__(self, q_hold: np.ndarray, q_command: np.ndarray, begin: float, least: float, speed: float) -> None:
         """Plan the blend.
 
         Args:
-            q_hold: (n,) [rad].
             q_command: at the start (n,) [rad]; NaN: none.
             begin: monotonic [s].
             least: shortest duration [s].
@@ -323,10 +320,11 @@ class Blend:
         self.hold, self._begin = q_hold.copy(), begin
         away = np.abs(q_command - q_hold)
         farthest = float(np.nanmax(away)) if np.isfinite(away).any() else 0.0
+        # the peak speed of a minimum jerk is PEAK_SPEED times its mean speed
         self.duration = max(least, PEAK_SPEED * farthest / speed)
 
     def at(self, now: float, q_command: np.ndarray) -> np.ndarray:
-        """Return the reference (n,) for the present commands; the posture where none."""
+        """Return the reference (n,); the posture where nothing is commanded."""
         share = self.share(now)
         return np.where(np.isfinite(q_command), self.hold + share * (q_command - self.hold), self.hold)
 

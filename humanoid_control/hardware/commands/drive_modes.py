@@ -1,6 +1,6 @@
-"""Velocity and torque commands, and drives that follow them.
+"""Velocity and torque commands.
 
-The reference is always a position inside the limits: a commanded velocity moves it; with a commanded torque it follows
+References are always positions inside the limits: a commanded velocity moves them, a commanded torque lets them follow
 the joint. So every joint stops, holds and is supervised alike.
 """
 
@@ -20,19 +20,12 @@ RETURN_RATE = 10.0  # [1/s] return rate of a joint beyond its range
 
 
 class DriveModes:
-    """Joints with drives that do not control positions.
-
-    Attributes:
-        by_velocity: velocity drives (n,).
-        by_torque: torque drives (n,).
-        any: there is such a joint.
-    """
+    """Joints with drives that do not control positions."""
 
     def __init__(self, modes: Sequence[Mode], limits: CommandLimits, gains: Impedance) -> None:
         """Set up.
 
         Args:
-            limits: live.
             gains: hold joints of torque drives.
         """
         self.by_velocity = np.array([m is Mode.VELOCITY for m in modes], dtype=bool)
@@ -48,9 +41,7 @@ class DriveModes:
         """Return targets (n,) [rad] and speeds (n,) [rad/s] of velocity commands; else NaN.
 
         Args:
-            now: monotonic [s].
             share: of the commands while blending.
-            step: cycle [s].
         """
         v, tau = direct.at(now)
         self._pushed[:] = np.isfinite(tau)
@@ -62,7 +53,7 @@ class DriveModes:
         self._pushed[:] = False
 
     def follow(self, q: np.ndarray, v: np.ndarray, ref: LimiterReference) -> None:
-        """Let references under torque commands follow measured q (n,) [rad], v (n,) [rad/s]."""
+        """Let references under torque follow measured q (n,) [rad], v (n,) [rad/s]."""
         rows = self._pushed & np.isfinite(q) & np.isfinite(v)
         if rows.any():
             most = self._limits.velocity[rows]
@@ -71,15 +62,13 @@ class DriveModes:
     def outputs(
         self, q: np.ndarray, v: np.ndarray, ref: LimiterReference, tau: np.ndarray, shares: tuple[float, float]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return velocities (n,) [rad/s] and torques (n,) [N m] for all drives, within limits.
+        """Return velocities (n,) [rad/s] and torques (n,) [N m] of all drives, within limits.
 
-        Velocity drives get v_ref + k (q_ref - q). Torque drives get the commanded torque, or tau + kp (q_ref - q) + kd
-        (v_ref - v).
+        Velocity drives: v_ref + k (q_ref - q). Torque drives: the command, or tau + kp (q_ref - q) + kd (v_ref - v).
 
         Args:
-            q: measured (n,) [rad]; NaN: not measured.
-            v: measured (n,) [rad/s]; NaN: not measured.
-            tau: feed-forward (n,) [N m].
+            q: measured (n,) [rad].
+            v: measured (n,) [rad/s].
             shares: of kp and kd.
         """
         away, slower = np.nan_to_num(ref.q - q, nan=0.0), np.nan_to_num(ref.v - v, nan=0.0)
@@ -94,8 +83,8 @@ class DriveModes:
 def torque_bounds(q: np.ndarray, v: np.ndarray, limits: CommandLimits) -> tuple[np.ndarray, np.ndarray]:
     """Return torque bounds (n,) [N m] for effort, speed and range.
 
-    Soft joint limits: the outward bound falls to zero at the speed from which the joint can brake within its range, and
-    reverses above it. Beyond its range a joint must return.
+    Soft limits: the outward bound is zero at the speed from which the joint can brake within its range, and reverses
+    above. Beyond its range a joint must return.
 
     Args:
         q: measured (n,) [rad]; NaN: effort limit only.

@@ -1,7 +1,7 @@
 """Commands with gains: torque = tau + kp (q - measured) + kd (v - measured).
 
-The target defines a torque, so it is neither interpolated nor speed-limited, and may lie outside the range. When
-commands cease, stiffness fades and damping grows, so that the robot sinks instead of toppling rigidly.
+Targets define torques: they are neither interpolated nor speed-limited, and may lie outside the range. When commands
+cease, stiffness fades and damping grows: the robot sinks instead of toppling.
 """
 
 from __future__ import annotations
@@ -31,14 +31,9 @@ class Gains(NamedTuple):
 
 
 class GainsReader:
-    """Checks of gain messages for n joints; an invalid message is rejected whole."""
+    """Checks of gain messages; an invalid message is rejected whole."""
 
     def __init__(self, joint_names: Sequence[str], passed_over: Sequence[str] = ()) -> None:
-        """Set up.
-
-        Args:
-            passed_over: other joints of the robot, ignored.
-        """
         self._index = {name: k for k, name in enumerate(joint_names)}
         self._passed_over = frozenset(passed_over)
         self._n = len(joint_names)
@@ -48,12 +43,12 @@ class GainsReader:
         """Return the gains of a message.
 
         Args:
-            kp: one a name [N m/rad].
-            kd: one a name [N m s/rad].
+            kp: [N m/rad].
+            kd: [N m s/rad].
 
         Raises:
             UnknownNameError: if the robot lacks a joint.
-            ConfigError: if a joint is repeated, a length is wrong, or a gain out of range.
+            ConfigError: if a joint is repeated, a length wrong, or a gain out of range.
             NotANumberError: if a gain is not finite.
         """
         if names != self._last[0]:
@@ -90,7 +85,6 @@ class GainedCommand:
 
     Attributes:
         which: joints under it (n,).
-        any: there is such a joint.
         q: at the last `update` (n,) [rad]; 0 elsewhere, as v, tau, kp, kd.
         descending: commands have ceased.
     """

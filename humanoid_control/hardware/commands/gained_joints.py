@@ -1,4 +1,4 @@
-"""Joints commanded with gains: torque limit, without interpolation and speed limits."""
+"""Joints commanded with gains: limited in torque only."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TorqueLimit = Callable[[np.ndarray, np.ndarray], np.ndarray]
 class GainedJoints:
     """Joints of one driver under gains.
 
-    Impedance drives get targets and gains unchanged, or, if the torque is limited, the limited torque around the
-    measured state. For torque drives the driver closes the loop. Position and velocity drives take no gains.
+    Impedance drives get targets and gains, or the limited torque around the measured state. For torque drives the
+    driver closes the loop. Others take no gains.
 
     Attributes:
         limit: of torques; None: effort limits.
@@ -37,13 +37,6 @@ class GainedJoints:
         self, names: Sequence[str], modes: Sequence[Mode], setpoint: Setpoint, joints: JointReading, effort: np.ndarray,
         period: float,
     ) -> None:  # fmt: skip
-        """Set up.
-
-        Args:
-            setpoint: changed after it was filled.
-            effort: limits (n,) [N m].
-            period: of the driver [s].
-        """
         self._names, self._setpoint, self._joints, self._effort = tuple(names), setpoint, joints, effort
         self._by_torque = np.array([m is Mode.EFFORT for m in modes], dtype=bool)
         self._takes = np.array([m is Mode.IMPEDANCE for m in modes], dtype=bool)
@@ -82,7 +75,7 @@ class GainedJoints:
             )
 
     def take(self, command: JointCommand, gains: Gains | None, now: float) -> JointCommand:
-        """Take joints under gains out of a command; return the rest."""
+        """Take joints under gains out of a command."""
         if gains is None:
             self.command.release()
             return command
@@ -107,12 +100,7 @@ class GainedJoints:
         return self.any and now < self.command.last + self.command.silence + DESCENT
 
     def fill(self, now: float, moving: bool) -> None:
-        """Fill the output.
-
-        Args:
-            now: [s].
-            moving: commands are followed.
-        """
+        """Fill the output; `now` [s]."""
         c, s, j = self.command, self._setpoint, self._joints
         if not c.any or not (moving or self._since is not None):
             self._since = None

@@ -29,16 +29,10 @@ class SpeedRamp:
     """
 
     def __init__(self, limits: CommandLimits, period: float) -> None:
-        """Set up.
-
-        Args:
-            limits: speeds are changed in place.
-            period: of `advance` [s].
-        """
         self.goal, self._limits, self._period = limits.velocity.copy(), limits, period
 
     def advance(self) -> None:
-        """Move the limits towards the goal by one cycle; higher limits apply at once."""
+        """Advance by one cycle; higher limits apply at once."""
         speed, step = self._limits.velocity, self._limits.acceleration * self._period
         np.maximum(self.goal, speed - step, out=speed)
 
@@ -59,8 +53,6 @@ class LimiterReference(NamedTuple):
     """Limiter state (n,), changed in place by `limit_step`.
 
     Attributes:
-        q: reference [rad].
-        v: its velocity [rad/s].
         clipped: a limit keeps the reference from its target.
     """
 
@@ -74,14 +66,14 @@ def limit_step(target: np.ndarray, speed: np.ndarray, ref: LimiterReference, lim
     """Advance the reference towards a target by one cycle, inside all limits.
 
     v = (target - q) / dt is clipped to the speed limit, to the speed from which the joint can brake within its range,
-    and to the acceleration limit. An unclipped target becomes the reference bit for bit. A clipped one is caught up
+    and to the acceleration limit. An unclipped target becomes the reference bit for bit; a clipped one is caught up
     with at a speed that allows braking to the target's velocity. Outside its range a joint moves only inwards. Range
-    and speed take precedence over acceleration.
+    and speed precede acceleration.
 
     Args:
         target: (n,) [rad]; not finite: come to rest.
         speed: of the target (n,) [rad/s].
-        ref: of the last cycle, changed in place.
+        ref: changed in place.
         dt: cycle [s].
     """
     for i in range(target.shape[0]):
@@ -141,10 +133,8 @@ def limit_effort(
     kd |v_ref - v| + kp |q_ref - q| is within the limit; the reference stays.
 
     Args:
-        q_ref: (n,) [rad].
         tau: feed-forward, changed in place (n,) [N m].
         measured: q [rad] and v [rad/s], (n,) each.
-        v_ref: (n,) [rad/s].
         q_out: position to send (n,) [rad].
     """
     q, v = measured

@@ -42,19 +42,9 @@ class SetpointColumns(NamedTuple):
         commanded: present commands (2, n) [rad], [rad/s].
         target: last target [rad]; NaN: none.
         goal: of the limiter (2, n) [rad], [rad/s].
-        reference: limiter state.
-        gains: of impedance drives.
-        q: measured.
-        v: measured.
         feed: commanded torque.
         sent: reference of the last cycle [rad].
         clipped: time at limits [s].
-        q_out: to send.
-        v_out: to send.
-        tau: to send.
-        kp: to send.
-        kd: to send.
-        period: [s].
         behind: distance to a goal that counts as clipped [rad].
     """
 
@@ -148,8 +138,6 @@ class Setpoint:
     """Setpoint of n joints.
 
     Attributes:
-        sent: positions of the last cycle (n,) [rad], matching this cycle's samples.
-        goal: (2, n) [rad], [rad/s].
         q: to send (n,), as v, tau, kp, kd.
         clipped: time at limits (n,) [s].
         max_step: between commands [rad]; larger steps are blended.
@@ -165,13 +153,6 @@ class Setpoint:
         period: float,
         behind: float,
     ) -> None:
-        """Set up.
-
-        Args:
-            max_step: [rad].
-            period: [s].
-            behind: distance to a goal that counts as clipped [rad].
-        """
         n = len(joints.q)
         self.reference = LimiterReference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
         self.sent, self.clipped, self.q, self.v, self.tau, self.kp, self.kd = np.zeros((7, n))
@@ -186,12 +167,12 @@ class Setpoint:
         )  # fmt: skip
 
     def run(self, now: float) -> bool:
-        """Track present commands; False if one steps away from the reference."""
+        """Track present commands; False if one steps."""
         self._commands.fill(now, self._commanded)
         return not follow_commands(self._packed.table, self._commanded[0], 1.0, True, self.max_step)
 
     def blend(self, now: float, hold: np.ndarray, share: float) -> bool:
-        """Track a share of the way from `hold` to the commands; False if that steps."""
+        """Track a share of the way to the commands; False on a step."""
         self._commands.fill(now, self._commanded)
         return not follow_commands(self._packed.table, hold, share, False, self.max_step)
 

@@ -1,7 +1,6 @@
-"""Sources of robot motion: single commands and trajectories.
+"""Sources of motion: single commands and trajectories.
 
-Commands count only while the robot follows them. Older ones (no power, before a stop, outdated stamp) are rejected and
-never move the robot later.
+Commands from before the robot follows (no power, before a stop, outdated) are rejected and never move it later.
 """
 
 from __future__ import annotations
@@ -17,11 +16,7 @@ from humanoid_control.hardware.power import PowerState
 
 
 class CommandSources:
-    """Commands and trajectories for one driver; a running trajectory has priority.
-
-    Attributes:
-        player: running trajectory, if any.
-    """
+    """Commands and trajectories for one driver; a running trajectory has priority."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver, self.player = driver, TrajectoryPlayer(driver.hardware.names)
@@ -40,11 +35,9 @@ class CommandSources:
 
         Args:
             age: of its stamp [s]; negative: starts later; 0: no stamp.
-            now: monotonic [s].
 
         Raises:
-            HumanoidError: if the robot does not follow commands, or the trajectory is invalid or outdated; a running
-                one continues.
+            HumanoidError: if not followed, invalid or outdated; a running one continues.
         """
         if reason := self.driver.passes_over():
             raise ConfigError(f"trajectory refused: {reason}")

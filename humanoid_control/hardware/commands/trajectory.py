@@ -42,7 +42,7 @@ class OutOfDateError(ConfigError):
 def scheduled(points: Sequence[TrajectoryPoint], age: float) -> tuple[list[TrajectoryPoint], float]:
     """Return future points and the delay until they start [s].
 
-    The stamp is the start time; past points are dropped as in joint_trajectory_controller.
+    Past points are dropped as in joint_trajectory_controller.
 
     Args:
         age: of the stamp [s]; negative: ahead; 0: none.
@@ -80,15 +80,14 @@ class TrajectorySpline:
         """Check points and compute coefficients.
 
         Args:
-            points: ascending in time.
             q: present reference (n,) [rad].
             v: present reference (n,) [rad/s].
             known: permitted joints.
 
         Raises:
             UnknownNameError: if a joint is unknown.
-            ConfigError: if a joint is repeated, points are missing, a length is wrong, times do not ascend, or a number
-                is not finite or beyond LARGEST.
+            ConfigError: if joints repeat, points are missing, a length is wrong, times do not ascend, or a value is not
+                finite or beyond LARGEST.
         """
         self.names = tuple(names)
         for name in names:
@@ -158,16 +157,16 @@ class TrajectoryPlayer:
         v: np.ndarray,
         earliest: float = -np.inf,
     ) -> None:
-        """Replace the trajectory.
+        """Replace the trajectory; on an error the old one continues.
 
         Args:
             q: reference of all joints [rad].
             v: reference of all joints [rad/s].
-            earliest: monotonic start time [s].
+            earliest: monotonic start [s].
 
         Raises:
-            UnknownNameError: as `TrajectorySpline`; the old one continues.
-            ConfigError: as `TrajectorySpline`; the old one continues.
+            UnknownNameError: as `TrajectorySpline`.
+            ConfigError: as `TrajectorySpline`.
         """
         rows = [self._index[name] for name in names if name in self._index]
         self.spline = TrajectorySpline(names, points, q[rows], v[rows], list(self._index))
@@ -181,7 +180,6 @@ class TrajectoryPlayer:
         """Return the command; after the end the last point.
 
         Args:
-            now: monotonic [s].
             follows: the robot follows commands; until then the first point holds.
         """
         if self.spline is None:

@@ -64,8 +64,6 @@ class TrajectoryGoal(NamedTuple):
     """Goal of a client.
 
     Attributes:
-        path: tolerances on the way.
-        end: tolerances at the end.
         time: to reach the end [s]; UNSET: default; negative: unlimited.
         age: of the stamp [s]; negative: starts later; 0: no stamp.
     """
@@ -88,7 +86,7 @@ class GoalFeedback(NamedTuple):
 
 
 class GoalFollower:
-    """Supervision of one goal in a `TrajectoryPlayer`; other commands may take over."""
+    """Supervision of one goal in a `TrajectoryPlayer`."""
 
     def __init__(
         self, player: TrajectoryPlayer, names: Sequence[str], lower: np.ndarray, upper: np.ndarray, slowing: np.ndarray
@@ -96,8 +94,6 @@ class GoalFollower:
         """Set up.
 
         Args:
-            lower: range of points (n,) [rad].
-            upper: range of points (n,) [rad].
             slowing: deceleration after failure or cancel (n,) [rad/s^2].
         """
         self.player, self._names = player, tuple(names)
@@ -111,12 +107,11 @@ class GoalFollower:
     def begin(
         self, goal: TrajectoryGoal, q: np.ndarray, v: np.ndarray, defaults: DefaultTolerances, now: float = 0.0
     ) -> Outcome | None:
-        """Start a goal; return a refusal, with the old goal continuing, or None.
+        """Start a goal; return a refusal, or None.
 
         Args:
             q: reference (n,) [rad].
             v: reference (n,) [rad/s].
-            now: monotonic [s].
         """
         if refused := self._refused(goal):
             return refused
@@ -137,7 +132,6 @@ class GoalFollower:
         return None
 
     def _refused(self, goal: TrajectoryGoal) -> Outcome | None:
-        """Check joints and ranges, which the player does not."""
         if strange := [n for n in goal.names if n not in self._index]:
             return Outcome(GoalCode.INVALID_JOINTS, str(UnknownNameError("joint", strange[0], self._names)))
         if not goal.names or len(set(goal.names)) < len(goal.names):
@@ -152,7 +146,7 @@ class GoalFollower:
 
     @staticmethod
     def _tolerances(names: tuple[str, ...], given: Sequence[Tolerance], default: float) -> np.ndarray:
-        """Return tolerances (2, k) of a goal's joints.
+        """Return tolerances (2, k).
 
         Raises:
             UnknownNameError: if a joint is not in the trajectory.
@@ -174,9 +168,8 @@ class GoalFollower:
         """Return the outcome once known; the caller then ends the goal.
 
         Args:
-            now: monotonic [s].
-            q: measured (n,) [rad]; NaN: not measured.
-            v: measured (n,) [rad/s]; NaN: not measured.
+            q: measured (n,) [rad].
+            v: measured (n,) [rad/s].
         """
         assert self._spline is not None, "no goal was begun"
         if self.player.spline is not self._spline:
@@ -196,7 +189,6 @@ class GoalFollower:
         return None
 
     def _worst(self, off: np.ndarray, limit: np.ndarray, where: str) -> str:
-        """Describe the joint that is farthest beyond its tolerance."""
         share = np.where(np.isfinite(limit), off / limit, 0.0)
         row, k = np.unravel_index(int(np.argmax(np.where(np.isfinite(share), share, np.inf))), share.shape)
         unit = ("rad", "rad/s")[row]

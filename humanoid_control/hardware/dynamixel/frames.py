@@ -1,7 +1,7 @@
 """Dynamixel protocol 2.0 frames: byte stuffing, CRC-16, reply parsing.
 
-Packet: FF FF FD 00, id, length (2), instruction, parameters, CRC (2). In instruction and parameters FD is doubled after
-FF FF FD, so that headers are unique; replies to a fast sync read are not stuffed.
+Packet: FF FF FD 00, id, length (2), instruction, parameters, CRC (2). After FF FF FD in instruction and parameters FD
+is doubled, except in replies to a fast sync read.
 """
 
 from __future__ import annotations
@@ -49,10 +49,8 @@ CRC_TABLES = _crc_tables()
 
 @kernel
 def crc16(data: np.ndarray, begin: int, end: int, crc: int) -> int:
-    """Continue a CRC (polynomial 0x8005, most significant bit first) over bytes [begin, end).
-
-    A CRC is linear: four bytes are the sum of each with zeros behind it, without serial dependence.
-    """
+    """Continue a CRC (polynomial 0x8005, most significant bit first) over bytes [begin, end)."""
+    # the CRC is linear: four bytes are the sum of each with zeros behind it, without serial dependence
     k = begin
     while k + 4 <= end:
         crc = (
@@ -84,8 +82,6 @@ def close_packet(out: np.ndarray, to: int, end: int) -> int:
     """Complete a packet with header, id, length, CRC; return its size.
 
     Args:
-        out: contains instruction and parameters.
-        to: id.
         end: place behind the parameters.
     """
     out[0], out[1], out[2], out[3], out[4] = 0xFF, 0xFF, 0xFD, 0x00, to
@@ -130,12 +126,12 @@ def write_packet(to: int, address: int, data: bytes) -> bytes:
 
 
 def sync_read_packet(ids: Sequence[int], address: int, length: int, fast: bool = False) -> bytes:
-    """Return a request for the same bytes of many servos; `fast`: answered in one packet."""
+    """Return a request to many servos; `fast`: answered in one packet."""
     return packet(BROADCAST, FAST_SYNC_READ if fast else SYNC_READ, _words(address, length) + bytes(ids))
 
 
 def sync_write_packet(ids: Sequence[int], address: int, data: Sequence[bytes]) -> bytes:
-    """Return a packet that writes individual bytes to many servos, without answers."""
+    """Return a packet that writes individual bytes to many servos."""
     rows = b"".join(bytes([i]) + d for i, d in zip(ids, data, strict=True))
     return packet(BROADCAST, SYNC_WRITE, _words(address, len(data[0])) + rows)
 
@@ -161,12 +157,9 @@ def encode_goals(
     count = zero + value * scale, rounded, clipped to [low, high]. Non-finite values repeat the last count.
 
     Args:
-        values: SI units (k,).
         conversion: zero, scale, low, high [counts] (k, 4).
-        ids: (k,) int64.
         target: address, bytes of a count.
         sent: counts, changed in place (k,) int64.
-        out: packet bytes.
     """
     address, width = target
     # sync write header: address and width, both little-endian
@@ -191,16 +184,16 @@ def encode_goals(
 def take_replies(
     buffer: np.ndarray, end: int, row_of: np.ndarray, data: np.ndarray, errors: np.ndarray, came: np.ndarray
 ) -> int:
-    """Find replies in a byte stream; return how many have come.
+    """Find replies in a byte stream; return their number.
 
-    After an incomplete or damaged packet the search advances one byte, so a lost byte costs one reply.
+    After a damaged packet the search advances one byte, so a lost byte costs one reply.
 
     Args:
         buffer: valid up to `end`.
         row_of: row by id, -1: not requested (256,).
-        data: reply data, not stuffed (k, length).
+        data: not stuffed (k, length).
         errors: (k,).
-        came: complete replies (k,).
+        came: (k,).
     """
     length, at = data.shape[1], 0
     while at + SHORTEST <= end:
@@ -233,7 +226,7 @@ def take_replies(
 
 @kernel
 def _take_data(buffer: np.ndarray, begin: int, stop: int, out: np.ndarray) -> int:
-    """Copy parameters without stuffing; return their number, even beyond `out`."""
+    """Copy parameters without stuffing; return their number."""
     n, k = 0, begin
     while k < stop:
         if n < out.shape[0]:
@@ -251,7 +244,7 @@ def _take_chain(
 ) -> int:  # fmt: skip
     """Parse a fast sync read (error, id, data, CRC of each servo); return bytes consumed.
 
-    Each CRC covers all bytes from the header, so replies before a missing one remain valid.
+    Each CRC covers all bytes from the header: replies before a missing one are valid.
     """
     end, stop = ends
     length = data.shape[1]
@@ -279,7 +272,6 @@ def decode_samples(data: np.ndarray, came: np.ndarray, conversion: np.ndarray, o
 
     Args:
         data: (k, SAMPLE) bytes.
-        came: (k,).
         conversion: zero [counts]; [rad], [rad/s], [N m] per count (k, 4).
         out: q [rad], v [rad/s], tau [N m] (k, 3).
     """
@@ -308,8 +300,6 @@ class Replies:
     Attributes:
         expected: bytes of all replies, without stuffing.
         data: (k, length) uint8.
-        errors: (k,) uint8.
-        came: (k,) bool.
     """
 
     def __init__(self, request: bytes, ids: Sequence[int], length: int, fast: bool = False) -> None:
@@ -335,10 +325,10 @@ class Replies:
 
 
 def reply_size(k: int, length: int, fast: bool) -> int:
-    """Return the reply bytes of k servos with `length` data bytes each."""
+    """Return the reply bytes of k servos."""
     return 8 + k * (length + 4) if fast else k * (OVERHEAD + length)
 
 
 def cycle_bytes(k: int, fast: bool) -> int:
-    """Return the wire bytes of a cycle: a 4-byte goal and a sample of k servos."""
+    """Return the bytes of a cycle: a 4-byte goal and a sample of k servos."""
     return (14 + 5 * k) + (14 + k) + reply_size(k, SAMPLE, fast)

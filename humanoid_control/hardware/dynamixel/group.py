@@ -27,9 +27,7 @@ class ServoGoal:
     """Sync write of one goal.
 
     Attributes:
-        rows: of servos in the group.
         quantity: 'q', 'v' or 'tau'.
-        sent: last counts (k,).
     """
 
     def __init__(self, quantity: str, rows: Sequence[int], servos: Sequence[Servo], address: int, width: int) -> None:
@@ -67,13 +65,10 @@ class Group:
     """Servos of one family.
 
     Attributes:
-        rows: of servos on the bus.
-        goals: sync writes.
         values: q [rad], v [rad/s], tau [N m] of the last samples (k, 3).
     """
 
     def __init__(self, rows: Sequence[int], servos: Sequence[Servo], fast: bool) -> None:
-        """Build the packets of `servos` at bus rows `rows`."""
         table: ControlTable = servos[0].model.table
         self.rows, self.servos, self.table = np.array(rows, int), tuple(servos), table
         self.ids = [s.spec.id for s in servos]
@@ -126,7 +121,7 @@ class Group:
         return self.samples.came & ((self.samples.errors & ALERT) != 0)
 
     def write_all(self, address: int, data: bytes) -> bytes:
-        """Return a packet that writes the same bytes to all servos."""
+        """Return a packet that writes the same bytes to all."""
         return sync_write_packet(self.ids, address, [data] * len(self.ids))
 
     def goal_frames(self, command: np.ndarray, hold: np.ndarray | None = None) -> Iterator[memoryview]:

@@ -17,11 +17,7 @@ class ControlTable(NamedTuple):
 
     Attributes:
         torque: Torque Enable; Hardware Error Status is 6 bytes behind.
-        watchdog: Bus Watchdog.
-        current: goal, 2 bytes.
-        velocity: goal, 4 bytes.
         profile: acceleration and velocity, 4 bytes each.
-        position: goal, 4 bytes.
         present: current, velocity, position, 2 + 4 + 4 bytes.
         supply: voltage, temperature, 2 + 1 bytes.
         most: largest |position| [counts].

@@ -47,8 +47,6 @@ class SerialPort:
 
     Attributes:
         baud: [bit/s].
-        sent: bytes.
-        received: bytes.
     """
 
     def __init__(self, path: str, baud: int) -> None:
@@ -101,7 +99,7 @@ class SerialPort:
             raise OSError(*e.args) from None
 
     def collect(self, at: int, until: float) -> int:
-        """Wait for bytes and store them in `buffer` from `at`; return the end, `at` on timeout.
+        """Store bytes in `buffer` from `at`; return the end, `at` on timeout.
 
         Raises:
             OSError: if the port is lost.
@@ -125,7 +123,7 @@ class SerialPort:
         """Send a request and collect replies; False if incomplete.
 
         Args:
-            patience: in addition to transmission time, and between bytes [s].
+            patience: beyond transmission time [s].
 
         Raises:
             OSError: if the port is lost.
@@ -194,7 +192,7 @@ class SerialPort:
 
 
 def servos_at_other_rates(port: SerialPort) -> dict[int, dict[int, FoundServo]]:
-    """Return servos at other baud rates, by rate; the port keeps its own."""
+    """Return servos at other baud rates, by rate."""
     out, own = {}, port.baud
     for baud in BAUD_RATES:
         if baud == own:

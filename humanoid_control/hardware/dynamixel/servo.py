@@ -40,14 +40,7 @@ MOST_CURRENT = 32767  # counts of a signed 2-byte number
 
 @dataclass(frozen=True)
 class Servo:
-    """Servo checked against its actuator row.
-
-    Attributes:
-        operating: key of OPERATING.
-        position: goal conversion (zero, scale, low, high), SI to counts.
-        velocity: likewise.
-        current: likewise.
-    """
+    """Servo checked against its row; conversions (zero, scale, low, high) from SI to counts."""
 
     spec: ActuatorSpec
     model: ServoModel
@@ -144,7 +137,6 @@ def _store(port: SerialPort, who: str, servo: int, name: str, address: int, valu
 def _conversions(
     who: str, spec: ActuatorSpec, model: ServoModel, operating: str, memory: np.ndarray
 ) -> tuple[tuple[float, float, float, float], ...]:
-    """Return conversions within the limits of row and servo."""
     scale = 1.0 / model.radians
     low, high = model.zero + spec.lower * scale, model.zero + spec.upper * scale
     least, most = -float(model.table.most), float(model.table.most)

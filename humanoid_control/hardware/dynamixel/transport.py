@@ -38,8 +38,8 @@ GREATEST_ID = 252
 class DynamixelTransport(Transport):
     """Servos on one serial port.
 
-    The file sets the operating mode, as EEPROM changes need torque off: position (one turn), extended (multi-turn),
-    current_position (multi-turn with a torque limit, `limits: effort`), velocity, current.
+    Operating modes, set by the file as EEPROM changes need torque off: position (one turn), extended (multi-turn),
+    current_position (with torque limit `limits: effort`), velocity, current.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {
@@ -239,7 +239,6 @@ class DynamixelTransport(Transport):
                 self._turn.notify_all()
 
     def _wait(self) -> bool:
-        """Wait for a request of the driver; False to end."""
         with self._turn:
             while not self._asked and not self._closing:
                 self._turn.wait()
@@ -277,7 +276,6 @@ class DynamixelTransport(Transport):
         self._cycles += 1
 
     def _send_goals(self) -> None:
-        """Send the command, or after a quick stop the held positions; only with power."""
         with self._turn:
             hold, on = self._hold, self._on
         if not on and (hold is None or not self._gave_power):
@@ -314,7 +312,7 @@ class DynamixelTransport(Transport):
             (self._read_status, self._read_supply, self._read_watchdog)[at // SLOW](group)
 
     def _read_status(self, group: Group) -> bool:
-        """Read torque and hardware errors; True if all servos answered with torque on."""
+        """Read torque and errors; True if all servos have torque."""
         assert self._port is not None
         whole = self._port.ask(group.status, PATIENCE)
         came, p = group.status.came, self._published
@@ -396,7 +394,6 @@ class DynamixelTransport(Transport):
         return out
 
     def _profile_bytes(self, group: Group) -> bytes:
-        """Return the profile: none, or the lowest speed limit."""
         if not self._profile:
             return bytes(8)
         speed = min(s.velocity[3] for s in group.servos)
@@ -420,7 +417,7 @@ class DynamixelTransport(Transport):
             self._hold, self._gave_power = None, False
 
     def _reboot_failed(self) -> None:
-        """Reboot failed servos, the only way to clear hardware errors; briefly offline."""
+        """Reboot failed servos, the only way to clear hardware errors."""
         with self._turn:
             ids, self._reboot = self._reboot, []
         for servo in ids:

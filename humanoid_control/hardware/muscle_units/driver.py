@@ -1,13 +1,12 @@
 """Driver of muscle units: winch commands in, wires and tensions out.
 
-Power states are those of `hardware.power`; a stop holds all wires at their lengths. A cycle never raises, and only
-`enable` gives power:
+Power states are those of `hardware.power`. A cycle never raises, and only `enable` gives power:
 
     MONITOR   measured, no power                       HOLD, STOPPING   wires are held
     ENABLING  the drives' own sequence; wires held     RUN              commands are followed inside the limits
 
-Latched faults: a silent, failed, unpowered or hot drive, a lost bus, a late cycle. A wire above 1.3 times its limit for
-20 ms lets all wires of its bus out to least tension until the limit holds again.
+Latched faults: silent, failed, unpowered or hot drive, lost bus, late cycle. A wire above 1.3 times its limit for 20 ms
+lets all wires of its bus out to least tension until the limit holds.
 """
 
 from __future__ import annotations
@@ -53,7 +52,6 @@ class TendonDriver(PowerRequests):
 
     Attributes:
         states: wires, winding speeds, tensions (M,); NaN before the first sample.
-        fresh: measured in this cycle (M,).
         stamp: monotonic sample times (M,) [s].
         estop: reason by active source of the emergency stop.
         stopped: after a stop request: commands are ignored until `enable`.
@@ -73,7 +71,7 @@ class TendonDriver(PowerRequests):
             dry_run: see `Buses`.
             record: see `Buses`.
             late_tolerance: factor on permitted lateness.
-            clock: monotonic time [s].
+            clock: monotonic [s].
 
         Raises:
             HumanoidError: as `Buses`, or for torque drives below 1 kHz.
@@ -142,7 +140,7 @@ class TendonDriver(PowerRequests):
         return out
 
     def clear_faults(self) -> str:
-        """Start to reset faults; ends in MONITOR, without power, once their causes are gone."""
+        """Start to reset faults; ends in MONITOR once their causes are gone."""
         if self.machine.state not in (PowerState.FAULT, PowerState.ESTOP):
             return f"nothing to clear: {self.machine}"
         if self.estop or self.buses.lost:
@@ -168,12 +166,9 @@ class TendonDriver(PowerRequests):
     ) -> None:
         """Add a command, see `WinchLoop.take`; discarded without power.
 
-        Args:
-            now: monotonic [s].
-
         Raises:
-            HumanoidError: if a tendon or numbers are invalid (nothing changes), or if drives lack the kind: these
-                tendons hold. All drives accept zero tension: the winch stops.
+            HumanoidError: if a tendon or number is invalid (nothing changes), or drives lack the kind (tendons hold);
+                all accept zero tension (winch stops).
         """
         for name in names:
             if name not in self._bus_of:
@@ -211,7 +206,6 @@ class TendonDriver(PowerRequests):
         Args:
             names: unknown tendons are ignored.
             tensions: [N].
-            now: monotonic [s].
         """
         index = {n: k for k, n in enumerate(self.names)}
         for name, T in zip(names, tensions, strict=True):
@@ -330,7 +324,6 @@ class TendonDriver(PowerRequests):
             self.machine.handle(Event.UNPOWERED, now)
 
     def _stay_stopped(self, now: float) -> None:
-        """Stop the drives, then brake; remove power in ESTOP or while clearing."""
         if now - self.machine.since <= QUICK_STOP_TIME:
             self.buses.quick_stop()
             return
@@ -360,7 +353,6 @@ class TendonDriver(PowerRequests):
             self._switching_off = False
 
     def _act(self, now: float) -> None:
-        """Fill bus commands; a wire without recent command is held."""
         silent = now - self._heard > self.hardware.command_timeout
         for u in self._units:
             r = u.units.loop.record

@@ -46,8 +46,6 @@ class TendonHardware:
 
     Attributes:
         robot: with tendons and a fixed base.
-        modes: of each bus.
-        rows: of the M driven tendons.
         least: T_min (M,) [N].
         rate: [Hz].
         command_timeout: silence before wires are held [s].
@@ -85,11 +83,11 @@ def read_tendon_hardware(path: Path, robot: Robot | None = None, rate: float = 0
     """Read and check a tendon hardware file.
 
     Args:
-        robot: with tendons and a fixed base; None: the robot named in the file.
+        robot: with tendons and a fixed base; None: named in the file.
         rate: [Hz]; 0: from the file.
 
     Raises:
-        HumanoidError: if the file is invalid; names file, line, cause and nearest valid word.
+        HumanoidError: if invalid; names file, line, cause, nearest valid word.
     """
     values = schema_file(path, SCHEMA, "hardware file")
     file = Row(values, path, key_lines(path))
@@ -149,7 +147,6 @@ class _TendonReader:
         )
 
     def _mode_of(self, bus: str, specs: list[ActuatorSpec]) -> Mode:
-        """Return the common mode of a bus; its drives share one loop."""
         modes = {spec.mode for spec in specs}
         if len(modes) > 1:
             names = " and ".join(sorted(mode.name for mode in modes))

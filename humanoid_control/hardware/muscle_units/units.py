@@ -64,8 +64,6 @@ class UnitRow:
     Attributes:
         ratio: wire per actuator angle, positive if it winds [m/rad].
         zero: wire that is out at actuator zero [m].
-        shortest: [m].
-        longest: [m].
         tension: limit [N].
         speed: limit [m/s].
         sensor: False: estimate tension from current.
@@ -102,7 +100,6 @@ class MuscleUnits:
 
     Attributes:
         loop: runs here only in EFFORT.
-        command: reused arrays.
     """
 
     def __init__(
@@ -117,7 +114,6 @@ class MuscleUnits:
         """Set up.
 
         Args:
-            units: (M,).
             least: T_min (M,) [N].
             period: of the bus [s].
 
@@ -143,7 +139,7 @@ class MuscleUnits:
         self.command = ActuatorCommand(len(names))
         self.command.mode[:] = mode
 
-    # -- what is measured -------------------------------------------------------------------------------------------
+    # -- measurements -----------------------------------------------------------------------------------------------
 
     def states(self, state: ActuatorState, tensions: np.ndarray | None = None) -> WinchStates:
         """Return wires, winding speeds and tensions (M,) of a sample.
@@ -163,7 +159,7 @@ class MuscleUnits:
         return WinchStates(wire, speed, np.where(self._sensor & np.isfinite(tensions), tensions, by_current))
 
     def _by_current(self, state: ActuatorState, speed: np.ndarray) -> np.ndarray:
-        """Estimate tension; at rest friction has no sign, so errors within it are ignored."""
+        """Estimate tension; at rest, errors within friction are ignored."""
         u, r = self.loop.record.unit, self.loop.record
         force = np.nan_to_num(state.tau, nan=0.0) / self.ratio
         turning = np.abs(speed) > TURNING
@@ -172,13 +168,13 @@ class MuscleUnits:
         within = np.clip(away, -u.friction, u.friction)
         return np.maximum(0.0, np.where(turning, T, T - within))
 
-    # -- what is commanded ------------------------------------------------------------------------------------------
+    # -- commands ----------------------------------------------------------------------------------------------
 
     def take(self, command: WinchCommand) -> None:
         """Store the commands of all tendons.
 
         Raises:
-            ConfigError: if the drives lack a kind; nothing changes. Others as `WinchLoop.command`.
+            ConfigError: if the drives lack a kind; nothing changes.
         """
         kinds = np.asarray(command.kind)
         for k in np.flatnonzero(~np.isin(kinds, KINDS[self.mode])):
@@ -225,7 +221,7 @@ class MuscleUnits:
         return c
 
     def _within(self, states: WinchStates, wanted: np.ndarray) -> np.ndarray:
-        """Clip speeds to the limits of speed and travel; at an end a wire only returns."""
+        """Clip speeds; at an end of its travel a wire only returns."""
         wanted = np.clip(wanted, -self._speed, self._speed)
         wanted = np.where(states.wire <= self._ends[0], np.minimum(wanted, 0.0), wanted)
         return np.where(states.wire >= self._ends[1], np.maximum(wanted, 0.0), wanted)

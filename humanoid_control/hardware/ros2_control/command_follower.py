@@ -1,4 +1,4 @@
-"""Blended and limited commands for an external controller that tracks any input."""
+"""Commands for an external controller that tracks any input."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ class CommandFollower:
     """Reference for n joints that follows commands within limits.
 
     Attributes:
-        soft_start: shortest blend [s].
-        soft_speed: largest added speed [rad/s].
         max_step: command step that starts a new blend [rad].
     """
 
@@ -35,7 +33,6 @@ class CommandFollower:
         """Start IDLE.
 
         Args:
-            period: of `update` [s].
             timeout: silence of commands that ends motion [s].
         """
         n = len(limits.lower)
@@ -68,7 +65,6 @@ class CommandFollower:
 
         Args:
             measured: (n,) [rad]; not finite: unknown.
-            now: monotonic [s].
         """
         if self.state is Following.IDLE and not self._begin(measured, now):
             return False
@@ -85,7 +81,6 @@ class CommandFollower:
         return True
 
     def _begin(self, measured: np.ndarray, now: float) -> bool:
-        """Start a blend from the held posture once commands are steady."""
         if not self.commands.steady(now, STEADY) or not np.isfinite(measured).all():
             return False
         ref = self.reference
@@ -102,7 +97,6 @@ class CommandFollower:
         self.state = Following.BLEND
 
     def _follow(self, now: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return target and velocity (n,); a step starts a new blend."""
         q, v = self.commands.at(now)
         if self.state is Following.BLEND and self._blend.over(now):
             self.state = Following.RUN

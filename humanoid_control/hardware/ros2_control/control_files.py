@@ -1,12 +1,12 @@
 """ros2_control files of a robot: URDF tag, controllers, launch file.
 
-The hardware plugin is JointStateTopicSystem of joint_state_topic_hardware_interface. It determines the files:
+The plugin JointStateTopicSystem determines the files:
 
 * It publishes only if command and state differ by a threshold, which would trip a watchdog at rest. Threshold -1:
   always.
 * It names all joints of its tag, so all need the same interfaces; mimic joints are left to the URDF.
-* It lacks gains. Drives with gains need another plugin with stiffness and damping, e.g. `mujoco_ros2_control`.
-* Its topics must not be /joint_states, which joint_state_broadcaster publishes.
+* It lacks gains; drives with gains need e.g. `mujoco_ros2_control`.
+* joint_state_broadcaster owns /joint_states, so its topics differ.
 """
 
 from __future__ import annotations
@@ -197,9 +197,7 @@ def write_ros2_control(robot: Robot, source: str, folder: Path, rate: int, plugi
     Args:
         robot: with a fixed base.
         source: catalogue name or URDF path.
-        folder: created if missing.
         rate: [Hz].
-        plugin: see `ros2_control_tag`.
 
     Raises:
         RobotError: if the URDF already has a tag.

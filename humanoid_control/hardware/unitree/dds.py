@@ -1,6 +1,6 @@
-"""DDS access to `rt/lowcmd` and `rt/lowstate`, as bytes, for driver and guardian.
+"""DDS access to `rt/lowcmd` and `rt/lowstate` as bytes, for driver and guardian.
 
-Message types are announced as the vendor's, but frames stay bytes. Nothing is compiled, so the guardian starts at once.
+Types are announced as the vendor's. Nothing is compiled: the guardian starts at once.
 """
 
 from __future__ import annotations
@@ -51,11 +51,6 @@ def message_type(struct: Struct) -> Any:
 
 
 def _join(domain: int, interface: str) -> None:
-    """Join a domain on a network interface.
-
-    Raises:
-        HardwareError: if the interface does not exist, or the process uses the domain on another one.
-    """
     have = [name for _, name in socket.if_nameindex()]
     if interface and interface not in have:
         raise HardwareError(f"{interface}: no such network interface (have: {', '.join(have)})")
@@ -80,7 +75,6 @@ class Ends:
     """Writer of commands, reader of states, detector of other writers.
 
     Attributes:
-        invalid: samples without data (peer changes).
         late: frames that the middleware could not accept.
     """
 
@@ -88,7 +82,6 @@ class Ends:
         """Set up without opening.
 
         Args:
-            interface: network interface; empty: any.
             token: shared by the driver and its guardian.
         """
         self._interface, self._domain, self._family = interface, domain, family
@@ -101,7 +94,7 @@ class Ends:
         """Join the domain; `states`: also read states and detect other writers.
 
         Raises:
-            HardwareError: if the interface does not exist or the middleware refuses.
+            HardwareError: if the interface or the middleware fails.
         """
         _join(self._domain, self._interface)
         try:

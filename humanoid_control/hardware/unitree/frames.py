@@ -30,7 +30,7 @@ FRESH, CORRUPT, FROZEN = 0, 1, 2  # results of checking a state
 
 
 def _crc_tables() -> np.ndarray:
-    """Return tables (16 * 256,): entry 256 k + b is the CRC of byte b followed by k zero bytes."""
+    """Return tables: entry 256 k + b is the CRC of byte b followed by k zero bytes."""
     out = np.zeros((16, 256), np.uint32)
     for b in range(256):
         c = b << 24
@@ -66,7 +66,6 @@ def crc32(body: np.ndarray, source: np.ndarray) -> int:
 
     Args:
         body: frame without header (m,) uint32.
-        source: `Layout.crc_words`.
     """
     crc, n, i = np.int64(0xFFFFFFFF), len(source), 0
     while i + 3 < n:  # four words at once, as the CRC is linear
@@ -100,8 +99,6 @@ class Packing(NamedTuple):
     Attributes:
         body: frame without header, changed in place (m,) uint32.
         motors: word and shift of the mode byte, word of q, mode byte (n, 4).
-        gains: kp and kd outside IMPEDANCE (n, 2).
-        source: `Layout.crc_words`; the CRC follows the last word.
     """
 
     body: Words
@@ -114,9 +111,6 @@ class Packing(NamedTuple):
 @kernel
 def pack_command(table: Table[Packing], share: float) -> int:
     """Write targets and CRC into a frame; non-finite targets become damping.
-
-    Args:
-        share: of the gains.
 
     Returns:
         Number of non-finite targets.
@@ -151,7 +145,6 @@ class CommandFrame:
     """Frame of `rt/lowcmd` for some motors; all others stay off.
 
     Attributes:
-        buffer: header and fields (size,) uint8.
         damping: IMPEDANCE targets that damp.
     """
 
@@ -241,10 +234,8 @@ class Reading(NamedTuple):
 
     Attributes:
         motors: word and shift of the mode byte, words of q, temperature, voltage, fault code (-1: none) (n, 6).
-        source: `Layout.crc_words`.
         head: word of the tick; 1: two temperatures a motor (case, winding); 1: zero CRC or tick means none; last tick,
             changed in place (4,).
-        out: changed in place only by good states.
     """
 
     motors: I2
@@ -258,7 +249,6 @@ def read_state(frame: bytes, table: Table[Reading], stamp: float) -> int:
     """Check a state and copy it.
 
     Args:
-        frame: with header.
         stamp: time of the state [s].
 
     Returns:
@@ -307,14 +297,12 @@ class StateReader:
     Attributes:
         tick: of the last good state; -1: none.
         machine: its `mode_machine`.
-        buttons: of the remote control.
     """
 
     def __init__(self, family: Family, places: Sequence[int], lenient: bool = False) -> None:
         """Set up.
 
         Args:
-            places: of the actuators in the frame.
             lenient: accept zero CRC and tick.
         """
         layout = self._layout = family.state

@@ -1,7 +1,7 @@
-"""Layout of Unitree messages: field offsets on the wire (CDR) and in the C structure of the CRC.
+"""Layout of Unitree messages on the wire (CDR) and in the C structure of the CRC.
 
-On the wire (XCDR version 1) fields are aligned to their size and structures not at all. In C a structure is aligned to
-its widest field. Both tables derive from one description.
+On the wire (XCDR version 1) fields are aligned to their size, structures not at all. In C a structure is aligned to its
+widest field.
 """
 
 from __future__ import annotations
@@ -173,7 +173,6 @@ class Layout:
 
     Attributes:
         size: wire bytes with header, a multiple of 4.
-        c_size: bytes in C.
         fields: by path, e.g. 'tick', 'motor_cmd.3.q'.
         crc_words: for each C word of the CRC: word behind the header, right shift, mask (m, 3) uint32.
     """
@@ -187,7 +186,6 @@ class Layout:
         self.crc_words = self._crc_words()
 
     def _walk(self, struct: Struct, path: str, wire: int, c: int) -> tuple[int, int]:
-        """Place the fields; return the end on the wire and in C."""
         for name, kind, count in struct.fields:
             if isinstance(kind, Struct):
                 step = _alignment(kind)
@@ -204,7 +202,6 @@ class Layout:
         return wire, c
 
     def _crc_words(self) -> np.ndarray:
-        """Return the sources of all C words but the CRC."""
         source = np.full(self.c_size, -1)
         for f in self.fields.values():
             n = SIZES[f.kind] * max(f.length, 1)
@@ -223,11 +220,11 @@ class Layout:
         return HEADER + self.fields[path].wire
 
     def word(self, path: str) -> int:
-        """Return the 4-byte word behind the header that contains a field."""
+        """Return the 4-byte word behind the header with a field."""
         return self.fields[path].wire // 4
 
     def shift(self, path: str) -> int:
-        """Return the shift of a field within its word [bits]."""
+        """Return the shift of a field in its word [bits]."""
         return 8 * (self.fields[path].wire % 4)
 
 
@@ -239,7 +236,6 @@ class Family(NamedTuple):
     """Messages of one robot family.
 
     Attributes:
-        name: 'hg' or 'go'.
         motors: places in both messages.
     """
 

@@ -1,7 +1,7 @@
 """Transport `unitree`: low-level control of a Unitree humanoid over DDS.
 
-Without frames the robot continues its last command, even a torque: it needs a guardian. Its own controller must be
-released first (debug mode), as two writers of `rt/lowcmd` conflict.
+Without frames the robot continues its last command, so it needs a guardian. Its own controller must be released first
+(debug mode).
 """
 
 from __future__ import annotations
@@ -63,8 +63,6 @@ class UnitreeTransport(Transport):
     """Unitree robot; actuator ids are motor places in frames.
 
     Attributes:
-        sent: frames.
-        samples: states received.
         corrupt: states with wrong CRC.
         frozen: states with unchanged tick.
     """
@@ -87,9 +85,9 @@ class UnitreeTransport(Transport):
         """Check the bus row.
 
         Args:
-            bus: options `gains`: factor on the model's gains; `damping`: of a quick stop, at least a motor's gain [N m
-                s/rad]; `mode_pr`: ankles by pitch and roll (PR) or motors (AB); `remote_stop`: stop buttons;
-                `simulated`: the vendor's simulator, without CRC, tick and motor modes.
+            bus: options `gains`: factor on the model's; `damping`: of a quick stop, at least a motor's gain [N m
+                s/rad]; `mode_pr`: ankles by pitch and roll (PR) or motors (AB); `remote_stop`: buttons; `simulated`:
+                the vendor's simulator, without CRC, tick and motor modes.
 
         Raises:
             ConfigError: if the row does not fit a robot.

@@ -1,10 +1,8 @@
 """Unitree humanoids: motor places in frames, and the vendor's example gains.
 
-Motors are ordered as in `motor_cmd` and `motor_state`, and named as in the vendor's URDFs without `_joint`. A G1 with
-23 motors leaves the places of missing motors empty.
+Motors are named as in the vendor's URDFs without `_joint`. A G1 with 23 motors leaves places empty.
 
-Sources: low-level examples of unitree_sdk2 and unitree_sdk2_python (G1, H1, H1-2), joint names and `mode_machine`
-values of unitree_ros.
+Sources: low-level examples of unitree_sdk2 and unitree_sdk2_python (G1, H1, H1-2), unitree_ros.
 """
 
 from __future__ import annotations
@@ -33,7 +31,6 @@ class UnitreeModel(NamedTuple):
     """Unitree robot.
 
     Attributes:
-        family: of messages, 'hg' or 'go'.
         machines: known values of `mode_machine`; empty: none.
     """
 
@@ -139,15 +136,13 @@ def model_of(name: str) -> UnitreeModel:
 
 
 def misplaced(model: UnitreeModel, joints: Sequence[tuple[str, int]]) -> str:
-    """Return why joints do not fit a model; empty: they do.
-
-    An unknown joint name fits if its place has a motor.
-    """
+    """Return why joints do not fit a model; empty: they do."""
     wrong = []
     for name, place in joints:
         motor = model.motor(name)
         if motor is not None and motor.id != place:
             wrong.append(f"{name} is motor {motor.id} of {model.name}, not {place}")
+        # an unknown joint name fits if its place has a motor
         elif motor is None and model.at(place) is None:
             wrong.append(f"{model.name} has no motor {place} ({name})")
     more = f" and {len(wrong) - KEPT_NAMES} more" if len(wrong) > KEPT_NAMES else ""

@@ -150,7 +150,6 @@ def _touching(d: Fields) -> tuple[tuple[str, str], ...]:
 
 
 def _joints(d: Fields, key: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the joints under a key; all if missing."""
     found = names(d.values[key], f"{d.where}: '{key}'") if key in d else known
     for joint in found:
         if joint not in known:
@@ -159,7 +158,7 @@ def _joints(d: Fields, key: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _by_joint(d: Fields, key: str, joints: tuple[str, ...]) -> np.ndarray:
-    """Return a number a joint from one number, a list, or a mapping (missing joints: 0)."""
+    """Return numbers by joint from one number, a list, or a mapping (missing: 0)."""
     value = d.values.get(key)
     if not isinstance(value, dict):
         if value is None:
@@ -332,7 +331,6 @@ def _list(values: np.ndarray) -> str:
 
 
 def _draft_terms(described: Input | None, size: int, joints: int, actions: int) -> list[str]:
-    """Return rows of described terms, or of usual ones."""
     if described is not None and described.time_step:
         return ["    time_step"]
     if described is not None and described.feedback:

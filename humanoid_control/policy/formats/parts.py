@@ -54,7 +54,7 @@ def memory(network: PolicyNetwork) -> dict[str, str]:
 
 
 def network_inputs(network: PolicyNetwork, blocks: tuple[Block, ...], contradictions: list[str]) -> tuple[Input, ...]:
-    """Return the inputs: one observation, motion steps, fed-back states."""
+    """Return the inputs of a network: observation, motion steps, fed-back states."""
     fed, out, observed = memory(network), [], False
     for one in network.inputs:
         if one.name in fed:
@@ -70,10 +70,10 @@ def network_inputs(network: PolicyNetwork, blocks: tuple[Block, ...], contradict
 
 
 def network_outputs(network: PolicyNetwork, kinds: Mapping[str, str], contradictions: list[str]) -> tuple[Output, ...]:
-    """Return the outputs by name; the first is the action if none is named so.
+    """Return the outputs; the first is the action if none is named so.
 
     Args:
-        kinds: kind by name.
+        kinds: by name.
     """
     back = set(memory(network).values())
     names = [o.name for o in network.outputs if o.name not in back]

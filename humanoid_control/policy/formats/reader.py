@@ -29,7 +29,7 @@ def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, P
     """Read a policy from a file or folder, and its network if readable.
 
     Args:
-        path: ONNX file, YAML file next to one, or folder with either.
+        path: ONNX file, YAML file next to one, or folder.
         network: replaces the description's.
 
     Raises:
@@ -63,7 +63,7 @@ def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, P
 
 
 def _shipped(network: PolicyNetwork) -> Path | None:
-    """Return the packaged description that matches a network's input and output sizes."""
+    """Return the packaged description that fits a network."""
     for path in sorted((share_dir() / "config" / "policies").glob("*.yaml")):
         try:
             model = description.read_description(path, read_file(path), network)
@@ -83,7 +83,7 @@ def refuse_code(path: Path, inputs: int = 0) -> None:
         inputs: observation size, if known.
 
     Raises:
-        PolicyError: if it is a program; explains how to export a network.
+        PolicyError: if it is one; explains how to export a network.
     """
     try:
         with open(path, "rb") as file:
@@ -108,7 +108,7 @@ def refuse_code(path: Path, inputs: int = 0) -> None:
 
 
 def _torchscript(path: Path) -> tuple[bool, bool]:
-    """Return whether an archive has TorchScript code, and whether it keeps a state; loads nothing."""
+    """Return whether an archive has TorchScript code, and whether that keeps a state."""
     try:
         with zipfile.ZipFile(path) as archive:
             rows = archive.infolist()[:MOST_ENTRIES]
@@ -140,7 +140,6 @@ def _file_of(path: Path) -> Path:
 
 
 def _beside(path: Path) -> Path | None:
-    """Return the file that describes a network without metadata."""
     places = [path.with_suffix(s) for s in (".policy.yaml", *YAML)]
     places += [path.parent / "deploy.yaml", path.parent.parent / "params" / "deploy.yaml", path.parent / "config.yaml"]
     for place in places:

@@ -47,7 +47,7 @@ SCALES = {
 
 
 def is_rl_sar(values: dict[str, Any]) -> bool:
-    """Return True for rl_sar parameters, with or without policy name."""
+    """Return True for rl_sar parameters."""
     return _block(values) is not None
 
 
@@ -70,11 +70,11 @@ def network_path(path: Path, values: dict[str, Any]) -> Path:
 
 
 def _robot_values(path: Path, name: str) -> dict[str, Any]:
-    """Read `base.yaml` of the robot; empty if missing.
+    """Read the robot's `base.yaml`; empty if missing.
 
     Args:
         path: config.yaml in ROBOT/POLICY.
-        name: block name 'ROBOT/POLICY'.
+        name: 'ROBOT/POLICY'.
 
     Raises:
         PolicyError: if unreadable.
@@ -145,7 +145,7 @@ def read_rl_sar(path: Path, values: dict[str, Any], network: PolicyNetwork | Non
 
 
 def _joints(d: Fields, robot: Fields, count: int, assumed: list[Assumption]) -> tuple[str, ...]:
-    """Return joints in policy order: own names, or mapped robot or SDK names."""
+    """Return joints in policy order: own, robot or SDK names."""
     if "joint_names" in d:
         stated = names(d.values["joint_names"], f"{d.where}: 'joint_names'")
         if len(stated) != count:

@@ -47,8 +47,6 @@ class MotorOrder(NamedTuple):
     Attributes:
         places: in SDK frames, policy order (n,).
         ranks: places without gaps: 0 .. n - 1 (n,).
-        robot: of Unitree; empty: unknown.
-        joints: in SDK order.
     """
 
     places: np.ndarray
@@ -58,7 +56,7 @@ class MotorOrder(NamedTuple):
 
 
 def motor_order(value: Any, what: str) -> MotorOrder:
-    """Read `joint_ids_map`: consecutive numbers, or places with gaps (G1 with 23 motors).
+    """Read `joint_ids_map`: consecutive numbers, or places with gaps.
 
     Raises:
         PolicyError: if not a list of distinct places.
@@ -145,7 +143,6 @@ def read_unitree(path: Path, values: dict[str, Any], network: PolicyNetwork | No
 
 
 def _gait(rows: Fields, terms: list[Term]) -> GaitSignal | None:
-    """Return a free-running gait clock if a term has a period."""
     named = next((t.name for t in terms if t.kind in ("phase", "sin_phase", "cos_phase")), None)
     if named is None or not isinstance(rows.within(named).values.get("params"), dict):
         return None
@@ -176,7 +173,7 @@ def _joints(d: Fields, motors: MotorOrder, assumed: list[Assumption]) -> tuple[s
 
 
 def _gains(d: Fields, key: str, motors: MotorOrder) -> np.ndarray:
-    """Return gains (n,) in policy order from SDK order, by motor or by place."""
+    """Return gains (n,) in policy order from SDK order."""
     value = d.values.get(key)
     places = int(motors.places.max()) + 1
     if isinstance(value, list) and len(value) == places > len(motors.places):
