@@ -1,8 +1,8 @@
-"""Signed distance of two boxes in closed form: by separating axes if they overlap, by active bounds otherwise.
+"""Signed distance of two boxes in closed form: by separating axes for overlap, by active bounds otherwise.
 
-A segment is a box without width, so the core of a capsule is included. Coordinates are those of the first box. The
-second box has its centre at t, and its axes are the columns of C. Points of the boxes are x with |x_i| <= a_i, and
-t + C y with |y_j| <= b_j. The vector v = t + C y - x leads from one to the other.
+Coordinates are those of the first box. The second box has the centre t and the axes C (columns). Points are x with
+|x_i| <= a_i and t + C y with |y_j| <= b_j; v = t + C y - x leads from one to the other. A segment (core of a capsule)
+is a box without width.
 """
 
 from __future__ import annotations
@@ -28,12 +28,10 @@ class TwoBoxes(NamedTuple):
     """Two boxes, or a box and a segment.
 
     Attributes:
-        a: half sides of the first box [m]; (0, 0, h) for a segment along z.
+        a: half sides of the first box [m]; (0, 0, h) for a segment.
         b: half sides of the second box [m].
-        t: centre of the second box in the frame of the first one [m].
-        c0: first axis of the second box.
-        c1: second axis.
-        c2: third axis.
+        t: centre of the second box, first frame [m].
+        c0: axes of the second box: c0, c1, c2.
     """
 
     a: Vec
@@ -46,7 +44,7 @@ class TwoBoxes(NamedTuple):
 
 @inlined
 def two_boxes(a: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: Vec) -> TwoBoxes:
-    """Build two boxes from half sides, rotations R (3, 3) and centres p in the world."""
+    """Build two boxes from half sides, rotations (3, 3) and centres in the world."""
     x, y, z = p2[0] - p1[0], p2[1] - p1[1], p2[2] - p1[2]
     u0, u1, u2 = (R1[0, 0], R1[1, 0], R1[2, 0]), (R1[0, 1], R1[1, 1], R1[2, 1]), (R1[0, 2], R1[1, 2], R1[2, 2])
     w0, w1, w2 = (R2[0, 0], R2[1, 0], R2[2, 0]), (R2[0, 1], R2[1, 1], R2[2, 1]), (R2[0, 2], R2[1, 2], R2[2, 2])
@@ -74,21 +72,21 @@ def _point(boxes: TwoBoxes, y: Vec) -> Vec:
 
 @inlined
 def _reach(half: Vec, n: Vec) -> float:
-    """Return the extent of a box along n, in its own frame."""
+    """Return the extent of a box along n."""
     return half[0] * abs(n[0]) + half[1] * abs(n[1]) + half[2] * abs(n[2])
 
 
 @inlined
 def _gap(boxes: TwoBoxes, n: Vec) -> float:
-    """Return the gap along a unit vector n away from the first box."""
+    """Return the gap along a unit vector n."""
     return dot(boxes.t, n) - _reach(boxes.a, n) - _reach(boxes.b, _axes_of(boxes, n))
 
 
 @inlined
 def _edge_gap(boxes: TwoBoxes, best: float, n: Vec, c: Vec, which: int) -> tuple:
-    """Return (gap, n): the better of the best axis so far and the cross product of two edges.
+    """Return the better (gap, n) of the best axis so far and an edge pair.
 
-    The edges are edge `which` of the first box and an edge along c of the second one.
+    The edges are `which` of the first box and one along c of the second.
     """
     u = (0.0, -c[2], c[1]) if which == 0 else (c[2], 0.0, -c[0]) if which == 1 else (-c[1], c[0], 0.0)
     m2 = dot(u, u)
@@ -104,7 +102,7 @@ def _edge_gap(boxes: TwoBoxes, best: float, n: Vec, c: Vec, which: int) -> tuple
 
 @inlined
 def _face_gap(best: float, n: Vec, gap: float, lead: float, axis: Vec) -> tuple:
-    """Return (gap, n): the better of the best axis so far and a face axis with the centre distance `lead` along it."""
+    """Return the better (gap, n) of the best axis so far and a face axis with the centre distance `lead`."""
     if gap > best:
         return gap, mul(math.copysign(1.0, lead), axis)
     return best, n
@@ -112,10 +110,9 @@ def _face_gap(best: float, n: Vec, gap: float, lead: float, axis: Vec) -> tuple:
 
 @kernel
 def widest_gap(boxes: TwoBoxes) -> tuple:
-    """Return (d, n): the widest gap between the boxes over the axes of faces and edge pairs, and its unit vector.
+    """Return (d, n): the widest gap over the axes of faces and edge pairs.
 
-    For d <= 0 it is the signed distance, since the Minkowski difference of boxes has no other faces. For d > 0 it is a
-    lower bound of the distance.
+    It is the signed distance for d <= 0 (the Minkowski difference has no other faces), otherwise a lower bound.
     """
     a, b, t, c0, c1, c2 = boxes
     s = _axes_of(boxes, t)  # centre of the first box in the frame of the second one, mirrored
@@ -146,7 +143,7 @@ def widest_gap(boxes: TwoBoxes) -> tuple:
 
 @inlined
 def _pinned(z: float, half: float) -> float:
-    """Return -1 or 1 for a coordinate at that bound, 0 for a free coordinate."""
+    """Return -1 or 1 at that bound, 0 for a free coordinate."""
     at = half * (1.0 - 1e-14)  # a coordinate at its bound stays there in spite of round-off
     return 1.0 if z >= at else (-1.0 if z <= -at else 0.0)
 
@@ -182,13 +179,12 @@ def _masked(k: Vec, v: Vec) -> Vec:
 
 @inlined
 def _nearest_of(boxes: TwoBoxes, i: Vec, j: Vec, y: Vec) -> tuple:
-    """Return (ok, y): free coordinates of y that minimise |v|, with the pinned ones fixed; False if three are free.
+    """Return (ok, y): free coordinates of y that minimise |v|; False if three are free.
 
     Args:
-        boxes: the boxes.
-        i: pinned coordinates of the first box, with signs.
-        j: pinned coordinates of the second box, with signs.
-        y: present coordinates of the second box, pinned ones at their bounds; kept where they have no influence.
+        i: pinned coordinates of the first box, signed.
+        j: pinned coordinates of the second box, signed.
+        y: coordinates of the second box, kept where they have no influence.
     """
     free = (j[0] == 0.0) + (j[1] == 0.0) + (j[2] == 0.0)
     if free == 0:
@@ -228,13 +224,12 @@ def _nearest_of(boxes: TwoBoxes, i: Vec, j: Vec, y: Vec) -> tuple:
 def nearest_points(boxes: TwoBoxes, n: Vec) -> tuple:
     """Return the nearest points of two separated boxes, from a separating axis n.
 
-    |v|^2 is minimal if each coordinate is at the bound towards which v pushes it, or free with zero push. The active
-    set
-    is guessed and updated (primal-dual active sets, Hintermueller, Ito and Kunisch 2002). The gap along v proves
+    |v|^2 is minimal if each coordinate is at the bound towards which v pushes it, or free without push. The active set
+    is updated from a guess (primal-dual active sets, Hintermueller, Ito and Kunisch 2002). The gap along v proves
     optimality.
 
     Returns:
-        (ok, d, n, x): x on the first box, x + d n on the second one; ok is False if no active set was proven.
+        (ok, d, n, x): x on the first box, x + d n on the second; ok if proven.
     """
     a, b, t = boxes.a, boxes.b, boxes.t
     c = _axes_of(boxes, n)
@@ -277,7 +272,7 @@ def nearest_points(boxes: TwoBoxes, n: Vec) -> tuple:
 
 @inlined
 def _apart(boxes: TwoBoxes, n: Vec, d: float) -> TwoBoxes:
-    """Return the boxes with the second one moved by d along n."""
+    """Return the boxes, the second moved by d along n."""
     return TwoBoxes(boxes.a, boxes.b, along(boxes.t, d, n), boxes.c0, boxes.c1, boxes.c2)
 
 
@@ -285,13 +280,11 @@ def _apart(boxes: TwoBoxes, n: Vec, d: float) -> TwoBoxes:
 def signed_distance(boxes: TwoBoxes) -> tuple:
     """Return the exact signed distance of two boxes.
 
-    Boxes that overlap or nearly touch are first pulled apart along the axis of least overlap, or along the best known
-    normal. Their nearest points then give the exact normal of contact, also for nearly parallel edges.
+    Boxes that overlap or nearly touch are pulled apart along the best known axis; their nearest points give the exact
+    normal, also for nearly parallel edges.
 
     Returns:
-        (ok, d, n, x): normal n away from the first box, x on its surface, x + d n on the second surface; ok is False
-        if
-        the nearest points were not found.
+        (ok, d, n, x): x on the first surface, x + d n on the second; ok if found.
     """
     a, b = boxes.a, boxes.b
     d, n = widest_gap(boxes)
@@ -318,11 +311,10 @@ def signed_distance(boxes: TwoBoxes) -> tuple:
 
 @kernel
 def box_box(a: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: Vec) -> tuple:
-    """Return the signed distance of two boxes by half sides, rotations and centres in the world.
+    """Return the signed distance of two boxes by half sides, rotations and centres.
 
     Returns:
-        (ok, d, n, x1, x2): normal from the first to the second box, witness points x2 = x1 + d n; ok as in
-        `signed_distance`.
+        (ok, d, n, x1, x2): normal to the second box, witness points x2 = x1 + d n; ok as in `signed_distance`.
     """
     ok, d, n, x = signed_distance(two_boxes(a, R1, p1, b, R2, p2))
     n, x1 = rotate(R1, n), add(p1, rotate(R1, x))
@@ -331,16 +323,15 @@ def box_box(a: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: Vec) ->
 
 @inlined
 def _excess(p: float, half: float) -> float:
-    """Return the signed distance of a coordinate beyond a bound."""
+    """Return the signed excess over a bound."""
     return p - min(max(p, -half), half)
 
 
 @inlined
 def _segment_apart(a: Vec, t: Vec, u: Vec) -> tuple:
-    """Return the shortest vector v from a box to a segment t + s u, -1 <= s <= 1, and s; near zero if they overlap.
+    """Return the shortest vector v from a box to the segment t + s u, -1 <= s <= 1, and s; near zero for overlap.
 
-    The squared distance is convex and piecewise quadratic in s. Newton's method between bounds ends on the right
-    piece.
+    Bracketed Newton's method: the squared distance is convex and piecewise quadratic in s.
     """
     low, high, s = -1.0, 1.0, 0.0
     v = t
@@ -368,7 +359,7 @@ def _segment_apart(a: Vec, t: Vec, u: Vec) -> tuple:
 
 @inlined
 def segment_box(a: Vec, R: np.ndarray, p: Vec, centre: Vec, axis: Vec, half: float) -> tuple:
-    """Return the signed distance of a box and a segment (centre, unit vector, half length), as `box_box`."""
+    """Return `box_box` of a box and a segment (centre, unit vector, half length)."""
     r = sub(centre, p)
     u0, u1, u2 = (R[0, 0], R[1, 0], R[2, 0]), (R[0, 1], R[1, 1], R[2, 1]), (R[0, 2], R[1, 2], R[2, 2])
     t, c = (dot(u0, r), dot(u1, r), dot(u2, r)), (dot(u0, axis), dot(u1, axis), dot(u2, axis))

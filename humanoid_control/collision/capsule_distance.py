@@ -1,7 +1,7 @@
 """Exact signed distances of points and segments (cores of spheres and capsules) to each other and to solids.
 
-Solids are at the origin. d [m] is negative inside, and p - d n is the surface point nearest to p. The signed distance
-of a convex solid is a convex function of p, also inside.
+Solids are at the origin; d [m] is negative inside, p - d n is the nearest surface point. The signed distance of a
+convex solid is convex in p, also inside.
 """
 
 from __future__ import annotations
@@ -32,13 +32,10 @@ def _product(e: float, y: float) -> float:
 
 @kernel
 def ellipse(x: float, y: float, a: float, b: float) -> Vec:
-    """Return the signed distance and normal (d, nx, ny) of a point from an ellipse, half axes a, b (Dube 2012, (4.51)).
+    """Return (d, nx, ny) of a point and an ellipse, half axes a, b (Dube 2012, (4.51)).
 
-    With tau = t + e1^2 (e1 the smaller half axis) the largest root is the only one with tau >= 0. Newton's method on
-    the
-    concave function 1 / sqrt(G) approaches it monotonically from the left. The case tau = 0 (a point inside on the
-    longer
-    axis) has a closed form.
+    tau = t + e1^2 (e1 the smaller half axis) is the only root >= 0. Newton's method on the concave 1 / sqrt(G)
+    approaches it from the left. tau = 0 (inside, on the longer axis) has a closed form.
     """
     swap = a < b
     e0, e1 = (b, a) if swap else (a, b)
@@ -75,7 +72,7 @@ def _ratio(g: float, w: float) -> float:
 
 @kernel
 def _ellipsoid_sorted(y0: float, y1: float, y2: float, e0: float, e1: float, e2: float) -> tuple:
-    """Return `ellipsoid` for y >= 0 and the smallest half axis e2 (Dube 2012, (4.56), a sextic), as in `ellipse`."""
+    """Return `ellipsoid` for y >= 0 and smallest half axis e2 (Dube 2012, (4.56)), as in `ellipse`."""
     k0, k1 = (e0 - e2) * (e0 + e2), (e1 - e2) * (e1 + e2)
     g0, g1, g2 = _product(e0, y0), _product(e1, y1), _product(e2, y2)
     tau = max(max(g2, math.sqrt(g0 * g0 + g1 * g1 + g2 * g2) - max(k0, k1)), max(g0 - k0, g1 - k1))
@@ -116,11 +113,10 @@ def ellipsoid(p: Vec, a: float, b: float, c: float) -> tuple:
 
 @kernel
 def _flat_cap(x: float, y: float, z: float, a: float, b: float, c: float) -> tuple:
-    """Return (found, d, nx, ny, nz) of the half ellipsoid z >= 0 for a point below its rim (z < 0), x and y >= 0.
+    """Return (found, d, nx, ny, nz) of the half ellipsoid z >= 0 for a point below its rim, x and y >= 0.
 
-    Only a cap flatter than its width can be nearer than the wall. With w = -(t + c^2) the nearest point is the
-    smallest
-    root of G(w) = 1. G is convex and falling there, so Newton's method approaches it from the left.
+    Only flat caps can be nearer than the wall. With w = -(t + c^2), Newton's method approaches the smallest root of
+    G(w) = 1 from the left, where G is convex and falling.
     """
     ka, kb = (a - c) * (a + c), (b - c) * (b + c)
     end, gz, gx, gy = min(ka, kb), -c * z, a * x, b * y
@@ -147,7 +143,7 @@ def _flat_cap(x: float, y: float, z: float, a: float, b: float, c: float) -> tup
 
 @kernel
 def elliptic_capsule(p: Vec, a: float, b: float, c: float, h: float) -> tuple:
-    """Return (d, nx, ny, nz) for an elliptic cylinder along z from -h to h, with half-ellipsoid caps of height c."""
+    """Return (d, nx, ny, nz) for an elliptic cylinder from -h to h along z with half-ellipsoid caps of height c."""
     z = abs(p[2]) - h
     if z >= 0.0:
         d, nx, ny, nz = ellipsoid((p[0], p[1], z), a, b, c)
@@ -179,7 +175,7 @@ def box(p: Vec, x: float, y: float, z: float) -> tuple:
 
 @kernel
 def cylinder(p: Vec, r: float, h: float) -> tuple:
-    """Return (d, nx, ny, nz) for a flat-ended cylinder of radius r along z from -h to h."""
+    """Return (d, nx, ny, nz) for a flat cylinder of radius r from -h to h along z."""
     rho = math.sqrt(p[0] * p[0] + p[1] * p[1])
     ux, uy = (p[0] / rho, p[1] / rho) if rho > 0.0 else (1.0, 0.0)
     dr, dz = rho - r, abs(p[2]) - h
@@ -193,7 +189,7 @@ def cylinder(p: Vec, r: float, h: float) -> tuple:
 
 @kernel
 def point_solid(kind: int, p: Vec, x: float, y: float, z: float, h: float) -> tuple:
-    """Return (d, nx, ny, nz) for any solid except swept spheres, by kind and row of `ShapeArrays.sizes`."""
+    """Return (d, nx, ny, nz) for any solid except swept spheres."""
     if kind == BOX:
         return box(p, x, y, z)
     if kind == CYLINDER:
@@ -213,9 +209,9 @@ def _clip(x: float, low: float, high: float) -> float:
 
 @inlined
 def segment_segment(a: Vec, u: Vec, b: Vec, w: Vec) -> tuple:
-    """Return (s, t) of the nearest points a + s u and b + t w of two segments, s and t in -1..1.
+    """Return (s, t) in -1..1 of the nearest points a + s u and b + t w of two segments.
 
-    For parallel segments the middle of the overlap is taken, so that parallel limbs repel each other without rotation.
+    For parallel segments it is the middle of the overlap, so that parallel limbs repel without rotation.
     """
     r = sub(a, b)
     uu, ww, uw, ur, wr = dot(u, u), dot(w, w), dot(u, w), dot(u, r), dot(w, r)
@@ -243,10 +239,10 @@ def segment_segment(a: Vec, u: Vec, b: Vec, w: Vec) -> tuple:
 
 @inlined
 def capsule_capsule(a: Vec, u: Vec, ra: float, b: Vec, w: Vec, rb: float) -> tuple:
-    """Return the signed distance of two swept spheres with centres a, b and half axes u, w (zero for a ball).
+    """Return the signed distance of two swept spheres with centres a, b and half axes u, w.
 
     Returns:
-        (d, n, x1, x2): normal from the first to the second, points on both surfaces.
+        (d, n, x1, x2): normal to the second, surface points.
     """
     s, t = segment_segment(a, u, b, w)
     p, q = along(a, s, u), along(b, t, w)
@@ -263,7 +259,7 @@ def capsule_capsule(a: Vec, u: Vec, ra: float, b: Vec, w: Vec, rb: float) -> tup
 
 @inlined
 def cubic_minimum(s: float, f: float, g: float, t: float, f_t: float, g_t: float) -> float:
-    """Return the minimum of the cubic with values f, f_t and slopes g, g_t at s and t; NaN if there is none."""
+    """Return the minimum of the cubic with values f, f_t and slopes g, g_t at s and t, or NaN."""
     z = 3.0 * (f - f_t) / (t - s) + g + g_t
     w = math.copysign(math.sqrt(max(z * z - g * g_t, 0.0)), t - s)
     return t - (t - s) * (g_t + w - z) / (g_t - g + 2.0 * w)
@@ -271,17 +267,14 @@ def cubic_minimum(s: float, f: float, g: float, t: float, f_t: float, g_t: float
 
 @kernel
 def segment_solid(kind: int, x: float, y: float, z: float, h: float, a: Vec, u: Vec) -> tuple:
-    """Return the least signed distance of the points a + s u, s in -1..1, from a solid at the origin, in its frame.
+    """Return the least signed distance of the points a + s u, s in -1..1, from a solid, in its frame.
 
-    f(s) is convex, so its minimum is at the sign change of the slope g = n . u, or at an end. The end nearer to the
-    centre
-    is tried first. Otherwise both ends bracket the minimum. It is found by cubics through the last two values and
-    slopes,
-    or by the Illinois method with bisection as a safeguard. Inside the solid, f may have a kink where two surfaces are
-    equally near. Tangents of both sides locate it, and the normal is the mix of both normals with zero slope.
+    f(s) is convex: the minimum is at the sign change of the slope g = n . u, or at an end, the nearer end first.
+    Between both ends it is found by cubics, or by the Illinois method with bisection. At a kink inside the solid (two
+    equally near surfaces), tangents locate it and the normal is the mix with zero slope.
 
     Returns:
-        (d, n, s): n is the unit outward normal, the gradient of d.
+        (d, n, s): n is the outward normal, the gradient of d.
     """
     length = norm(u)
     if length == 0.0:

@@ -1,7 +1,6 @@
-"""Collision shapes on the links of a pinocchio model: for coal and as arrays, with the pairs that may touch.
+"""Collision shapes of a pinocchio model, for coal and as arrays, and the pairs that may touch.
 
-`CoalPairs` measures pairs by pinocchio and coal: the reference for the exact kernels of `pair_distance`, without
-compilation.
+`CoalPairs` is the reference for the kernels of `pair_distance`, without compilation.
 """
 
 from __future__ import annotations
@@ -40,10 +39,8 @@ GJK_TOLERANCE = 1e-9  # coal's default of 1e-6 leaves errors of centimetres in w
 def coal_shape(shape: Shape) -> tuple[coal.CollisionGeometry, pin.SE3]:
     """Return the coal geometry of a shape, and its pose in the link frame.
 
-    An elliptic capsule becomes the convex hull of a circumscribed polyhedron, at most 1 / cos(pi / 32) - 1 = 0.5 %
-    wider,
-    its caps 0.9 % larger. An ellipsoid is treated as an elliptic capsule of length 0: coal's own ellipsoid does not
-    converge at the tolerance that gradients need.
+    Elliptic capsules, and ellipsoids as capsules of length 0, become circumscribed polyhedra, 1 / cos(pi / 32) - 1 =
+    0.5 % wider, with caps 0.9 % larger. The ellipsoid of coal does not converge at the required tolerance.
     """
     if isinstance(shape, Sphere):
         return coal.Sphere(shape.radius), pin.SE3(np.eye(3), np.array(shape.center))
@@ -62,7 +59,7 @@ def coal_shape(shape: Shape) -> tuple[coal.CollisionGeometry, pin.SE3]:
 
 
 def shape_arrays(model: pin.Model, shapes: tuple[LinkShape, ...]) -> ShapeArrays:
-    """Return the shapes as arrays for the exact kernels, in their order, each in the frame of its pinocchio joint."""
+    """Return the shapes as arrays, in the frames of their pinocchio joints."""
     kinds, sizes, joints, rotations, positions = [], [], [], [], []
     for item in shapes:
         frame = model.frames[model.getFrameId(item.link, pin.FrameType.BODY)]
@@ -95,7 +92,7 @@ def half_axes(shape: Shape) -> tuple[tuple[float, float, float, float], pin.SE3]
 
 
 def rotation_of_z_onto(axis: np.ndarray) -> np.ndarray:
-    """Return a rotation matrix with the given direction as third column; identity for a zero vector."""
+    """Return a rotation with the given direction as third column; identity for zero."""
     n = float(np.linalg.norm(axis))
     if n < 1e-12:
         return np.eye(3)
@@ -103,7 +100,7 @@ def rotation_of_z_onto(axis: np.ndarray) -> np.ndarray:
 
 
 def elliptic_capsule_points(a: float, b: float, c: float, l: float) -> np.ndarray:  # noqa: E741
-    """Return vertices (n, 3) of a convex polyhedron around an elliptic capsule with the top centre at the origin."""
+    """Return vertices (n, 3) of a polyhedron around an elliptic capsule with the top centre at the origin."""
     grow = 1.0 / math.cos(math.pi / ELLIPSE_SIDES)
     phi = 2 * math.pi * np.arange(ELLIPSE_SIDES) / ELLIPSE_SIDES
     ring = grow * np.stack([b * np.cos(phi), a * np.sin(phi)], axis=1)
@@ -132,7 +129,7 @@ def _polyhedron(a: float, b: float, c: float, l: float) -> coal.CollisionGeometr
 def build_geometry(
     model: pin.Model, shapes: tuple[LinkShape, ...], pairs: list[tuple[int, int]] | np.ndarray
 ) -> pin.GeometryModel:
-    """Build a pinocchio geometry model with one object for each shape, and the given pairs of shape indices."""
+    """Build a pinocchio geometry model with one object a shape, and the given pairs."""
     geometry = pin.GeometryModel()
     for item in shapes:
         frame_id = model.getFrameId(item.link, pin.FrameType.BODY)
@@ -150,13 +147,10 @@ def watched_pairs(
 ) -> list[tuple[int, int]]:
     """Return all pairs of shapes that can touch and should not.
 
-    Excluded: pairs in `disabled`, shapes that `LinkShape.against` exempts, and shapes without a joint between them.
-    With a
-    posture q, neighbouring links and shapes that overlap at q are excluded as well.
+    Excluded: `disabled` pairs, exemptions by `LinkShape.against`, and shapes without a joint between them. A posture q
+        also excludes neighbouring links and shapes that overlap at q.
 
     Args:
-        model: the robot.
-        shapes: its collision shapes.
         disabled: excluded pairs of shape names.
         q: posture without collisions (nq,), or None.
     """
@@ -183,10 +177,10 @@ def watched_pairs(
 
 
 def _meant_for(one: LinkShape, other: LinkShape, special: set[tuple[str, str]]) -> bool:
-    """Return True for two shapes that must stay apart, by `LinkShape.against`.
+    """Return True for shapes that must stay apart, by `LinkShape.against`.
 
     Args:
-        special: (link, other link) of all shapes with `against`.
+        special: (link, other link) of shapes with `against`.
     """
     if not one.against and not other.against:
         return True
@@ -195,7 +189,7 @@ def _meant_for(one: LinkShape, other: LinkShape, special: set[tuple[str, str]]) 
 
 
 def ancestor_mask(model: pin.Model) -> np.ndarray:
-    """Return a 0/1 matrix (njoints, nv): 1 where a column of the Jacobian moves a joint (own or ancestor's column)."""
+    """Return a matrix (njoints, nv): 1 where a column of the Jacobian moves a joint."""
     mask = np.zeros((model.njoints, model.nv))
     for j in range(1, model.njoints):
         for s in model.supports[j].tolist():
@@ -217,7 +211,7 @@ DIRECTIONS = fibonacci_sphere(800)
 
 
 def _support(shape: coal.CollisionGeometry, n: np.ndarray) -> np.ndarray:
-    """Support function: extent of a shape from its origin along unit vectors n (k, 3) of its frame [m]."""
+    """Return the support function: extent along unit vectors n (k, 3) [m]."""
     if isinstance(shape, coal.Box):
         return np.abs(n) @ np.array(shape.halfSide)
     if isinstance(shape, coal.Sphere):
@@ -231,11 +225,10 @@ def _support(shape: coal.CollisionGeometry, n: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Overlap:
-    """Two overlapping shapes at poses X; finds the shortest translation that separates them.
+    """Two overlapping shapes at poses X, with the search for the shortest separating translation.
 
-    gap(n) is their distance along a unit vector n, negative inside. The search starts from the best of evenly spread
-    directions. Pulled apart along one direction, the shapes have a nearest normal with a gap at least as large. Only
-    distances of coal are used: its depths of cylinders and polyhedra are inexact.
+    gap(n) is the distance along n, negative inside. From the best of evenly spread directions, shapes are pulled apart;
+    the gap along their nearest normal is at least as large. Depths of coal are inexact for cylinders and polyhedra.
     """
 
     first: coal.CollisionGeometry
@@ -263,7 +256,7 @@ class _Overlap:
         return out
 
     def climb(self, n: np.ndarray, request: coal.DistanceRequest) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return (gap, n, witness point on the first shape) of the local maximum near a direction."""
+        """Return (gap, n, witness point on the first shape) of the local maximum near n."""
         d, point = float(self.gap(n[None])[0]), np.array(self.X_1.translation)
         result, pose_1 = coal.DistanceResult(), coal.Transform3s(self.X_1.rotation, self.X_1.translation)
         for _ in range(CLIMBS):
@@ -282,7 +275,7 @@ class _Overlap:
 class CoalPairs:
     """Signed distances of the collision pairs of a geometry model, by coal.
 
-    Inside, the distance is minus the length of the shortest separating translation.
+    Inside, it is minus the length of the shortest separating translation.
     """
 
     def __init__(self, model: pin.Model, geometry: pin.GeometryModel) -> None:
@@ -310,11 +303,10 @@ class CoalPairs:
         return objects[int(self.first[pair])].name, objects[int(self.second[pair])].name
 
     def near(self, data: pin.Data, threshold: float) -> NearPairs:
-        """Return the pairs closer than a threshold at the last forward kinematics in `data`.
+        """Return the pairs closer than a threshold [m].
 
         Args:
             data: after `pin.forwardKinematics` or `pin.computeJointJacobians`.
-            threshold: [m].
         """
         from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound  # loads the compiler
         from humanoid_control.numerics.packed import Packed
@@ -330,7 +322,7 @@ class CoalPairs:
         return NearPairs(PairsFound(pair, d[pair], n, p1, p2), Packed(PairJoints(*self._joints)))
 
     def all_distances(self, data: pin.Data) -> np.ndarray:
-        """Return the signed distance of every pair (P,) [m] at the last forward kinematics in `data`."""
+        """Return the signed distance of every pair (P,) [m]; `data` as in `near`."""
         pin.updateGeometryPlacements(self.model, data, self.geometry, self.gdata)
         pin.computeDistances(self.geometry, self.gdata)
         out = np.array([r.min_distance for r in self._results])

@@ -1,7 +1,7 @@
 """Nearest points of two convex solids of any kind.
 
-GJK finds approximate nearest points from support points (Gilbert, Johnson and Keerthi 1988); Newton's method makes
-them exact. For overlapping solids see `penetration_depth`.
+GJK finds approximate nearest points (Gilbert, Johnson and Keerthi 1988), Newton's method exact ones. For overlap see
+`penetration_depth`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ class Solid(NamedTuple):
     """Shape in the world.
 
     Attributes:
-        kind: kind as in `shapes`.
         size: row of `ShapeArrays.sizes` (4,).
         R: rotation (3, 3).
         p: origin [m].
@@ -58,7 +57,7 @@ def support(solid: Solid, n: Vec) -> Vec:
 
 @kernel
 def _solve_subset(W: np.ndarray, i: int, j: int, k: int, size: int, bary: np.ndarray) -> bool:
-    """Store weights of the point nearest to the origin in the affine hull of 1-3 rows of W; True if all positive."""
+    """Store the barycentric weights of the point nearest to the origin for 1-3 rows of W; True if all positive."""
     o = (W[i, 0], W[i, 1], W[i, 2])
     if size == 1:
         bary[0] = 1.0
@@ -84,7 +83,7 @@ def _solve_subset(W: np.ndarray, i: int, j: int, k: int, size: int, bary: np.nda
 
 @kernel
 def _holds_origin(W: np.ndarray) -> bool:
-    """Return True if the tetrahedron of the four rows of W contains the origin."""
+    """Return True if the tetrahedron of the rows of W contains the origin."""
     for k in range(4):
         a, b, c, d = W[(k + 1) % 4], W[(k + 2) % 4], W[(k + 3) % 4], W[k]
         e, f = (b[0] - a[0], b[1] - a[1], b[2] - a[2]), (c[0] - a[0], c[1] - a[1], c[2] - a[2])
@@ -99,10 +98,10 @@ def _holds_origin(W: np.ndarray) -> bool:
 
 @kernel
 def _reduce(W: np.ndarray, n: int, bary: np.ndarray, best: np.ndarray, keep: np.ndarray) -> int:
-    """Find the subset of the n rows of W nearest to the origin; the newest row n - 1 always belongs to it.
+    """Find the subset of n rows of W nearest to the origin, always with the newest row n - 1.
 
     Returns:
-        Size of the subset, with its rows in `keep` and weights in `best`; 4 if the simplex contains the origin.
+        Size of the subset (rows in `keep`, weights in `best`); 4 if the simplex contains the origin.
     """
     if n == 4 and _holds_origin(W):
         return 4
@@ -135,10 +134,10 @@ def _reduce(W: np.ndarray, n: int, bary: np.ndarray, best: np.ndarray, keep: np.
 
 @kernel
 def gjk(solid1: Solid, solid2: Solid, tolerance: float) -> tuple:
-    """Return the distance of two shapes, to a tolerance between ROUGH and EXACT.
+    """Return the distance of two shapes to a tolerance in EXACT..ROUGH.
 
     Returns:
-        (d, n, x1, x2): d = 0 for overlap; n is then only the last search direction.
+        (d, n, x1, x2): d = 0 for overlap; n is then only a search direction.
     """
     W, X = local_matrix(4, 3), local_matrix(4, 3)  # simplex: difference points, and their points of shape 1
     work, order, keep = local_matrix(2, 3), local_matrix(3, 6), local_indices(4)
@@ -199,7 +198,7 @@ def _clear(A: np.ndarray) -> None:
 
 @kernel
 def _edges(solid: Solid, W: np.ndarray, length: np.ndarray, count: int) -> int:
-    """Append the segments of the shape's Minkowski sum: unit vectors to W, half lengths to length."""
+    """Append the segments of a shape: unit vectors to W, half lengths to length."""
     kind, size, R, _ = solid
     for k in range(3):
         half = size[k] if kind == BOX else (size[3] if k == 2 else 0.0)
@@ -211,7 +210,7 @@ def _edges(solid: Solid, W: np.ndarray, length: np.ndarray, count: int) -> int:
 
 @kernel
 def _bulge(solid: Solid, n: Vec, H: np.ndarray) -> tuple:
-    """Return (ok, e): farthest point e of the swept ellipsoid along n; its derivative by n is added to H (3, 3)."""
+    """Return (ok, e): farthest point e of the swept ellipsoid along n; add its derivative to H (3, 3)."""
     kind, size, R, _ = solid
     if kind == BOX:
         return True, (0.0, 0.0, 0.0)
@@ -233,7 +232,7 @@ def _bulge(solid: Solid, n: Vec, H: np.ndarray) -> tuple:
 
 @kernel
 def _solve(A: np.ndarray, n: int) -> bool:
-    """Solve the first n rows of A = [M | b] in place, the solution in column n; False if singular."""
+    """Solve the first n rows of A = [M | b] in place, into column n; False if singular."""
     for k in range(n):
         pivot = k
         for r in range(k + 1, n):
@@ -257,15 +256,15 @@ def _solve(A: np.ndarray, n: int) -> bool:
 def newton(solid1: Solid, solid2: Solid, n: Vec, d: float) -> tuple:
     """Solve the conditions of nearest points for the normal n and the signed distance d.
 
-    Both shapes are sums of segments (half lengths l_j, unit vectors w_j) and ellipsoids (farthest points e_1, e_2):
+    Both shapes are sums of segments (half lengths l_j, unit vectors w_j) and ellipsoids (farthest points e):
 
         p2 - p1 - e_1(n) - e_2(n) - sum alpha_j w_j = d n,   |n| = 1,
         alpha_j = l_j sign(n . w_j),  or  |alpha_j| <= l_j where n . w_j = 0.
 
-    The set of segments orthogonal to n is guessed and updated in each step.
+    The set of orthogonal segments is guessed and updated.
 
     Returns:
-        (ok, d, n, x1): ok is False without convergence near the guess; x1 lies on shape 1.
+        (ok, d, n, x1): ok if converged near the guess; x1 on shape 1.
     """
     p1, p2 = solid1.p, solid2.p
     W, length, alpha, free = local_matrix(6, 3), local_vector(6), local_vector(6), local_indices(6)

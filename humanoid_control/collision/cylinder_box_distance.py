@@ -1,13 +1,13 @@
 """Distance of a separated cylinder and box.
 
-The nearest point q of the box minimises half the squared distance f(q) from the cylinder, a convex function. With the
-nearest cylinder point p(q), grad f = q - p. With the axis u, the direction e away from it, t orthogonal to both, the
-radius r and the distance rho of q from the axis,
+The nearest box point q minimises the convex f(q), half the squared distance from the cylinder; grad f = q - p with the
+nearest cylinder point p. With the axis u, the direction e away from it, t orthogonal to both, the radius r and the
+distance rho from the axis,
 
     H = [q beyond an end] u u^T + [rho > r] e e^T + [rho > r] (1 - r / rho) t t^T.
 
-Newton's method runs in the coordinates that no side of the box holds. Where it gains nothing, a step q -> p clipped to
-the box (alternating projections) always gains.
+Newton's method runs in the free coordinates; where it gains nothing, an alternating projection q -> p, clipped to the
+box, does.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _into(q: Vec, sides: Vec) -> Vec:
 
 @inlined
 def _room(q: float, step: float, side: float) -> float:
-    """Return the share of a coordinate's step up to a side of the box; 1 for a coordinate already held at that side."""
+    """Return the share of a coordinate's step up to a side; 1 if it is already held there."""
     if abs(q + step) <= side or (abs(q) >= side and q * step > 0.0):
         return 1.0
     return (math.copysign(side, step) - q) / step
@@ -51,14 +51,14 @@ def _room(q: float, step: float, side: float) -> float:
 
 @inlined
 def _towards(q: Vec, step: Vec, sides: Vec) -> Vec:
-    """Return q + step, shortened to the box; clipping each coordinate would change the direction."""
+    """Return q + step, shortened to the box along its direction."""
     room = min(_room(q[0], step[0], sides[0]), _room(q[1], step[1], sides[1]), _room(q[2], step[2], sides[2]))
     return along(q, room, step)
 
 
 @inlined
 def _nearest(q: Vec, c: Vec, u: Vec, radius: float, half: float) -> tuple:
-    """Return (p, e, end, out, turn): cylinder point nearest to q, e, and the factors of u u^T, e e^T and t t^T."""
+    """Return (p, e, end, out, turn): nearest cylinder point, e, factors of u u^T, e e^T and t t^T."""
     way = sub(q, c)
     z = dot(way, u)
     side = along(way, -z, u)
@@ -107,7 +107,7 @@ def _step(u: Vec, e: Vec, end: float, out: float, turn: float, g: Vec, q: Vec, s
 
 @inlined
 def _over_face(c: Vec, u: Vec, radius: float, half: float, sides: Vec, k: int) -> tuple:
-    """Return (proved, p, q): nearest points if they lie next to the box face across axis k."""
+    """Return (proved, p, q): nearest points next to the box face across axis k."""
     i, j = (k + 1) % 3, (k + 2) % 3
     sign, uk, across = math.copysign(1.0, c[k]), u[k], math.hypot(u[i], u[j])
     gap = abs(c[k]) - sides[k] - half * abs(uk) - radius * across
@@ -134,17 +134,15 @@ def cylinder_box(size: np.ndarray, R1: np.ndarray, p1: Vec, sides: Vec, R2: np.n
     """Return the distance of a cylinder and a box.
 
     Args:
-        size: row of the cylinder in `ShapeArrays.sizes` (4,): radius, radius, 0, half length [m].
-        R1: rotation of the cylinder (3, 3).
-        p1: origin of the cylinder [m].
+        size: radius, radius, 0, half length of the cylinder [m].
+        R1: cylinder rotation (3, 3).
+        p1: cylinder origin [m].
         sides: half sides of the box [m].
-        R2: rotation of the box (3, 3).
-        p2: origin of the box [m].
+        R2: box rotation (3, 3).
+        p2: box origin [m].
 
     Returns:
-        (ok, d, n, x1, x2): normal from the cylinder to the box, nearest points; ok is False for contact, distances
-        below
-        NEAR, or without convergence.
+        (ok, d, n, x1, x2): normal to the box, nearest points; ok is False below NEAR or without convergence.
     """
     radius, half = size[0], size[3]
     c, u = unrotate(R2, sub(p1, p2)), unrotate(R2, (R1[0, 2], R1[1, 2], R1[2, 2]))

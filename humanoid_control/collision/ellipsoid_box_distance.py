@@ -1,11 +1,10 @@
 """Signed distance of an ellipsoid and a box, exact for separation and shallow penetration.
 
-Coordinates are those of the ellipsoid at the origin. The box has its centre at t, its axes are the columns of C
-(`TwoBoxes`, with half axes of the ellipsoid instead of half sides).
+Coordinates are those of the ellipsoid; the box has the centre t and the axes C (`TwoBoxes`, with half axes for a).
 
-For a face, the nearest ellipsoid point has a tangent plane parallel to the face. Otherwise the nearest box point
-t + C y lies on an edge or corner; bounded Newton's method minimises the convex signed distance from the ellipsoid. A
-depth is accepted if the gap along its normal proves it: this gap is never less than the depth of a common point.
+Over a face, the nearest ellipsoid point has a parallel tangent plane. Otherwise the nearest box point t + C y is on an
+edge or corner, found by bounded Newton's method on the convex signed distance. A depth is accepted if the gap along its
+normal proves it.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ FLAT = 1e-13  # slope along an edge that counts as zero
 
 @inlined
 def _from_face(bodies: TwoBoxes, lead: float, j: int, c: Vec) -> tuple:
-    """Return (proved, d, n, x) for the face j of the box, with its centre at `lead` along the face normal c.
+    """Return (proved, d, n, x) for face j, its centre at `lead` along the normal c.
 
-    The gap is the signed distance if the extreme ellipsoid point projects onto the face, or is inside and nearest to
-    it.
+    Proven if the extreme ellipsoid point projects onto the face, or is inside and nearest to it.
     """
     e, b = bodies.a, bodies.b
     n = mul(math.copysign(1.0, lead), c)
@@ -48,7 +46,7 @@ def _from_face(bodies: TwoBoxes, lead: float, j: int, c: Vec) -> tuple:
 
 @inlined
 def _curvature(u: Vec, v: Vec, w: Vec, m: Vec, c: Vec, tau: float) -> float:
-    """Return u^T H v, H being the second derivative of the signed distance of a point q from an ellipsoid.
+    """Return u^T H v with the second derivative H of the signed distance of q from an ellipsoid.
 
     With q = x + tau m, m = x / e^2, m . dx = 0, c = 1 / (e^2 + tau), w = c m and beta = |m|^2 - tau m . w:
 
@@ -74,7 +72,7 @@ def _is_free(y: float, half: float, slope: float) -> bool:
 
 @kernel
 def _from_edges(bodies: TwoBoxes) -> tuple:
-    """Return (ok, d, n, q): box point q of least signed distance from the ellipsoid, on an edge or a corner."""
+    """Return (ok, d, n, q): box point q of least signed distance, on an edge or corner."""
     e, b, t, c0, c1, c2 = bodies
     y = (_bounded(-dot(c0, t), b[0]), _bounded(-dot(c1, t), b[1]), _bounded(-dot(c2, t), b[2]))
     size = norm(e) + norm(b)
@@ -131,11 +129,11 @@ def _from_edges(bodies: TwoBoxes) -> tuple:
 
 @kernel
 def ellipsoid_box(e: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: Vec) -> tuple:
-    """Return the signed distance of an ellipsoid (half axes e) and a box (half sides b), at poses in the world.
+    """Return the signed distance of an ellipsoid (half axes e) and a box (half sides b).
 
     Returns:
-        (ok, d, n, x1, x2): normal from the ellipsoid to the box, witness points x2 = x1 + d n; ok is False for deep
-        penetration without proof, or if Newton's method failed.
+        (ok, d, n, x1, x2): normal to the box, witness points x2 = x1 + d n; ok is False for unproven depths and
+        failures of Newton's method.
     """
     bodies = two_boxes(e, R1, p1, b, R2, p2)
     t, c0, c1, c2 = bodies.t, bodies.c0, bodies.c1, bodies.c2

@@ -1,7 +1,4 @@
-"""Pairs of shapes tracked from tick to tick by a lower bound of each distance, so that few pairs are measured.
-
-Pairs with a bound above `reach_of` are skipped.
-"""
+"""Lower bounds of pair distances from tick to tick, so that few pairs are measured."""
 
 from __future__ import annotations
 
@@ -23,15 +20,13 @@ class PairBounds(NamedTuple):
     """Lower bounds of pair distances while the joints move.
 
     Attributes:
-        pairs: indices of shapes (P, 2).
-        common: last joint that carries both shapes (P,), 0 for none.
-        motion_bound: bound on |d distance / d joint| in all postures (n, P) [m/rad], 1 for a sliding joint.
-        joints: joints at the last update (n,) [rad, m].
+        common: last common joint (P,), or 0.
+        motion_bound: bound on |d distance / d joint| in all postures (n, P) [m/rad].
+        joints: last joints (n,) [rad, m].
         lower: lower bounds (P,) [m]; exact for measured pairs.
-        travel: work memory (P,).
-        state: UNSEEN, PASSED_OVER or FOUND in the last update (P,).
-        normal: normals of the measured pairs, world frame (P, 3).
-        point: witness points on their first shapes, world frame (P, 3) [m].
+        state: UNSEEN, PASSED_OVER or FOUND (P,).
+        normal: normals of measured pairs, world frame (P, 3).
+        point: their witness points on the first shapes, world frame (P, 3) [m].
     """
 
     pairs: I2
@@ -49,10 +44,9 @@ class PairBounds(NamedTuple):
         """Create bounds without information.
 
         Args:
-            pairs: indices of shapes (P, 2).
+            pairs: shapes (P, 2).
             joint: joint of each shape (S,).
             parent: parent of each joint (N,).
-            motion_bound: see the class (n, P).
         """
         count = len(pairs)
         common = np.array([common_joint(parent, int(joint[i]), int(joint[j])) for i, j in pairs], dtype=np.int64)
@@ -62,7 +56,7 @@ class PairBounds(NamedTuple):
 
 
 def common_joint(parent: np.ndarray, i: int, j: int) -> int:
-    """Return the last common ancestor of joints i and j; 0 (the world) if there is none."""
+    """Return the last common ancestor of two joints; 0 (the world) if none."""
     while i != j:  # parents have lower indices
         if i > j:
             i = int(parent[i])
@@ -72,13 +66,13 @@ def common_joint(parent: np.ndarray, i: int, j: int) -> int:
 
 
 class PairReach(NamedTuple):
-    """Activation distance of pairs in terms of their closing speed.
+    """Activation distance of pairs by closing speed.
 
     Attributes:
-        twist: twists of `joint_twists` (J, 6); (0, 6): only the activation distances count.
+        twist: joint twists (J, 6); (0, 6): ignore speeds.
         least: smallest activation distance [m].
         margin: required distance [m].
-        per_speed: additional distance for each m/s of closing speed [s].
+        per_speed: additional distance for each m/s of closing [s].
     """
 
     twist: F2
@@ -89,17 +83,16 @@ class PairReach(NamedTuple):
 
 @inlined
 def far_enough(reach: PairReach, closing: float, activation: float) -> float:
-    """Return the distance [m] below which a pair with this closing speed [m/s] matters."""
+    """Return the activation distance [m] for a closing speed [m/s]."""
     return min(activation, max(reach.least, reach.margin + reach.per_speed * max(closing, 0.0)))
 
 
 @inlined
 def reach_of(reach: PairReach, shapes: ShapeArrays, p: np.ndarray, i: int, j: int, activation: float) -> float:
-    """Return the distance [m] below which a pair of shapes matters, at most its activation distance.
+    """Return the activation distance [m] of a pair of shapes, at most `activation`.
 
-    A pair closes at most at the relative speed of its bodies at a nearest point. Inside a bounding sphere this speed
-    is at
-    most the speed of its centre plus the rotational part.
+    A pair closes at most at the relative speed of its bodies at a nearest point: inside a bounding sphere at most the
+    speed of its centre plus the rotational part.
     """
     # Use the smaller sphere: its rotational part is smaller.
     a, b, k = shapes.joint[i], shapes.joint[j], i if shapes.radii[i] < shapes.radii[j] else j
@@ -115,7 +108,7 @@ def reach_of(reach: PairReach, shapes: ShapeArrays, p: np.ndarray, i: int, j: in
 
 @kernel
 def fill_travel(motion_bound: np.ndarray, moved: np.ndarray, out: np.ndarray) -> None:
-    """Return bounds on the changes of all distances (P,) [m] for joint motions (n,) of either sign."""
+    """Return bounds (P,) on distance changes [m] for joint motions (n,)."""
     for k in range(out.shape[0]):
         out[k] = 0.0
     # Joints outside, pairs inside: the inner loop is vectorised.
@@ -128,7 +121,7 @@ def fill_travel(motion_bound: np.ndarray, moved: np.ndarray, out: np.ndarray) ->
 
 @kernel
 def lower_bounds(bounds: PairBounds, joints: np.ndarray) -> None:
-    """Lower the bounds by the largest possible change for a motion to `joints` (n,)."""
+    """Lower the bounds by the largest change for a motion to `joints` (n,)."""
     moved, lower, travel = np.empty(joints.shape[0]), bounds.lower, bounds.travel
     for c in range(joints.shape[0]):
         moved[c] = joints[c] - bounds.joints[c]
@@ -140,7 +133,7 @@ def lower_bounds(bounds: PairBounds, joints: np.ndarray) -> None:
 
 @kernel
 def lower_bounds_and_needs(bounds: PairBounds, joints: np.ndarray, need: np.ndarray, needed: np.ndarray) -> None:
-    """Do `lower_bounds`, and sum motion bounds times `need` (n,) into `needed` (P,) in the same pass."""
+    """Do `lower_bounds`, and sum motion bounds times `need` (n,) into `needed` (P,)."""
     b, lower, travel = bounds.motion_bound, bounds.lower, bounds.travel
     for k in range(lower.shape[0]):
         travel[k] = needed[k] = 0.0
@@ -165,19 +158,14 @@ def update_pairs(
     reach: PairReach,
     out: PairsFound,
 ) -> int:
-    """Measure the pairs closer than their activation distance and near enough to matter.
+    """Measure the pairs near enough to matter, and return their number.
 
     Args:
-        shapes: all shapes.
-        R: rotations of the shapes in the world (S, 3, 3).
-        p: origins of the shapes in the world (S, 3) [m].
-        bounds: bounds; `lower` of examined pairs is replaced by the exact distance or a better bound.
+        R: rotations of the shapes, world (S, 3, 3).
+        p: origins of the shapes, world (S, 3) [m].
+        bounds: `lower` of examined pairs is improved.
         activation: activation distances (P,) [m].
-        reach: activation by closing speed.
-        out: P rows, filled in increasing order of the pairs.
-
-    Returns:
-        Number of filled rows.
+        out: rows in increasing order of pairs, filled.
     """
     pairs, lower, radii, count = bounds.pairs, bounds.lower, shapes.radii, 0
     moving = reach.twist.shape[0] > 0
@@ -216,7 +204,7 @@ def update_pairs(
 
 @inlined
 def _keep(bounds: PairBounds, k: int, n: Vec, x1: Vec) -> None:
-    """Store normal and witness point of the measured pair k for its closing speed."""
+    """Store normal and witness point of pair k."""
     bounds.state[k] = PASSED_OVER
     bounds.normal[k, 0], bounds.normal[k, 1], bounds.normal[k, 2] = n[0], n[1], n[2]
     bounds.point[k, 0], bounds.point[k, 1], bounds.point[k, 2] = x1[0], x1[1], x1[2]
@@ -226,15 +214,11 @@ def _keep(bounds: PairBounds, k: int, n: Vec, x1: Vec) -> None:
 def find_faster_pairs(
     shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, bounds: PairBounds, reach: PairReach, count: int, out: PairsFound
 ) -> int:
-    """Find pairs that `update_pairs` skipped in this posture but that matter at another velocity.
+    """Add skipped pairs that matter at another velocity, and return the total number.
 
     Args:
-        reach: with the twists of the new velocity.
-        count: number of filled rows; new rows follow.
-        out: rows, as in `update_pairs`.
-
-    Returns:
-        Number of filled rows.
+        reach: with twists of the new velocity.
+        count: number of rows so far.
     """
     lower, state = bounds.lower, bounds.state
     for k in range(lower.shape[0]):
@@ -267,10 +251,7 @@ def find_faster_pairs(
 
 @inlined
 def closing_speed(twist: np.ndarray, a: int, b: int, n: Vec, x: Vec) -> float:
-    """Return the speed [m/s] of joint a's body relative to joint b's at a point x, along n.
-
-    It is the same at both nearest points, since they differ by a multiple of n.
-    """
+    """Return the speed [m/s] of joint a's body relative to b's at x, along n; equal at both nearest points."""
     w = (twist[a, 3] - twist[b, 3], twist[a, 4] - twist[b, 4], twist[a, 5] - twist[b, 5])
     v = (twist[a, 0] - twist[b, 0], twist[a, 1] - twist[b, 1], twist[a, 2] - twist[b, 2])
     return dot(n, add(v, cross(w, x)))

@@ -1,7 +1,6 @@
 """Signed distances of pairs of shapes, with normals, witness points and gradients.
 
-`pair_distance` measures one pair exactly, `pair_distances` all placed pairs below a threshold; `pair_bounds` does it
-incrementally.
+`pair_distance` measures one pair, `pair_distances` all pairs below a threshold.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ class PairsFound(NamedTuple):
     """Rows of near pairs; in a buffer only the first rows are valid.
 
     Attributes:
-        pair: indices of the pairs (k,).
+        pair: indices (k,).
         distance: signed distances (k,) [m], negative inside.
-        normal: unit vectors from shape 1 to shape 2, world frame (k, 3).
-        point_1: witness points on the first shapes, world frame (k, 3) [m].
-        point_2: witness points on the second shapes, world frame (k, 3) [m].
+        normal: unit vectors to shape 2, world frame (k, 3).
+        point_1: witness points on shapes 1, world frame (k, 3) [m].
+        point_2: witness points on shapes 2, world frame (k, 3) [m].
     """
 
     pair: I1
@@ -66,8 +65,8 @@ class PairJoints(NamedTuple):
     """Joints of P pairs of shapes.
 
     Attributes:
-        first: joint of the first shape (P,).
-        second: joint of the second shape (P,).
+        first: of the first shape (P,).
+        second: of the second shape (P,).
         ancestor_mask: 1 where a column of the Jacobian moves a joint (njoints, nv).
     """
 
@@ -78,12 +77,7 @@ class PairJoints(NamedTuple):
 
 @dataclass(frozen=True)
 class NearPairs:
-    """Pairs of shapes closer than a threshold.
-
-    Attributes:
-        found: one row for each near pair.
-        joints: joints of all pairs, packed.
-    """
+    """Pairs of shapes closer than a threshold."""
 
     found: PairsFound
     joints: Packed[PairJoints]
@@ -110,25 +104,24 @@ class NearPairs:
 
     @property
     def normal(self) -> np.ndarray:
-        """Unit vectors from shape 1 to shape 2, world frame (k, 3)."""
+        """Unit vectors to shape 2, world frame (k, 3)."""
         return self.found.normal
 
     @property
     def point_1(self) -> np.ndarray:
-        """Witness points on the first shapes, world frame (k, 3) [m]."""
+        """Witness points on shapes 1, world frame (k, 3) [m]."""
         return self.found.point_1
 
     @property
     def point_2(self) -> np.ndarray:
-        """Witness points on the second shapes, world frame (k, 3) [m]."""
+        """Witness points on shapes 2, world frame (k, 3) [m]."""
         return self.found.point_2
 
     def gradient(self, J: np.ndarray) -> np.ndarray:
-        """Return d distance / d v (k, nv): n . (velocity of witness point 2 - velocity of witness point 1).
+        """Return d distance / d v (k, nv) = n . (velocity of witness point 2 - velocity of witness point 1).
 
         Args:
-            J: joint Jacobian at the world origin (6, nv), linear before angular: `data.J` after
-                `pin.computeJointJacobians`.
+            J: `data.J` (6, nv) after `pin.computeJointJacobians`, at the world origin, linear before angular.
         """
         out = np.empty((len(self), J.shape[1]))
         pair, _, normal, point_1, point_2 = self.found
@@ -138,18 +131,16 @@ class NearPairs:
 
 @inlined
 def distance_rate(n: Vec, moment_1: Vec, moment_2: Vec, moves_1: float, moves_2: float, J: np.ndarray, c: int) -> float:
-    """Return d distance / d v_c = n . (velocity of witness point 2 - velocity of witness point 1) for one column c.
+    """Return d distance / d v_c for one column c; see `NearPairs.gradient`.
 
     A point x has the velocity J_linear + J_angular x x, so n . velocity = n . J_linear + (x x n) . J_angular.
 
     Args:
-        n: normal of the pair.
-        moment_1: x x n of the first witness point x, world frame.
-        moment_2: x x n of the second witness point x, world frame.
-        moves_1: 1 if column c moves the first shape.
-        moves_2: 1 if column c moves the second shape.
+        moment_1: x x n of witness point 1, world frame.
+        moment_2: x x n of witness point 2, world frame.
+        moves_1: 1 if c moves shape 1.
+        moves_2: 1 if c moves shape 2.
         J: twists at the world origin (6, nv).
-        c: column.
     """
     angular = (J[3, c], J[4, c], J[5, c])
     rate = (moves_2 - moves_1) * dot(n, (J[0, c], J[1, c], J[2, c]))
@@ -167,7 +158,7 @@ def distance_gradients(
     point_2: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Compute the gradients (k, nv) of all found rows, as `NearPairs.gradient`."""
+    """Compute the gradients (k, nv) of all rows."""
     joints = unpack(table, PairJoints)
     moves, J = joints.ancestor_mask, np.ascontiguousarray(J)  # contiguous rows: several columns at a time
     for k in range(out.shape[0]):
@@ -186,7 +177,7 @@ INSIDE = 1e-12  # [m] round-off of a separation
 
 @kernel
 def swept_solid(swept: Solid, solid: Solid) -> tuple:
-    """Return (d, n, x1, x2) of a sphere or capsule and another solid; n points from the first to the second."""
+    """Return (d, n, x1, x2) of a sphere or capsule and another solid."""
     radius, axis = swept.size[0], mul(swept.size[3], (swept.R[0, 2], swept.R[1, 2], swept.R[2, 2]))
     a, u = unrotate(solid.R, sub(swept.p, solid.p)), unrotate(solid.R, axis)
     size = solid.size
@@ -201,7 +192,7 @@ def swept_solid(swept: Solid, solid: Solid) -> tuple:
 
 @kernel
 def _capsule_box(sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
-    """Return (ok, d, n, x1, x2) of shape i, a capsule, and the box around shape j; ok as in `segment_box`."""
+    """Return (ok, d, n, x1, x2) of capsule i and the box around shape j."""
     sides, axis, radius = half_sides(sizes, j), (R[i, 0, 2], R[i, 1, 2], R[i, 2, 2]), sizes[i, 0]
     ok, d, n, surface, core = segment_box(sides, R[j], row(p, j), row(p, i), axis, sizes[i, 3])
     return ok, d - radius, mul(-1.0, n), along(core, -radius, n), surface
@@ -209,19 +200,15 @@ def _capsule_box(sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int
 
 @inlined
 def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
-    """Return the exact signed distance of shapes i and j; inside, minus the length of the shortest separating
-    translation.
+    """Return the exact signed distance of shapes i and j; inside, minus the shortest separating translation.
 
     Args:
-        shapes: all shapes.
-        R: rotations of the shapes in the world (S, 3, 3).
-        p: origins of the shapes in the world (S, 3) [m].
-        i: first shape.
-        j: second shape.
+        R: rotations of the shapes, world (S, 3, 3).
+        p: origins of the shapes, world (S, 3) [m].
 
     Returns:
-        (d, n, x1, x2): distance [m]; unit normal from i to j, the gradient of d by motions of shape j; witness points
-        with x2 = x1 + d n.
+        (d, n, x1, x2): distance [m]; unit normal from i to j, the gradient of d by motions of j; witness points x2 = x1
+        + d n.
     """
     # Two swept spheres, the most frequent case, are measured inline: passing all arrays would take longer.
     kinds, sizes = shapes.kinds, shapes.sizes
@@ -234,7 +221,7 @@ def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: 
 
 @kernel
 def _solid_distance(kind_i: int, kind_j: int, sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
-    """Return `pair_distance` of shapes i and j of which at least one is not a swept sphere."""
+    """Return `pair_distance` if a shape is not a swept sphere."""
     swept1, swept2 = kind_i <= CAPSULE, kind_j <= CAPSULE
     # Closed forms first; a failed one (ok is False) continues with the general method.
     if swept1 and kind_j == BOX and sizes[i, 3] > 0.0:
@@ -279,16 +266,13 @@ def _solid_distance(kind_i: int, kind_j: int, sizes: np.ndarray, R: np.ndarray, 
 
 @inlined
 def half_sides(sizes: np.ndarray, i: int) -> Vec:
-    """Return the half sides of the box around shape i along its axes."""
+    """Return the half sides of the box around shape i."""
     return sizes[i, 0], sizes[i, 1], sizes[i, 2] + sizes[i, 3]
 
 
 @inlined
 def boxed_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int) -> float:
-    """Return a lower bound of the distance of shapes i and j [m] by boxes around them; faster than the distance.
-
-    -inf if nothing is faster than `pair_distance`.
-    """
+    """Return a lower bound of the distance [m] by boxes; -inf if nothing is faster than `pair_distance`."""
     kind_i, kind_j = shapes.kinds[i], shapes.kinds[j]
     if (kind_i <= CAPSULE or kind_i == BOX) and (kind_j <= CAPSULE or kind_j == BOX):
         return -np.inf
@@ -297,7 +281,7 @@ def boxed_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j:
 
 @kernel
 def _box_distance(swept1: bool, swept2: bool, sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int) -> float:
-    """Return `boxed_distance` of shapes i and j if one of them is neither a swept sphere nor a box."""
+    """Return `boxed_distance` if a shape is neither a swept sphere nor a box."""
     if swept1 and sizes[i, 3] > 0.0:
         ok, d, _, _, _ = _capsule_box(sizes, R, p, i, j)
     elif swept2 and sizes[j, 3] > 0.0:
@@ -314,11 +298,9 @@ def _box_distance(swept1: bool, swept2: bool, sizes: np.ndarray, R: np.ndarray, 
 
 @inlined
 def boxes_apart(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int, threshold: float) -> bool:
-    """Return True if the boxes around shapes i and j are farther apart than a threshold, by the axes of the first.
+    """Return True if the boxes around two shapes are farther apart than a threshold.
 
-    The box of the second shape is enclosed in a larger box along the axes of the first one. The distance of these
-    boxes
-    is a lower bound.
+    The box of the second shape is enclosed in a box along the axes of the first; their distance is a lower bound.
     """
     sizes = shapes.sizes
     dx, dy, dz = p[j, 0] - p[i, 0], p[j, 1] - p[i, 1], p[j, 2] - p[i, 2]
@@ -340,7 +322,7 @@ def boxes_apart(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: in
 def shape_pose(
     joint_R: np.ndarray, joint_p: np.ndarray, shapes: ShapeArrays, s: int, out_R: np.ndarray, out_p: np.ndarray
 ) -> None:
-    """Compute the pose of shape s in the world; arguments as in `shape_poses`."""
+    """Compute the pose of shape s; arguments as in `shape_poses`."""
     j, R_local, p_local = shapes.joint[s], shapes.R, shapes.p
     for r in range(3):
         a, b, c = joint_R[j, r, 0], joint_R[j, r, 1], joint_R[j, r, 2]
@@ -353,14 +335,13 @@ def shape_pose(
 def shape_poses(
     joint_R: np.ndarray, joint_p: np.ndarray, shapes: ShapeArrays, out_R: np.ndarray, out_p: np.ndarray
 ) -> None:
-    """Compute the poses of all shapes in the world.
+    """Compute the world poses of all shapes.
 
     Args:
-        joint_R: rotations of the joints in the world (J, 3, 3).
-        joint_p: origins of the joints in the world (J, 3) [m].
-        shapes: all shapes.
-        out_R: rotations of the shapes (S, 3, 3), filled.
-        out_p: origins of the shapes (S, 3) [m], filled.
+        joint_R: rotations of the joints, world (J, 3, 3).
+        joint_p: origins of the joints, world (J, 3) [m].
+        out_R: rotations (S, 3, 3), filled.
+        out_p: origins (S, 3) [m], filled.
     """
     for s in range(shapes.joint.shape[0]):
         shape_pose(joint_R, joint_p, shapes, s, out_R, out_p)
@@ -378,20 +359,14 @@ def put_row(out: PairsFound, count: int, k: int, d: float, n: Vec, x1: Vec, x2: 
 def pair_distances(
     shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, pairs: np.ndarray, threshold: float, out: PairsFound
 ) -> int:
-    """Measure all pairs closer than a threshold.
+    """Measure all pairs closer than a threshold, and return their number.
 
-    Pairs with distant bounding spheres, and solids with distant boxes, are skipped without measurement.
+    Distant bounding spheres and boxes exclude pairs cheaply.
 
     Args:
-        shapes: all shapes.
-        R: rotations of the shapes in the world (S, 3, 3).
-        p: origins of the shapes in the world (S, 3) [m].
-        pairs: indices of shapes (P, 2).
+        pairs: shapes (P, 2).
         threshold: [m].
-        out: P rows, filled in increasing order of the pairs.
-
-    Returns:
-        Number of filled rows.
+        out: rows in increasing order of pairs, filled.
     """
     shapes, R, p, pairs = uncounted(shapes), uncounted(R), uncounted(p), uncounted(pairs)
     radii, kinds, count = shapes.radii, shapes.kinds, 0
@@ -414,18 +389,17 @@ def pair_distances(
 
 
 class CollisionPairs:
-    """Pairs of shapes of one mechanism, with the memory for their measurement.
+    """Pairs of shapes of one mechanism, with memory.
 
-    Call `place` with the joint poses first; results of the other methods are copies.
+    Call `place` first; results are copies.
     """
 
     def __init__(self, shapes: ShapeArrays, pairs: np.ndarray, ancestor_mask: np.ndarray) -> None:
         """Allocate the memory.
 
         Args:
-            shapes: shapes, as from `shape_arrays`.
-            pairs: indices of shapes (P, 2), such as `Robot.pairs`.
-            ancestor_mask: 1 where a column of the Jacobian moves a joint (njoints, nv).
+            pairs: shapes (P, 2), such as `Robot.pairs`.
+            ancestor_mask: as `Robot.ancestor_mask` (njoints, nv).
         """
         self.shapes, self.pairs = shapes, np.ascontiguousarray(pairs, dtype=np.int64).reshape(-1, 2)
         count = len(shapes.kinds)
@@ -437,8 +411,8 @@ class CollisionPairs:
         """Move the shapes to the joint poses.
 
         Args:
-            joint_R: rotations of the joints in the world (J, 3, 3), C-contiguous floats.
-            joint_p: origins of the joints in the world (J, 3) [m], C-contiguous floats.
+            joint_R: world rotations (J, 3, 3), C-contiguous.
+            joint_p: world origins (J, 3) [m], C-contiguous.
         """
         shape_poses(joint_R, joint_p, self.shapes, self.R, self.p)
 
@@ -454,12 +428,6 @@ class CollisionPairs:
 
 
 def pair_joints(joint: np.ndarray, pairs: np.ndarray, ancestor_mask: np.ndarray) -> PairJoints:
-    """Return the joints of pairs.
-
-    Args:
-        joint: joint of each shape or segment (S,).
-        pairs: their indices (P, 2).
-        ancestor_mask: 1 where a column of the Jacobian moves a joint (njoints, nv).
-    """
+    """Return the joints of pairs."""
     first, second = (np.ascontiguousarray(joint[pairs[:, k]], dtype=np.int64) for k in (0, 1))
     return PairJoints(first, second, np.ascontiguousarray(ancestor_mask, dtype=float))

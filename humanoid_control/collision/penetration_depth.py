@@ -1,9 +1,9 @@
-"""Penetration depth: the shortest translation that separates two overlapping convex solids of any kind.
+"""Penetration depth: the shortest translation that separates two overlapping convex solids.
 
-Along a unit vector n the gap is f(n) = n . (b - a), with the farthest point a of the first solid along n, and b of the
-second along -n. The signed distance is the largest f over all directions: one local maximum outside, possibly many
-inside. With w = b - a, f(m) <= m . w(n) for all m and n (a supporting plane of the Minkowski difference). This bound
-makes the global search complete.
+Along a unit vector n the gap is f(n) = n . (b - a), with the farthest points a of the first solid along n and b of the
+second along -n. The signed distance is the largest f, the only local maximum outside, possibly one of many inside. With
+w = b - a, f(m) <= m . w(n) for all m and n (a supporting plane of the Minkowski difference): this bound makes the
+search complete.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def separation(solid1: Solid, solid2: Solid, n: Vec) -> float:
 
 @kernel
 def _best_axis(solid1: Solid, solid2: Solid, n: Vec) -> Vec:
-    """Return the direction of least overlap among n, the line of centres, the axes of both shapes and their cross
-    products.
-    """
+    """Return the direction of least overlap among n, the line of centres, all axes and their cross products."""
     best = separation(solid1, solid2, n)
     centres, R1, R2 = sub(solid2.p, solid1.p), solid1.R, solid2.R
     for k in range(16):
@@ -64,21 +62,17 @@ def _best_axis(solid1: Solid, solid2: Solid, n: Vec) -> Vec:
 
 @kernel
 def _climb(solid1: Solid, solid2: Solid, n: Vec, x1: Vec, tolerance: float) -> tuple:
-    """Climb to the local maximum of the separation from a direction n.
+    """Climb to the local maximum of the separation from n.
 
-    Overlapping shapes are pulled apart along n; their nearest normal n' is the next direction. Its gap is never
-    smaller
-    (only |n . n'| > 1 would allow it). Newton's method makes the result exact.
+    Overlapping shapes are pulled apart along n; their nearest normal n' is next. Its gap is never smaller (that would
+    need |n . n'| > 1). Newton's method makes the result exact.
 
     Args:
-        solid1: first shape.
-        solid2: second shape.
-        n: start direction.
-        x1: fallback result for the point.
-        tolerance: tolerance of GJK; EXACT for two polyhedra.
+        x1: fallback.
+        tolerance: of GJK; EXACT for two polyhedra.
 
     Returns:
-        (d, n, x1): x1 lies on the first shape, x1 + d n on the second.
+        (d, n, x1): x1 on the first shape, x1 + d n on the second.
     """
     size1, size2, flat = solid1.size, solid2.size, tolerance == EXACT
     d = separation(solid1, solid2, n)
@@ -118,7 +112,7 @@ def _bound(cone: np.ndarray) -> float:
     With n = sum l_i n_i / |sum l_i n_i|, l_i >= 0: f(n) <= n . w_j <= max_i n_i . w_j if that is negative.
 
     Args:
-        cone: unit vector n_i and difference w_i of each corner (3, 6).
+        cone: n_i and w_i of each corner (3, 6).
     """
     bound = np.inf
     for j in range(3):
@@ -131,7 +125,7 @@ def _bound(cone: np.ndarray) -> float:
 
 @kernel
 def _corner(solid1: Solid, solid2: Solid, n: Vec, out: np.ndarray) -> float:
-    """Fill one corner of a cone (6,) and return the separation along n."""
+    """Fill a corner (6,) and return the separation along n."""
     w = _difference(solid1, solid2, n)
     for c in range(3):
         out[c], out[3 + c] = n[c], w[c]
@@ -140,23 +134,10 @@ def _corner(solid1: Solid, solid2: Solid, n: Vec, out: np.ndarray) -> float:
 
 @kernel
 def _best_direction(solid1: Solid, solid2: Solid, n: Vec, d: float, slack: float) -> tuple:
-    """Find a direction whose separation is within `slack` [m] of the maximum.
+    """Return (d, n): separation within `slack` [m] of the maximum.
 
-    Branch and bound: the sphere is divided into eight triangles, and each of them repeatedly into four. A triangle
-    that
-    cannot contain a better direction is dropped. If the memory is exhausted (two concentric balls), the best direction
-    so
-    far is returned.
-
-    Args:
-        solid1: first shape.
-        solid2: second shape.
-        n: known direction.
-        d: separation along n.
-        slack: allowed deficit [m].
-
-    Returns:
-        (d, n) of the best direction.
+    Branch and bound: eight triangles of the sphere are divided by four, and dropped if they cannot contain a better
+    direction. Exhausted memory (concentric balls) ends the search early.
     """
     cones = np.empty((2, ROOM, 3, 6))
     R, count = solid1.R, 8
@@ -199,20 +180,13 @@ def _best_direction(solid1: Solid, solid2: Solid, n: Vec, d: float, slack: float
 
 @kernel
 def overlap(solid1: Solid, solid2: Solid, n: Vec, x1: Vec) -> tuple:
-    """Return the signed distance of two shapes that overlap or touch: minus the shortest separating translation.
+    """Return the signed distance of shapes in contact: minus the shortest separating translation.
 
-    For polyhedra, and a capsule with a polyhedron, it is along an axis of `_best_axis`: the Minkowski difference has
-    no
-    other face normals. Otherwise the local maximum is compared with all directions.
-
-    Args:
-        solid1: first shape.
-        solid2: second shape.
-        n: first guess of the direction.
-        x1: a point of the first shape.
+    For polyhedra and capsules it is along an axis of `_best_axis` (the Minkowski difference has no other normals).
+    Otherwise the local maximum is compared with all directions.
 
     Returns:
-        (d, n, x1, x2): normal from the first to the second, witness points x2 = x1 + d n.
+        (d, n, x1, x2): normal to the second shape, witness points x2 = x1 + d n.
     """
     flat1, flat2 = solid1.kind == BOX, solid2.kind == BOX
     tolerance = EXACT if flat1 and flat2 else ROUGH
@@ -231,10 +205,10 @@ def overlap(solid1: Solid, solid2: Solid, n: Vec, x1: Vec) -> tuple:
 
 @kernel
 def solid_solid(solid1: Solid, solid2: Solid) -> tuple:
-    """Return the signed distance of two solids, neither of them a swept sphere.
+    """Return the signed distance of two solids other than swept spheres.
 
     Returns:
-        (d, n, x1, x2): normal from the first to the second, nearest points; for overlap as in `overlap`.
+        (d, n, x1, x2) as in `overlap`.
     """
     flat = solid1.kind == BOX and solid2.kind == BOX
     d, n, x1, _ = gjk(solid1, solid2, EXACT if flat else ROUGH)

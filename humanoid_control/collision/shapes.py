@@ -1,7 +1,7 @@
 """Solid shapes of robot links: spheres, capsules, boxes, cylinders, ellipsoids, elliptic capsules [m].
 
-Shapes are numbers in the frame of their link, read from and written to rows of YAML. `bounding_sphere()` returns
-centre (3,) and radius [m] in that frame. `ShapeArrays` holds all shapes of a mechanism for the kernels.
+Coordinates are those of the link. `bounding_sphere()` returns centre (3,) and radius [m]. `ShapeArrays` holds all
+shapes of a mechanism for kernels.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from humanoid_control.numerics.array_types import F1, F2, F3, I1
 
 
 def fibonacci_sphere(count: int) -> np.ndarray:
-    """Return unit vectors (count, 3) of a spherical Fibonacci lattice, evenly spread on a spiral."""
+    """Return unit vectors (count, 3), evenly spread on a spherical Fibonacci lattice."""
     k = np.arange(count) + 0.5
     z, turn = 1 - 2 * k / count, np.pi * (1 + 5**0.5) * k
     return np.stack([np.sqrt(1 - z * z) * np.cos(turn), np.sqrt(1 - z * z) * np.sin(turn), z], axis=1)
@@ -30,7 +30,7 @@ Vec3 = tuple[float, float, float]
 
 
 def bounding_radius(kind: int, size: np.ndarray) -> float:
-    """Return the distance from a shape's centre to its farthest point [m]."""
+    """Return the distance from the centre to the farthest point [m]."""
     if kind == BOX:
         return float(np.linalg.norm(size[:3]))
     wide, cap, h = float(max(size[0], size[1])), float(size[2]), float(size[3])
@@ -68,7 +68,7 @@ class Capsule:
 
 @dataclass(frozen=True)
 class Box:
-    """Box with full side lengths `size`, rotated by roll, pitch, yaw about its centre."""
+    """Box with side lengths `size`, rotated by roll, pitch, yaw about its centre."""
 
     kind: ClassVar[str] = "box"
     center: Vec3
@@ -108,12 +108,12 @@ class Ellipsoid:
 
 @dataclass(frozen=True)
 class EllipticCapsule:
-    """Elliptical cylinder along link z, closed by two half ellipsoids (Dube 2012, section 4.3.2).
+    """Elliptical cylinder along link z with half-ellipsoid caps (Dube 2012, section 4.3.2).
 
     Attributes:
-        top_center: centre of the top cap; the bottom cap lies `l` below it.
-        a: semi-axis along link y (width).
-        b: semi-axis along link x (depth).
+        top_center: centre of the top cap, `l` above the bottom cap.
+        a: semi-axis along y.
+        b: semi-axis along x.
         c: height of the caps.
         l: length of the cylinder.
     """
@@ -141,12 +141,9 @@ class LinkShape:
     """Named shape on a link.
 
     Attributes:
-        name: name of the shape.
-        link: link that carries it; coordinates are in its frame.
-        shape: geometry.
-        against: the only links from which the shape is kept apart: from their shapes that are against this link, or
-            from
-            all others if there are none. Empty: kept apart from every shape with an empty list.
+        link: link that carries it.
+        against: only links from which it is kept apart: from their shapes against this link, or else from all others.
+            Empty: kept apart from all shapes with an empty list.
     """
 
     name: str
@@ -159,12 +156,12 @@ def shape_from_row(row: dict[str, Any], where: str) -> LinkShape:
     """Read one row of a collision table: `{name, link, shape, ...numbers of that shape}`.
 
     Args:
-        row: the mapping; other keys (provenance, colour) are ignored.
-        where: the file, for the error message.
+        row: the mapping; other keys are ignored.
+        where: file, for messages.
 
     Raises:
         UnknownNameError: if the shape is unknown.
-        RobotError: if a key is missing, a value is not finite, or a size is not positive.
+        RobotError: if a key is missing, a value not finite, or a size not positive.
     """
     if not isinstance(row, dict):
         raise RobotError(f"{where}: a shape must be a mapping with name, link, shape and its numbers, got {shown(row)}")
@@ -193,7 +190,7 @@ def shape_from_row(row: dict[str, Any], where: str) -> LinkShape:
 
 
 def shape_to_row(item: LinkShape) -> dict[str, Any]:
-    """Convert a shape to a plain mapping for YAML, the inverse of `shape_from_row`."""
+    """Convert a shape to a mapping for YAML."""
     numbers = {f.name: getattr(item.shape, f.name) for f in fields(item.shape)}
     plain = {k: list(v) if isinstance(v, tuple) else v for k, v in numbers.items()}
     only = {"against": list(item.against)} if item.against else {}
@@ -204,20 +201,19 @@ def shape_to_row(item: LinkShape) -> dict[str, Any]:
 
 
 class ShapeArrays(NamedTuple):
-    """S shapes, each centred in its own frame, which is fixed to a joint.
+    """S shapes, each centred in a frame fixed to a joint.
 
-    All except the box are a segment along z, from -h to h, swept by an ellipsoid (Minkowski sum): a ball for sphere
-    and
-    capsule, a flat disc for the cylinder, half axes (b, a, c) for the elliptic capsule.
+    All except the box are a segment from -h to h along z, swept by an ellipsoid (Minkowski sum): a ball for sphere and
+    capsule, a disc for the cylinder, half axes (b, a, c) for the elliptic capsule.
 
     Attributes:
         kinds: SPHERE ... ELLIPTIC_CAPSULE (S,).
-        sizes: half axes along x, y, z of the swept ellipsoid (or of the box) and half length h (S, 4) [m]:
+        sizes: half axes x, y, z of the ellipsoid or box, and half length h (S, 4) [m]:
             sphere (r, r, r, 0), capsule (r, r, r, h), box (x, y, z, 0), cylinder (r, r, 0, h),
             ellipsoid (x, y, z, 0), elliptic capsule (x, y, z, h).
-        joint: joint that carries the shape (S,).
-        R: rotation of the shape frame in the joint frame (S, 3, 3).
-        p: origin of the shape frame in the joint frame, centre of the bounding sphere (S, 3) [m].
+        joint: joint of the shape (S,).
+        R: rotation in the joint frame (S, 3, 3).
+        p: origin in the joint frame, centre of the bounding sphere (S, 3) [m].
         radii: radius of the bounding sphere (S,) [m].
     """
 
@@ -237,7 +233,7 @@ class ShapeArrays(NamedTuple):
         R: Sequence[np.ndarray],
         p: Sequence[np.ndarray],
     ) -> ShapeArrays:
-        """Build arrays from one entry for each shape; `kinds` are names of KIND_NAMES, the rest as in Attributes."""
+        """Build arrays from one entry a shape; `kinds` are names of KIND_NAMES."""
         kind = np.array([KIND_NAMES.index(k) for k in kinds], dtype=np.int64)
         size = np.array(sizes, dtype=float).reshape(-1, 4)
         return cls(

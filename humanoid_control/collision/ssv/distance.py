@@ -1,4 +1,4 @@
-"""Distances of swept-sphere volumes: many pairs of one kind, and the nearest volumes of every pair of segments."""
+"""Distances of swept-sphere volumes, and of segments of them."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class VolumeDistances:
 
     Attributes:
         distance: d = d* - r0 - r1 (P,) [m], negative inside.
-        normal: unit vector from the first to the second (P, 3), the gradient of d by motions of the second.
-        point_0: nearest points of the first surfaces (P, 3) [m].
-        point_1: nearest points of the second surfaces, point_0 + d normal (P, 3) [m].
-        core: distance d* of the cores (P,) [m].
-        penetrating: True where the cores touch or intersect (P,); the normal is then chosen by a rule.
+        normal: unit vector to the second (P, 3), the gradient of d by its motions.
+        point_0: nearest points of the first (P, 3) [m].
+        point_1: nearest points of the second, point_0 + d normal (P, 3) [m].
+        core: core distance d* (P,) [m].
+        penetrating: True where cores meet (P,); the normal is then a rule's.
     """
 
     distance: np.ndarray
@@ -77,19 +77,13 @@ class VolumeDistances:
 
 @kernel
 def measure_blocks(code: int, blocks: np.ndarray, total: int) -> None:
-    """Measure the first `total` pairs of blocks with one function.
-
-    Args:
-        code: code of FUNCTIONS.
-        blocks: blocks (B, ROWS * LANES) from `to_blocks`; their result rows are filled.
-        total: number of pairs.
-    """
+    """Measure the first `total` pairs of blocks (B, ROWS * LANES) with one function."""
     for b in range(blocks.shape[0]):
         measure_block(code, blocks[b], min(LANES, total - b * LANES))
 
 
 def to_blocks(vertices_0: np.ndarray, radius_0: np.ndarray, vertices_1: np.ndarray, radius_1: np.ndarray) -> np.ndarray:
-    """Pack P pairs into blocks (B, ROWS * LANES), in the order of `volume_distances`."""
+    """Pack P pairs into blocks (B, ROWS * LANES)."""
     total = len(radius_0)
     rows = np.zeros((ROWS, -(-total // LANES) * LANES))
     for row, vertices in ((FIRST, np.asarray(vertices_0)), (SECOND, np.asarray(vertices_1))):
@@ -108,16 +102,14 @@ def from_blocks(blocks: np.ndarray, total: int) -> VolumeDistances:
 def volume_distances(
     function: str, vertices_0: np.ndarray, radius_0: np.ndarray, vertices_1: np.ndarray, radius_1: np.ndarray
 ) -> VolumeDistances:
-    """Return the signed distances of P pairs by one of the nine functions, all in one frame.
+    """Return the signed distances of P pairs by one of the nine functions.
 
     Args:
-        function: types of first and second: p point, l line, t triangle. `lp`, `tp` and `tl` are `pl`, `pt` and `lt`
-            with
-            exchanged arguments (table 6.1).
-        vertices_0: vertices of the first volumes (P, n, 3) [m]; n = 1 point, 2 line, 3 triangle.
-        radius_0: radii of the first volumes (P,) [m].
-        vertices_1: vertices of the second volumes (P, n, 3) [m].
-        radius_1: radii of the second volumes (P,) [m].
+        function: types of first and second: p point, l line, t triangle (table 6.1).
+        vertices_0: first vertices (P, n, 3) [m]; n = 1 point, 2 line, 3 triangle.
+        radius_0: first radii (P,) [m].
+        vertices_1: second vertices (P, n, 3) [m].
+        radius_1: second radii (P,) [m].
 
     Raises:
         UnknownNameError: if there is no such function.
@@ -139,13 +131,11 @@ class Lanes(NamedTuple):
     """Memory of `nearest_volumes`.
 
     Attributes:
-        blocks: one block for each function (CODES, ROWS * LANES).
-        pairs: pair of segments and pair of volumes in each lane (CODES, LANES + 1, 2); the last row counts them.
-        table: nearest result of each pair of segments (P, COLUMNS).
-        nearest: its pair of volumes (P,).
-        last_normal: last normal of each pair with separated cores (P, 3), zero if unknown. It persists between calls,
-            so
-            that intersecting cores are pushed back the way they came.
+        blocks: one for each function (CODES, ROWS * LANES).
+        pairs: segment and volume pair of each lane (CODES, LANES + 1, 2); counts in the last row.
+        table: nearest results (P, COLUMNS).
+        nearest: their volume pairs (P,).
+        last_normal: last normal with separated cores (P, 3), or zero; intersecting cores are pushed back that way.
     """
 
     blocks: F2
@@ -167,12 +157,11 @@ class Lanes(NamedTuple):
 
 
 class VolumesFound(NamedTuple):
-    """Results of `nearest_volumes`; only the first rows are valid.
+    """Results of `nearest_volumes`.
 
     Attributes:
-        pairs: pairs of segments, increasing.
-        volumes: nearest volumes of both (P, 2).
-        core: distances of the cores (P,) [m].
+        volumes: nearest volumes (P, 2).
+        core: core distances (P,) [m].
     """
 
     pairs: PairsFound
@@ -184,20 +173,13 @@ class VolumesFound(NamedTuple):
 def nearest_volumes(
     a: SegmentArrays, placed: PlacedSegments, broad_phase: int, activation: float, w: Lanes, out: VolumesFound
 ) -> int:
-    """Find the nearest volumes of every pair of segments below the activation distance.
+    """Find the nearest volumes of every pair of segments below the activation distance; return their number.
 
-    Pairs of volumes are collected by function until a block is full, and then measured together.
+    Volume pairs are collected by function until a block is full.
 
     Args:
-        a: segments and pairs.
-        placed: result of `place_segments`.
-        broad_phase: NO_BOXES, OBB or AABB; pairs excluded by boxes are farther apart than `activation`.
-        activation: activation distance [m], may be infinite.
-        w: memory.
-        out: results, filled.
-
-    Returns:
-        Number of filled rows.
+        broad_phase: NO_BOXES, OBB or AABB.
+        activation: [m], may be infinite.
     """
     pair_rows, volume_pairs, table, last_normal = a.pair_rows, a.volume_pairs, w.table, w.last_normal
     for code in range(CODES):
@@ -245,7 +227,7 @@ def nearest_volumes(
 
 @kernel
 def load_block(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -> None:
-    """Copy the volumes of all used lanes into the block of their function."""
+    """Copy the volumes of used lanes into their block."""
     block, lanes = w.blocks[code], w.pairs[code]
     count = min(lanes[LANES, 0], LANES)
     for side in range(2):
@@ -264,9 +246,9 @@ def load_block(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -> N
 
 @kernel
 def measure_lanes(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -> None:
-    """Measure the used lanes, keep the nearest result of each pair of segments, and empty the lanes.
+    """Measure the used lanes, keep the nearest result of each pair, and empty the lanes.
 
-    NaN results are kept: a pair that cannot be measured must not seem far away.
+    NaN is kept: a pair that cannot be measured must not seem far away.
     """
     load_block(code, a, vertices, w)
     block, lanes, table = w.blocks[code], w.pairs[code], w.table
@@ -289,7 +271,7 @@ def measure_lanes(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -
 
 @kernel
 def turn_normal(found: PairsFound, k: int, normal: np.ndarray, radius_0: float) -> None:
-    """Replace the normal of a result; the contact point of the cores stays, the surface points follow."""
+    """Replace the normal of a result; the contact of the cores stays."""
     for c in range(3):
         core = found.point_1[k, c] - radius_0 * found.normal[k, c]
         found.normal[k, c] = normal[c]
@@ -327,16 +309,11 @@ def nearest_at(table: Table[SegmentMemory], broad_phase: int, activation: float)
 def measure_segments(
     table: Table[SegmentMemory], R: np.ndarray, p: np.ndarray, poses: np.ndarray, activation: float
 ) -> int:
-    """Place the segments at the joint poses R (J, 3, 3), p (J, 3) and find the near pairs.
+    """Place the segments at joint poses R (J, 3, 3), p (J, 3) and find the near pairs.
 
     Args:
-        R: rotations of the joints (J, 3, 3).
-        p: origins of the joints (J, 3) [m].
         poses: work memory (J, 12).
-        activation: activation distance [m], finite.
-
-    Returns:
-        Number of filled rows, as in `nearest_volumes`.
+        activation: [m], finite.
     """
     for j in range(poses.shape[0]):
         for i in range(3):
@@ -352,8 +329,8 @@ class NearSegments(NearPairs):
     """Near pairs of segments, each with its nearest pair of volumes.
 
     Attributes:
-        volumes: nearest volume of either segment (k, 2).
-        core: distance d* of the cores (k,) [m]; distance = d* - r1 - r2.
+        volumes: nearest volumes (k, 2).
+        core: core distance d* = distance + r1 + r2 (k,) [m].
     """
 
     volumes: np.ndarray
@@ -371,14 +348,9 @@ class NearSegments(NearPairs):
 
 
 class SegmentPairs:
-    """Pairs of segments of one mechanism, with the memory for their measurement.
+    """Pairs of segments of one mechanism, with memory.
 
-    In each cycle call `place`, then `nearest`, which returns a copy.
-
-    Attributes:
-        model: segments and pairs.
-        joints: joints of the pairs, packed.
-        packed: tables for the kernels.
+    Call `place`, then `nearest`; results are copies.
     """
 
     def __init__(
@@ -387,10 +359,9 @@ class SegmentPairs:
         """Allocate the memory.
 
         Args:
-            model: segments and pairs.
-            ancestor_mask: 1 where a column of the Jacobian moves a joint (njoints, nv).
-            activation: d_a [m]; pairs farther apart are excluded.
-            broad_phase: 'obb', 'aabb' or 'none': boxes that exclude far pairs without measurement.
+            ancestor_mask: as `Robot.ancestor_mask` (njoints, nv).
+            activation: d_a [m].
+            broad_phase: 'obb', 'aabb' or 'none'.
 
         Raises:
             UnknownNameError: if the broad phase is unknown.
@@ -413,11 +384,7 @@ class SegmentPairs:
         place_at(self.packed.table, poses)
 
     def nearest(self, activation: float | None = None) -> NearSegments:
-        """Return the nearest volumes of every pair of segments below the activation distance.
-
-        Args:
-            activation: [m], default: the constructor's.
-        """
+        """Return the nearest volumes of every pair below the activation distance, default: the constructor's [m]."""
         d_a = self.activation if activation is None else activation
         # An infinite distance excludes no pair.
         boxes = BROAD_PHASES[self.broad_phase] if d_a < math.inf else NO_BOXES
@@ -426,5 +393,5 @@ class SegmentPairs:
         return NearSegments(out.pairs.first(n), self.joints, out.volumes[:n].copy(), out.core[:n].copy())
 
     def forget(self) -> None:
-        """Discard the normals of earlier calls, as after a jump to another posture."""
+        """Discard remembered normals, as after a jump."""
         self._lanes.last_normal[:] = 0.0

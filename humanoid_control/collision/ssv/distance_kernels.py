@@ -1,7 +1,7 @@
-"""Six distance functions of swept-sphere volumes (Schwienbacher 2014, chapter 6), each on a block of pairs.
+"""Six distance functions of swept-sphere volumes (Schwienbacher 2014, chapter 6), on blocks of pairs.
 
-A block is a structure of arrays: row r of lane i is at r * LANES + i, for vector instructions. The nearest points of
-the cores are found without branches. Cores that touch or intersect get a normal by a rule.
+Blocks are structures of arrays for vector instructions: row r of lane i is at r * LANES + i. Core points are found
+without branches.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ def put(block: np.ndarray, row: int, i: int, a: Vec) -> None:
 
 @inlined
 def finish(block: np.ndarray, i: int, x: Vec, y: Vec) -> None:
-    """Compute distance, normal and surface points from the nearest core points x, y (eq. (6.9) to (6.11)).
+    """Compute distance, normal and surface points from core points x, y (eq. (6.9) to (6.11)).
 
-    d = d* - r0 - r1, negative inside. The normal is that of the cores and stays continuous until the cores meet. It is
-    then zero until `separate_meeting_cores`.
+    The normal is continuous until the cores meet; it is then zero until `separate_meeting_cores`.
     """
     c = sub(y, x)
     core = dot(c, c) ** 0.5
@@ -77,19 +76,19 @@ def unit(x: float) -> float:
 
 @inlined
 def inverse(x: float) -> float:
-    """Return 1 / x for the squared length of an edge; 0 for an edge without length, so that its parameter is 0."""
+    """Return 1 / x of a squared edge length; 0 without length, so that its parameter is 0."""
     return 1.0 / x if x > NO_LENGTH else 0.0
 
 
 @inlined
 def is_parallel(N: float, uu: float, vv: float, epsilon: float) -> bool:
-    """Return True if two edges are parallel or one has no length: N <= epsilon u^2 v^2, independent of scale."""
+    """Return True if edges are parallel or one has no length: N <= epsilon u^2 v^2."""
     return epsilon * uu * vv >= N
 
 
 @inlined
 def point_line(w: Vec, u: Vec, iu: float) -> float:
-    """Return s in 0..1 of the point s u nearest to w (Schwienbacher 2014, eq. (6.17)); iu = inverse(u.u)."""
+    """Return s in 0..1 of the point s u nearest to w (eq. (6.17)); iu = inverse(u.u)."""
     return unit(dot(w, u) * iu)
 
 
@@ -97,19 +96,15 @@ def point_line(w: Vec, u: Vec, iu: float) -> float:
 def line_line(u: Vec, uu: float, iu: float, v: Vec, vv: float, iv: float, w: Vec) -> tuple:
     """Return (s, t) in 0..1 of the nearest points s u and w + t v of two segments (algorithms B.1 to B.3).
 
-    t of the infinite lines is clamped, then s is computed and clamped, then t again, as in algorithm B.3. Cross
-    products
-    avoid cancellation for nearly parallel lines. For overlapping parallel segments the middle of the overlap is taken
-    (all cells of table 6.5 in one formula).
+    t of the infinite lines is clamped, then s, then t again. Cross products avoid cancellation. Overlapping parallel
+    segments use the middle of the overlap (table 6.5 in one formula).
 
     Args:
-        u: first edge.
-        uu: squared length of u.
+        uu: u . u.
         iu: `inverse` of uu.
-        v: second edge.
-        vv: squared length of v.
+        vv: v . v.
         iv: `inverse` of vv.
-        w: vector from the start of the first edge to the start of the second one.
+        w: from start to start.
     """
     uv, uw, vw = dot(u, v), dot(u, w), dot(v, w)
     m = cross(u, v)
@@ -141,10 +136,9 @@ def nearer(best: Candidate, other: Candidate) -> Candidate:
 
 @inlined
 def plane(e0: Vec, e1: Vec) -> tuple:
-    """Return (n, k0, k1) of a triangle: its normal (not normalised) and the rows of S = (D^T D)^-1 D^T (eq. (6.21)).
+    """Return (n, k0, k1) of a triangle: normal (any length) and rows of S = (D^T D)^-1 D^T (eq. (6.21)).
 
-    Cross products lose half as many digits on thin triangles as the inverse of D^T D. Non-finite results (a triangle
-    without area) fail every inside test.
+    Cross products are more accurate on thin triangles. Non-finite results (no area) fail every inside test.
     """
     n = cross(e0, e1)
     f = 1.0 / dot(n, n)
@@ -153,19 +147,13 @@ def plane(e0: Vec, e1: Vec) -> tuple:
 
 @inlined
 def over(y: Vec, a: float, b: float, e0: Vec, e1: Vec) -> float:
-    """Return the squared distance of y from the point (a, b) inside the triangle (region 0 of table 6.2), else inf."""
+    """Return the squared distance of y from (a, b) inside the triangle (region 0 of table 6.2), else inf."""
     c = along(along(y, -a, e0), -b, e1)
     return dot(c, c) if (a >= 0.0) & (b >= 0.0) & (a + b <= 1.0) else math.inf
 
 
 class OverPlane(NamedTuple):
-    """Point above the plane of a triangle.
-
-    Attributes:
-        height: height on an arbitrary scale.
-        a: first parameter of the foot point.
-        b: second parameter of the foot point.
-    """
+    """Point above a plane: height on any scale, parameters a and b of its foot."""
 
     point: Vec
     height: float
@@ -181,7 +169,7 @@ def over_plane(point: Vec, n: Vec, k0: Vec, k1: Vec) -> OverPlane:
 
 @inlined
 def pierce(y: OverPlane, z: OverPlane, e0: Vec, e1: Vec) -> tuple:
-    """Return (squared distance, a, b, s) where the segment from y to z pierces the triangle; inf if it does not."""
+    """Return (squared distance, a, b, s) of the segment from y to z piercing the triangle; inf if it does not."""
     s = y.height / (y.height - z.height)
     a, b = y.a + s * (z.a - y.a), y.b + s * (z.b - y.b)
     dd = over(along(y.point, s, sub(z.point, y.point)), a, b, e0, e1)
@@ -198,9 +186,9 @@ def edge_edge(u: Vec, uu: float, iu: float, v: Vec, vv: float, iv: float, w: Vec
 
 @inlined
 def point_triangle(w: Vec, e0: Vec, e1: Vec) -> Candidate:
-    """Return the nearest point of the triangle (0, e0, e1) to w: its inside or the nearest of three edges.
+    """Return the nearest point of the triangle (0, e0, e1) to w: inside or on an edge.
 
-    Table 6.2 maps points over a vertex region to the vertex, which is wrong for obtuse triangles.
+    Table 6.2 maps vertex regions to the vertex, which is wrong for obtuse triangles.
     """
     _, k0, k1 = plane(e0, e1)
     a, b = dot(w, k0), dot(w, k1)
@@ -220,11 +208,9 @@ def point_triangle(w: Vec, e0: Vec, e1: Vec) -> Candidate:
 
 @inlined
 def line_triangle(w: Vec, u: Vec, e0: Vec, e1: Vec) -> Candidate:
-    """Return the nearest points of the segment from w along u and the triangle (0, e0, e1).
+    """Return the nearest points of the segment w + s u and the triangle (0, e0, e1).
 
-    Candidates: three edges, both ends over the inside, piercing. This completes section 6.4.5, which lacks piercing
-    and
-    ends over the inside of a parallel triangle.
+    Three edges, both ends, and piercing; section 6.4.5 lacks piercing and ends over a parallel triangle.
 
     Returns:
         (squared distance, a, b, s, 0).
@@ -250,7 +236,7 @@ def line_triangle(w: Vec, u: Vec, e0: Vec, e1: Vec) -> Candidate:
 
 @inlined
 def face_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
-    """Compare the inside of the triangle (0, e0, e1) with vertices and edges of the triangle (w, w + f0, w + f1)."""
+    """Compare the inside of a triangle with vertices and edges of another."""
     n, k0, k1 = plane(e0, e1)
     x = over_plane(w, n, k0, k1)
     y, z = over_plane(add(w, f0), n, k0, k1), over_plane(add(w, f1), n, k0, k1)
@@ -269,9 +255,7 @@ def face_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
 def triangle_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
     """Return the nearest points of two triangles: nine edge pairs, six vertices, six piercing edges.
 
-    This completes section 6.4.6, which lacks piercing. Edge pairs cover vertices over edges, so vertices are only
-    tested
-    against the insides.
+    Section 6.4.6 lacks piercing. Edge pairs cover vertices over edges.
     """
     best = face_triangle(e0, e1, w, f0, f1)
     dd, c, d, a, b = face_triangle(f0, f1, mul(-1.0, w), e0, e1)
@@ -306,10 +290,10 @@ def triangle_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
 
 @kernel
 def separate_meeting_cores(code: int, block: np.ndarray, i: int) -> None:
-    """Give a lane with meeting cores the distance -r0 - r1 and a normal by a rule (left open in Schwienbacher 2014).
+    """Give meeting cores the distance -r0 - r1 and a normal by a rule (left open in Schwienbacher 2014).
 
-    Rule: the triangle normal with the larger distance of the centres; the common perpendicular of two crossing lines;
-    otherwise any direction orthogonal to the longest edge.
+    It is the triangle normal with the larger centre distance, the common perpendicular of crossing lines, or orthogonal
+    to the longest edge.
     """
     kind0, kind1 = code // 3, code % 3
     centres = sub(_centre(block, SECOND, i, kind1), _centre(block, FIRST, i, kind0))
@@ -431,7 +415,7 @@ def triangle_triangle_block(block: np.ndarray, count: int) -> None:
 
 @kernel
 def measure_block(code: int, block: np.ndarray, count: int) -> None:
-    """Measure the first `count` lanes with the function of a code, and separate meeting cores."""
+    """Measure the first `count` lanes with one function, and separate meeting cores."""
     if code == PP:
         point_point_block(block, count)
     elif code == PL:

@@ -1,7 +1,6 @@
-"""Fitting of swept-sphere volumes around points and around solid shapes.
+"""Fitting of swept-sphere volumes around points and solid shapes.
 
-The radius is the largest distance of a point from the core, so every candidate contains all points. The core is
-optimised for least volume (Nelder and Mead).
+The radius is the largest distance from the core; the core minimises the volume (Nelder and Mead).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ Fit = tuple[float, np.ndarray, float]  # volume [m^3], vertices of the core (1, 
 
 @kernel
 def farthest(points: np.ndarray, core: np.ndarray) -> float:
-    """Return the largest distance [m] of points (n, 3) from a point, line, triangle or flat convex polygon (m, 3)."""
+    """Return the largest distance [m] of points (n, 3) from a core (m, 3): point, line or flat convex polygon."""
     worst = 0.0
     for k in range(points.shape[0]):
         p = row(points, k)
@@ -58,7 +57,7 @@ def farthest(points: np.ndarray, core: np.ndarray) -> float:
 
 @kernel
 def swept_volume(core: np.ndarray, radius: float) -> float:
-    """Return the volume [m^3] of a point, line, triangle or flat convex polygon (m, 3) swept by a sphere."""
+    """Return the volume [m^3] of a swept core (m, 3)."""
     area, outline, count = 0.0, 0.0, core.shape[0]
     for k in range(count):
         outline += norm(sub(row(core, (k + 1) % count), row(core, k)))
@@ -74,10 +73,9 @@ def _search(
     """Return the least volume found from several starts.
 
     Args:
-        points: points to contain (n, 3) [m].
+        points: (n, 3) [m].
         core_of: parameters -> core (m, 3).
-        starts: initial parameters.
-        size: extent of the points [m]; the first step is a tenth of it.
+        size: extent of the points [m]; ten times the first step.
     """
 
     from scipy.optimize import minimize  # slow to import, rarely used
@@ -123,7 +121,7 @@ def fit_line(points: np.ndarray) -> Fit:
 
 
 def fit_triangle(points: np.ndarray) -> Fit:
-    """Fit a triangle volume around points (n, 3), starting from triangles in the plane of the long axes."""
+    """Fit a triangle volume around points (n, 3), from triangles in the plane of the long axes."""
     middle, axes, half = _principal(points)
     a, b = (max(half[k] - half[2], 0.1 * half[0]) * axes[k] for k in (0, 1))
     tips = [(a, b), (-a, b), (b, a), (-b, a)]
@@ -132,19 +130,17 @@ def fit_triangle(points: np.ndarray) -> Fit:
 
 
 def fit_rectangle(points: np.ndarray) -> Fit:
-    """Fit a swept rectangle (four vertices in order) around points (n, 3)."""
+    """Fit a swept rectangle around points (n, 3)."""
     return fit_polygon(points, RECTANGLE)
 
 
 def fit_polygon(points: np.ndarray, polygon: np.ndarray, axes: np.ndarray | None = None) -> Fit:
-    """Fit a swept flat convex polygon, stretched along two axes, around points (n, 3).
+    """Fit a swept flat convex polygon, stretched along two axes.
 
     Args:
-        points: points to contain (n, 3) [m].
-        polygon: corners in order (m, 2), in -1..1, for instance RECTANGLE.
-        axes: rows: the polygon's two axes and its normal (3, 3), all fixed; the polygon is then centred, which
-            preserves
-            symmetry. None: the search rotates them.
+        points: (n, 3) [m].
+        polygon: corners in order (m, 2), in -1..1.
+        axes: fixed rows: two axes and the normal (3, 3), with the polygon centred; None: free.
     """
     from scipy.spatial.transform import Rotation  # slow to import, rarely used
 
@@ -180,15 +176,14 @@ def fit_volumes(points: np.ndarray, shape: str = "auto", name: str = "fit") -> t
     """Return the smallest volume found around points.
 
     Args:
-        points: points in the frame of the link (n, 3) [m]; only their convex hull counts.
-        shape: 'point', 'line', 'triangle', 'rectangle' (two triangles), or 'auto': the simplest kind unless more
-            vertices
+        points: in the link frame (n, 3) [m].
+        shape: 'point', 'line', 'triangle', 'rectangle' (two triangles), or 'auto': the simplest unless more vertices
             save a tenth.
-        name: name of the volume; the triangles of a rectangle are name_1 and name_2.
+        name: a rectangle's triangles get name_1 and name_2.
 
     Raises:
         UnknownNameError: if the shape is unknown.
-        RobotError: if there are no points, or non-finite ones.
+        RobotError: if there are no points or non-finite ones.
     """
     if shape not in (*FITS, "auto"):
         raise UnknownNameError("shape", shape, [*FITS, "auto"])
@@ -219,7 +214,7 @@ def core_volumes(core: np.ndarray, radius: float, name: str) -> tuple[Volume, ..
 
 
 def hull_points(points: np.ndarray) -> np.ndarray:
-    """Return the corners (m, 3) of the convex hull of points (n, 3); all points if they are coplanar."""
+    """Return the corners (m, 3) of the convex hull; all points if coplanar."""
     from scipy.spatial import ConvexHull, QhullError  # slow to import, rarely used
 
     if len(points) < 5:
@@ -231,15 +226,15 @@ def hull_points(points: np.ndarray) -> np.ndarray:
 
 
 def inertia_points(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """Return points around the uniform solid ellipsoid with this mass and inertia, for fitting a link.
+    """Return points around the uniform ellipsoid with this mass and inertia.
 
     Args:
         mass: [kg].
-        center: centre of mass (3,) [m].
-        inertia: inertia about the centre of mass (3, 3) [kg m^2].
+        center: (3,) [m].
+        inertia: about the centre (3, 3) [kg m^2].
 
     Raises:
-        RobotError: if mass or inertia are not those of a body.
+        RobotError: if no body has this mass and inertia.
     """
     moments, R = np.linalg.eigh(np.asarray(inertia, dtype=float))
     squares = 2.5 * (moments.sum() - 2 * moments) / mass if mass > 0 else np.array([-1.0])
@@ -249,7 +244,7 @@ def inertia_points(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.n
 
 
 def circumscribed_sphere(count: int = DIRECTIONS) -> np.ndarray:
-    """Return the corners (count, 3) of an evenly spread polyhedron around the unit ball."""
+    """Return the corners (count, 3) of an even polyhedron around the unit ball."""
     from scipy.spatial import ConvexHull  # slow to import, rarely used
 
     n = fibonacci_sphere(count)
@@ -266,13 +261,11 @@ OCTAGON = np.array([[math.cos(t), math.sin(t)] for t in (np.arange(8) + 0.5) * m
 def volumes_of_shape(shape: Shape, name: str) -> tuple[Volume, ...]:
     """Return swept-sphere volumes that contain a shape.
 
-    Sphere and capsule are exact. A cylinder becomes a line, a box two triangles a layer, an ellipsoid two triangles.
-    An
-    elliptic capsule, with flat ends, becomes two triangles in the middle and an octagon around each end.
+    Sphere and capsule are exact. A cylinder becomes a line, a box two triangles a layer, an ellipsoid two triangles, an
+    elliptic capsule two triangles and an octagon around each flat end.
 
     Args:
-        shape: shape in the frame of its link.
-        name: name of the volumes, numbered if there are several.
+        name: numbered if there are several.
     """
     if isinstance(shape, Sphere):
         return core_volumes(np.array([shape.center]), shape.radius, name)
@@ -289,7 +282,7 @@ def volumes_of_shape(shape: Shape, name: str) -> tuple[Volume, ...]:
 
 
 def _around_cylinder(shape: Cylinder) -> tuple[np.ndarray, float]:
-    """Fit a line, possibly shorter than the cylinder: it protrudes more at the side and less at the ends."""
+    """Fit a line, possibly shorter than the cylinder."""
     from scipy.optimize import minimize_scalar  # slow to import, rarely used
 
     p0, p1 = np.array(shape.p0), np.array(shape.p1)
@@ -322,13 +315,13 @@ def _around_box(shape: Box, name: str) -> tuple[Volume, ...]:
 
 
 def _plate(points: np.ndarray, across: int) -> tuple[np.ndarray, float]:
-    """Fit a swept rectangle orthogonal to an axis of the link around points."""
+    """Fit a swept rectangle orthogonal to an axis."""
     along = [k for k in range(3) if k != across]
     return fit_polygon(points, RECTANGLE, np.eye(3)[[*along, across]])[1:]
 
 
 def _around_elliptic_capsule(points: np.ndarray, shape: EllipticCapsule, name: str) -> tuple[Volume, ...]:
-    """Fit a plate in the middle, as long as its rounded ends stay inside the shape, and octagons at the ends."""
+    """Fit a plate whose rounded ends stay inside the shape, and octagons at the ends."""
     low, high = float(points[:, 2].min()), float(points[:, 2].max())
     centre, half = (low + high) / 2, (high - low) / 2 - min(shape.a, shape.b)
     if half <= 0.0:
@@ -342,7 +335,7 @@ def _around_elliptic_capsule(points: np.ndarray, shape: EllipticCapsule, name: s
 
 
 def _octagons(points: np.ndarray, low: float, high: float, name: str) -> tuple[Volume, ...]:
-    """Fit swept octagons around the part between two heights, in layers."""
+    """Fit swept octagons between two heights, in layers."""
     layers = math.ceil((high - low) / THICK_END)
     out: list[Volume] = []
     for k in range(layers):
@@ -353,7 +346,7 @@ def _octagons(points: np.ndarray, low: float, high: float, name: str) -> tuple[V
 
 
 def outline(shape: Shape) -> np.ndarray:
-    """Return the corners (n, 3) of a polyhedron, at most 1 % larger, around an ellipsoid or elliptic capsule."""
+    """Return the corners (n, 3) of a polyhedron, at most 1 % larger, around a shape."""
     if isinstance(shape, Ellipsoid):
         b, a, c = shape.semi_axes
         return elliptic_capsule_points(a, b, c, 0.0) + np.array(shape.center)
@@ -362,7 +355,7 @@ def outline(shape: Shape) -> np.ndarray:
 
 
 def between(points: np.ndarray, axis: int, low: float, high: float) -> np.ndarray:
-    """Return the corners (m, 3) of the convex hull of points (n, 3), cut by two planes orthogonal to an axis."""
+    """Return the corners (m, 3) of the convex hull of points (n, 3) between two planes."""
     from scipy.spatial import ConvexHull  # slow to import, rarely used
 
     edges = {tuple(sorted(e)) for t in ConvexHull(points).simplices for e in ((t[0], t[1]), (t[1], t[2]), (t[2], t[0]))}

@@ -1,7 +1,7 @@
-"""Segments of a mechanism as arrays, their poses in the world, and boxes that exclude far pairs cheaply.
+"""Segments of a mechanism as arrays, their world poses, and boxes that exclude far pairs.
 
-Boxes are enlarged by half the relevant distance. If two such boxes do not overlap, their segments are farther apart:
-the midpoint of the shortest connection would lie in both (Schwienbacher 2014, section 6.7).
+If boxes enlarged by half the relevant distance do not overlap, their segments are farther apart: the midpoint of the
+shortest connection would lie in both (Schwienbacher 2014, section 6.7).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ PARALLEL = 1e-12  # prevents the cross product of parallel axes from separating 
 
 
 def tight_box(vertices: np.ndarray, radii: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """Return the smallest box (BOX_COLUMNS,) around swept-sphere volumes with given axes.
+    """Return the smallest box (BOX_COLUMNS,) with given axes around volumes.
 
     Args:
-        vertices: vertices of n volumes (n, 3, 3); unused ones lie inside.
-        radii: radii (n,).
-        R: axes of the box as columns (3, 3).
+        vertices: (n, 3, 3); unused ones inside.
+        radii: (n,).
+        R: axes as columns (3, 3).
     """
     local = vertices @ R
     low, high = (local - radii[:, None, None]).min(axis=(0, 1)), (local + radii[:, None, None]).max(axis=(0, 1))
@@ -44,13 +44,7 @@ def tight_box(vertices: np.ndarray, radii: np.ndarray, R: np.ndarray) -> np.ndar
 
 @kernel
 def boxes_apart(a: np.ndarray, b: np.ndarray, distance: float) -> bool:
-    """Return True if two oriented boxes, each enlarged by distance / 2, do not touch: fifteen separating axes.
-
-    Args:
-        a: first box (BOX_COLUMNS,).
-        b: second box (BOX_COLUMNS,).
-        distance: [m].
-    """
+    """Return True if two oriented boxes, enlarged by distance / 2, do not touch: fifteen separating axes."""
     x, y, z = b[0] - a[0], b[1] - a[1], b[2] - a[2]
     h = 0.5 * distance
     ax, ay, az = a[12] + h, a[13] + h, a[14] + h
@@ -94,7 +88,7 @@ def boxes_apart(a: np.ndarray, b: np.ndarray, distance: float) -> bool:
 
 @kernel
 def bounds_apart(a: np.ndarray, b: np.ndarray, distance: float) -> bool:
-    """Return True if boxes (low, high) along the world axes are farther apart than `distance` [m] on one axis."""
+    """Return True if boxes (low, high) along the world axes are farther apart than `distance` [m]."""
     return (
         max(a[0] - b[3], b[0] - a[3]) > distance
         or max(a[1] - b[4], b[1] - a[4]) > distance
@@ -108,18 +102,17 @@ Frame = tuple[int, np.ndarray, np.ndarray]  # joint that carries a link, rotatio
 
 
 class SegmentArrays(NamedTuple):
-    """N volumes in S segments, with P pairs of segments, for kernels.
+    """N volumes in S segments, with P pairs, for kernels.
 
     Attributes:
-        radii: radii (N,) [m].
-        vertices: vertices in the frame of the segment's joint (N, 3, 3) [m]; unused ones are the mean of the others.
+        radii: (N,) [m].
+        vertices: in the joint frame (N, 3, 3) [m]; unused ones are the mean.
         kinds: 0 point, 1 line, 2 triangle (N,).
-        start: segment s has the volumes start[s] to start[s + 1] - 1 (S + 1,).
-        joint: joint that carries the segment (S,).
-        boxes: oriented box in the joint frame, tight along the link axes (S, 15): centre, axes, half sides.
-        pair_rows: both segments, and the range c0 to c1 - 1 of their rows in volume_pairs (P, 4).
-        volume_pairs: two volumes, the simpler type first, their function code, 1 if exchanged relative to the segments
-            (M, 4).
+        start: first volume of each segment (S + 1,).
+        joint: joint of the segment (S,).
+        boxes: oriented box in the joint frame (S, 15): centre, axes, half sides.
+        pair_rows: both segments, and the range of rows in volume_pairs (P, 4).
+        volume_pairs: two volumes, the simpler type first, their function code, 1 if exchanged (M, 4).
     """
 
     radii: F1
@@ -137,8 +130,7 @@ class SsvModel:
     """Segments of one mechanism, and the pairs that must not touch.
 
     Attributes:
-        segments: segments with mirror images (S,), in link frames.
-        pairs: pairs of segments (P,).
+        segments: with mirror images (S,), in link frames.
         arrays: both as arrays.
     """
 
@@ -153,9 +145,7 @@ class SsvModel:
         """Build the model.
 
         Args:
-            segments: segments; mirror images are added.
-            frames: link -> (joint, rotation, position of the link in the joint frame).
-            pairs: pairs of segments.
+            frames: link -> (joint, rotation, position in the joint frame).
 
         Raises:
             UnknownNameError: if a link, segment or group does not exist.
@@ -239,9 +229,8 @@ class PlacedSegments(NamedTuple):
     """Segments in the world.
 
     Attributes:
-        vertices: vertices of the volumes (N, 3, 3).
         boxes: oriented boxes (S, 15).
-        bounds: low and high corner of each segment along the world axes (S, 6).
+        bounds: world-aligned low and high corners (S, 6).
     """
 
     vertices: F3
@@ -257,7 +246,7 @@ class PlacedSegments(NamedTuple):
 
 @kernel
 def place_segments(poses: np.ndarray, arrays: SegmentArrays, out: PlacedSegments) -> None:
-    """Move all volumes and boxes to the joint `poses` (J, 12) of a PoseArray."""
+    """Move all volumes and boxes to the joint `poses` (J, 12)."""
     joint, start, vertices, radii, boxes = arrays.joint, arrays.start, arrays.vertices, arrays.radii, arrays.boxes
     out_vertices, out_boxes, out_bounds = out.vertices, out.boxes, out.bounds
     for s in range(joint.shape[0]):
@@ -295,12 +284,12 @@ POSE_COLUMNS = 12  # three columns of the rotation, then the position
 
 
 class PoseArray:
-    """Poses of all joints after forward kinematics as rows (J, 12): columns of the rotation, then the position.
+    """Poses of all joints as rows (J, 12): columns of the rotation, then the position.
 
-    pinocchio stores them in this layout, so they are viewed without a copy where possible.
+    The layout is that of pinocchio, viewed without a copy where possible.
 
     Attributes:
-        data: source of the poses; keeps the memory alive.
+        data: source; keeps the memory alive.
     """
 
     def __init__(self, data: pin.Data) -> None:
@@ -318,7 +307,7 @@ class PoseArray:
             self._rows = np.empty((count, POSE_COLUMNS))
 
     def rows(self) -> np.ndarray:
-        """Return the present poses (J, 12), valid until the next call or update of the data."""
+        """Return the present poses (J, 12), valid until the next call or update."""
         if not self._in_place:
             self._rows[:] = pose_array(list(self.data.oMi))
         return self._rows

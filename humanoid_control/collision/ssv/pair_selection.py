@@ -1,4 +1,4 @@
-"""Selection of segment pairs that may touch, by random motion of the mechanism, with a reason for each exclusion."""
+"""Selection of segment pairs that may touch, by random motion, with a reason for each exclusion."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Mechanism:
 
     Attributes:
         parents: parent of each joint.
-        ancestor_mask: 1 where a column of the Jacobian moves a joint (njoints, nv).
-        lower: lower limits of the coordinates (n,).
-        upper: upper limits of the coordinates (n,).
+        ancestor_mask: as `Robot.ancestor_mask` (njoints, nv).
+        lower: lower limits (n,).
+        upper: upper limits (n,).
         rest: posture without collisions (n,).
-        first: column of the Jacobian of the first coordinate.
-        place: coordinates (n,) -> poses (J, 12) and Jacobian (6, nv); the next call may reuse both.
+        first: Jacobian column of the first coordinate.
+        place: coordinates (n,) -> reusable poses (J, 12) and Jacobian (6, nv).
     """
 
     parents: Sequence[int]
@@ -45,11 +45,9 @@ class Sampling:
     """Settings of the decision by random postures.
 
     Attributes:
-        postures: number of postures; in every second one, half of the coordinates are at a limit.
-        seed: seed of the random postures.
-        always: pairs that touch in at least this share of the postures are excluded: their volumes overlap at the
-            joint.
-        never: pairs that stay farther apart than this [m], also after descents, are excluded.
+        postures: number; in every second one half of the coordinates are at a limit.
+        always: share of touching postures above which pairs are excluded.
+        never: least distance above which pairs are excluded [m].
     """
 
     postures: int = 2000
@@ -63,8 +61,6 @@ class LeftOut:
     """Excluded pair of segments.
 
     Attributes:
-        first: first segment.
-        second: second segment.
         reason: SAME_BODY, NEIGHBOURS, AT_REST, ALWAYS or NEVER.
         detail: explanation with the decisive number.
     """
@@ -90,14 +86,7 @@ class PairChoice:
 def choose_pairs(
     segments: Iterable[Segment], frames: Mapping[str, Frame], mechanism: Mechanism, sampling: Sampling | None = None
 ) -> PairChoice:
-    """Select all pairs of segments except those that cannot touch or always touch.
-
-    Args:
-        segments: see `SsvModel.build`.
-        frames: see `SsvModel.build`.
-        mechanism: the mechanism.
-        sampling: settings.
-    """
+    """Select the pairs of segments that can touch but do not always."""
     sampling = sampling or Sampling()
     plain = expand(segments)
     candidates, left_out = _apart_by_joints(plain, frames, mechanism.parents)
@@ -137,7 +126,7 @@ def choose_pairs(
 def _apart_by_joints(
     segments: tuple[Segment, ...], frames: Mapping[str, Frame], parents: Sequence[int]
 ) -> tuple[list[SegmentPair], list[LeftOut]]:
-    """Return the pairs with at least two joints between them, and the others."""
+    """Return the pairs with two or more joints between them, and the others."""
     candidates, left_out = [], []
     for a, b in combinations(segments, 2):
         i, j = frames[a.link][0], frames[b.link][0]
@@ -162,7 +151,7 @@ def random_postures(mechanism: Mechanism, sampling: Sampling) -> Iterable[np.nda
 
 
 def descend(distance: SegmentPairs, mechanism: Mechanism, pair: int, x: np.ndarray) -> float:
-    """Return the least distance of a pair [m] reached by descent from a posture, within the limits."""
+    """Return the least distance of a pair [m] by descent within the limits."""
     step, columns = STEP, slice(mechanism.first, mechanism.first + len(x))
 
     def at(y: np.ndarray) -> tuple[float, np.ndarray]:

@@ -1,6 +1,6 @@
-"""Swept-sphere volumes, segments on links, pairs of segments, and their YAML file.
+"""Swept-sphere volumes, segments, pairs, and their YAML file.
 
-A segment is defined once and mirrored to the other side (Schwienbacher 2014, section 6.6):
+Segments are mirrored to the other side (Schwienbacher 2014, section 6.6):
 
     schema: humanoid_ssv/1
     segments:
@@ -48,16 +48,16 @@ class Volume:
     """All points within `radius` of a point, a line or a triangle.
 
     Attributes:
-        name: unique name in its segment.
-        type: 'point', 'line' or 'triangle' (PSS, LSS, TSS of Schwienbacher 2014).
+        name: unique in its segment.
+        type: 'point', 'line' or 'triangle'.
         radius: [m].
-        vertices: one, two or three points in the frame of the link [m].
-        group: name by which pairs select volumes; empty: none.
-        mirror: 'x', 'y' or 'z' adds the image with that coordinate negated to the same segment; empty: none.
+        vertices: one to three points in the link frame [m].
+        group: name by which pairs select volumes, or empty.
+        mirror: axis ('x', 'y' or 'z') whose negation adds an image to the segment, or empty.
 
     Raises:
         UnknownNameError: if the type or axis is unknown.
-        RobotError: if the number of vertices is wrong, the radius is negative, or a number is not finite.
+        RobotError: if vertices or radius are invalid.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Volume:
         _check_axis(self.mirror, f"volume '{self.name}'")
 
     def mirrored(self, axis: str) -> Volume:
-        """Return the image with one coordinate negated, under the name of the other side."""
+        """Return the image with one coordinate negated, named after the other side."""
         k = AXES.index(axis)
         vertices = tuple(tuple(-x if c == k else x for c, x in enumerate(v)) for v in self.vertices)
         return replace(self, name=mirrored_name(self.name), vertices=vertices, mirror="")  # type: ignore[arg-type]
@@ -91,16 +91,11 @@ class Segment:
     """Compound of volumes on one link; need not be convex.
 
     Attributes:
-        name: name of the segment.
-        link: link that carries it.
-        volumes: at least one volume.
-        mirror: 'x', 'y' or 'z' adds the segment of the other side (`l_thigh` -> `r_thigh`, on that side's link) with
-            the
-            coordinate negated; empty: none.
+        mirror: axis ('x', 'y' or 'z') whose negation adds the other side's segment, `l_thigh` -> `r_thigh`, or empty.
 
     Raises:
         UnknownNameError: if the axis is unknown.
-        RobotError: if there is no volume, a repeated name, or no side in a mirrored name.
+        RobotError: if there are no volumes, repeated names, or a mirrored name without a side.
     """
 
     name: str
@@ -124,9 +119,8 @@ class Segment:
 class SegmentPair:
     """Two segments that must not touch (eq. (5.3)), with all volumes or those of some groups.
 
-    Groups allow several versions of a segment for different partners: the inner thigh for the other thigh, the outer
-    one
-    for the arm.
+    Groups are versions of a segment for different partners: the inner thigh for the other thigh, the outer one for the
+    arm.
     """
 
     first: str
@@ -136,10 +130,10 @@ class SegmentPair:
 
 
 def expand(segments: Iterable[Segment]) -> tuple[Segment, ...]:
-    """Return the segments with all mirror images, each after its original.
+    """Return the segments with mirror images, each after its original.
 
     Raises:
-        RobotError: if two segments, or two volumes of one, have the same name.
+        RobotError: if names are repeated.
     """
     out: list[Segment] = []
     for s in segments:
@@ -179,8 +173,7 @@ class SegmentFile:
 
     Attributes:
         segments: segments before mirroring.
-        pairs: selected pairs; None: by sampling.
-        robot: name of the robot, for information.
+        pairs: selected pairs, or None for sampling.
     """
 
     segments: tuple[Segment, ...]
@@ -192,8 +185,8 @@ def read_segment_file(path: Path) -> SegmentFile:
     """Read a file.
 
     Raises:
-        RobotError: if the file is invalid, with the place.
-        UnknownNameError: if a name is unknown, with the nearest name.
+        RobotError: if the file is invalid.
+        UnknownNameError: if a name is unknown.
     """
     d = schema_file(path, SCHEMA, "file of volumes")
     check_keys(d, FILE_KEYS, ("segments",), str(path))
@@ -205,7 +198,7 @@ def read_segment_file(path: Path) -> SegmentFile:
 
 
 def write_segment_file(path: Path, file: SegmentFile) -> None:
-    """Write a file for `read_segment_file` atomically.
+    """Write a file atomically.
 
     Raises:
         ConfigError: if it cannot be written.
