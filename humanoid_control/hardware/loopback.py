@@ -449,6 +449,7 @@ def step_drives(x: LoopbackMotion, model: LoopbackModel, told: LoopbackCommand, 
         if x.drive[i] == OPERATION_ENABLED:
             v_ref = 0.0 if behaviour == HOLDS else told.v[i]
             if behaviour == DAMPS:
+                # the velocity decays with the time constant DAMPING
                 tau = -inertia * x.v[i] / DAMPING
             # mode: 0 position, 1 velocity, 2 effort, 3 impedance (`Mode`)
             elif told.mode[i] == 0:
@@ -467,6 +468,7 @@ def step_drives(x: LoopbackMotion, model: LoopbackModel, told: LoopbackCommand, 
         elif x.drive[i] >= QUICK_STOP_ACTIVE:
             v = x.v[i] * max(0.0, 1.0 - RAMP * h)
         else:
+            # v' = (tau + load) / I - VISCOUS v
             v = x.v[i] + h * ((tau + x.load[i]) / inertia - VISCOUS * x.v[i])
         # semi-implicit Euler; hard stops absorb all velocity
         q = x.q[i] + h * v

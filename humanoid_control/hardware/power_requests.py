@@ -52,7 +52,7 @@ class PowerRequests:
         return ""
 
     def emergency_stop(self, source: str, on: bool, reason: str = "") -> None:
-        """Activate or release a source of the emergency stop; `clear_faults` leaves the state ESTOP."""
+        """Activate or release a source of the emergency stop; only `clear_faults` ends ESTOP."""
         if on:
             self.estop[source] = reason or f"emergency stop by {source}"
             self.machine.handle(Event.ESTOP, self.clock(), self.estop[source])

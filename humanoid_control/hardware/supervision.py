@@ -172,6 +172,7 @@ def judge(table: Table[Judgement], powered: bool) -> int:
     # a single cycle below the level restarts its time
     for level in range(2):
         for c in range(value.shape[0]):
+            # following and range errors mean nothing without power
             counted = powered or t.always[c]
             for i in range(value.shape[1]):
                 if counted and value[c, i] > t.level[level, c, i]:
@@ -275,8 +276,10 @@ def drop_jumps(table: Table[JumpColumns], q: np.ndarray, fresh: np.ndarray) -> b
             # the plausible change grows with the cycles since the last good sample (NaN at first: accepted)
             jumped = abs(q[i] - f.last[i]) > f.most[i] * f.cycles[i]
             f.jumps[i] = f.jumps[i] + 1 if jumped else 0
+            # NaN neither jumps nor is a good sample
             if np.isfinite(q[i]) and not jumped:
                 f.last[i], f.cycles[i] = q[i], 0.0
+        # also for joints without a fresh sample
         q[i] = f.last[i]
         failed = failed or f.jumps[i] >= JUMPS
     return failed

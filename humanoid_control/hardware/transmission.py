@@ -161,6 +161,7 @@ def read_gears(table: Table[GearReading]) -> None:
         j.v[joint], j.tau[joint] = a.v[actuator] / ratio, a.tau[actuator] * ratio
     # the worst actuator decides: hottest, lowest voltage, oldest sample
     for i in range(j.q.shape[0]):
+        # padding by repetition changes no minimum or maximum
         own = g.of_joint[i]
         j.temperature[i], j.voltage[i], j.stamp[i] = a.temperature[own[0]], a.voltage[own[0]], a.stamp[own[0]]
         j.code[i], both, either = a.code[own[0]], a.flags[own[0]], a.flags[own[0]]

@@ -150,6 +150,7 @@ def add_squares(weight: float, error: np.ndarray, J: np.ndarray, first: int, H: 
         # many joints do not move this point: skip their zero columns
         if s0 == 0.0 and s1 == 0.0 and s2 == 0.0:
             continue
+        # g = -w J^T e, H = w J^T J
         g[i] -= s0 * error[0] + s1 * error[1] + s2 * error[2]
         for j in range(i + 1):
             H[i, j] += s0 * J[first, j] + s1 * J[first + 1, j] + s2 * J[first + 2, j]
@@ -235,9 +236,11 @@ def follow_clip(
         for i in range(d):
             x[i] += AHEAD * v[i]
         for i in range(d):
+            # the first frame has no predecessor and so no speed limit
             reach = problem.velocity[i] * dt if t > 0 else np.inf
             x[i] = min(max(x[i], problem.lower[i], last[i] - reach), problem.upper[i], last[i] + reach)
         start[:] = x
+        # a new frame: measure the near pairs again
         w.measured.found[0] = -1
         for _ in range(EACH if t > 0 else FIRST):
             frame_equations(problem, masses, reference, t, x, start, w, Jc)
@@ -248,6 +251,7 @@ def follow_clip(
                 # zero must stay admissible: bounds never exclude the present posture
                 low[i], high[i] = min(low[i], 0.0), max(high[i], 0.0)
             count = distance_bounds(problem, x, dt, w)
+            # start without active rows: the near pairs may have changed
             w.guess.works[:] = False
             program = BoxQp(w.curvature, w.vectors[0], low, high, w.G, w.b)
             solve_box_qp_from(program, count, SLACK, step, w.price, w.guess)
@@ -258,6 +262,7 @@ def follow_clip(
             if size < CONVERGED:
                 break
         place_points(problem, x, w)
+        # the rows were linearised: measure the true distance
         distance = closest(w, near_pairs(problem, w, CLOSE), FAR)
         share = 1.0
         for _ in range(HALVINGS if t > 0 else 0):
@@ -268,10 +273,12 @@ def follow_clip(
                 x[i] = last[i] + (x[i] - last[i]) * 0.5
             place_points(problem, x, w)
             distance = closest(w, near_pairs(problem, w, CLOSE), FAR)
+        # an unavoidable penetration is permitted in the next frame too
         floor = min(0.0, distance)
         out.x[t], out.clearance[t] = x, distance
         center_of(masses, w, out.center[t])
         v[:] = x - last
+        # the step to the first frame is no motion
         if t == 0:
             v[:] = 0.0
         move_base(problem, w, x, v)

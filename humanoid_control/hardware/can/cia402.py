@@ -213,6 +213,7 @@ def decode_samples(
         # TPDO1, little-endian: status u16, position i32, torque i16
         o = 8 * i
         word = np.uint16(raw[o]) | np.uint16(raw[o + 1]) << 8
+        # status words rarely change: only then states are decoded
         if word != words[i]:
             words[i] = word
             changed = True

@@ -86,6 +86,7 @@ def limit_step(target: np.ndarray, speed: np.ndarray, ref: LimiterReference, lim
         low = min(max(ref.v[i] - a * dt, slowest), fastest)
         high = max(min(ref.v[i] + a * dt, fastest), slowest)
         if not np.isfinite(target[i]):
+            # no target: decelerate to rest within the bounds
             v, inside, ref.clipped[i] = 0.0, False, False
         else:
             v = (target[i] - q) / dt
@@ -95,6 +96,7 @@ def limit_step(target: np.ndarray, speed: np.ndarray, ref: LimiterReference, lim
             inside = low <= v <= high and (not ref.clipped[i] or abs(v - along) <= a * dt)
             ref.clipped[i] = not inside
             if not inside:
+                # gap that one cycle at the target's velocity leaves
                 v = along + catch_up_speed(target[i] - q - along * dt, a, dt)
         if inside:
             ref.q[i] = target[i]

@@ -167,6 +167,7 @@ def encode_goals(
     out[8], out[9], out[10], out[11] = address & 0xFF, address >> 8, width, 0
     at = INSTRUCTION + 5
     for i in range(values.shape[0]):
+        # otherwise the last count is repeated
         if np.isfinite(values[i]):
             count = conversion[i, 0] + values[i] * conversion[i, 1]
             sent[i] = np.int64(np.rint(min(max(count, conversion[i, 2]), conversion[i, 3])))
@@ -202,6 +203,7 @@ def take_replies(
             continue
         size = INSTRUCTION + np.int64(buffer[at + 5]) + 256 * np.int64(buffer[at + 6])
         stop = at + size - 2
+        # a header inside data, or a damaged length
         if buffer[at + INSTRUCTION] != STATUS or size < OVERHEAD or size > LONGEST:
             at += 1
             continue
@@ -232,6 +234,7 @@ def _take_data(buffer: np.ndarray, begin: int, stop: int, out: np.ndarray) -> in
         if n < out.shape[0]:
             out[n] = buffer[k]
         n += 1
+        # an FD after FF FF FD is stuffing
         stuffed = buffer[k] == 0xFD and buffer[k - 1] == 0xFF and buffer[k - 2] == 0xFF
         k += 2 if stuffed and k + 1 < stop and buffer[k + 1] == 0xFD else 1
     return n
@@ -260,6 +263,7 @@ def _take_chain(
         if row >= 0:
             errors[row], came[row] = buffer[begin], True
             data[row] = buffer[begin + 2 : tail]
+        # the next CRC also covers this CRC
         crc = crc16(buffer, tail, tail + 2, crc)
         begin = tail + 2
         done = begin - at

@@ -73,6 +73,7 @@ def crc32(body: np.ndarray, source: np.ndarray) -> int:
         a = _after(12, crc ^ _word(body, source, i)) ^ _after(8, _word(body, source, i + 1))
         crc = a ^ _after(4, _word(body, source, i + 2)) ^ _after(0, _word(body, source, i + 3))
         i += 4
+    # at most three remaining words
     while i < n:
         crc = _after(0, crc ^ _word(body, source, i))
         i += 1
@@ -283,6 +284,7 @@ def read_state(frame: bytes, table: Table[Reading], stamp: float) -> int:
         # a mode byte other than zero: the motor is on
         if (body[motors[k, 0]] >> motors[k, 1]) & 255:
             flags |= POWERED
+        # calibration mode alone is a warning
         if code & ~np.uint32(CALIBRATION):
             flags |= FAULT
         elif code:
