@@ -1,7 +1,7 @@
-"""Analysis of a recorded motion: markers and force plates in, joint angles, moments and residuals out.
+"""Analysis of a recorded motion: from markers and force plates to joint angles and moments.
 
-The steps are fit, low-pass filter with derivatives, assignment of forces to feet, inverse dynamics. Moments are NaN,
-with a warning, in frames that the forces do not explain.
+The steps are fit, filter with derivatives, assignment of forces to feet, inverse dynamics. Moments are NaN where forces
+do not explain the motion.
 """
 
 from __future__ import annotations
@@ -49,10 +49,9 @@ class AnalysisSettings:
     """Settings of an analysis.
 
     Attributes:
-        cutoff: of the low-pass filter of coordinates and forces [Hz]; 6 for walking, 12 to 15 for running.
-        plate_variance: of the plates' force and moment at the root [N^2, N^2 m^2]; inf: accelerations as measured.
-        offset: delay of the force clock relative to the clip [s].
-        fit: marker fit.
+        cutoff: of coordinates and forces [Hz]; 6 for walking, 12 to 15 for running.
+        plate_variance: of the plates at the root [N^2, N^2 m^2]; inf: accelerations as measured.
+        offset: delay of the force clock [s].
         tracking: forward tracking; None: off.
     """
 
@@ -68,19 +67,17 @@ class Analysis:
     """Results of an analysis.
 
     Attributes:
-        clip: markers in the axes of the person.
+        clip: in the axes of the person.
         person: fitted person.
-        fit: marker fit.
         motion: filtered q (T, n) with derivatives.
-        tau: (T, n) generalised forces [N m, N]; NaN in frames with unexplained contacts and without forces.
-        residual_before: (T, 6) of the root before the correction by the plates; NaN as `tau`.
-        residual: (T, 6) of the root after the correction; NaN as `tau`.
-        loads: plate forces by foot; None without forces.
-        carriers: foot -> body that carries its load.
-        settings: settings used.
-        warnings: findings and assumptions, one sentence each.
-        guesses: assumptions without a measurement that affect the results.
-        tracking: forward-tracked motion; None if off or without forces.
+        tau: (T, n) generalised forces [N m, N]; NaN: unexplained.
+        residual_before: (T, 6) of the root before the correction by plates.
+        residual: (T, 6) of the root after it.
+        loads: plate forces by foot, or None.
+        carriers: foot -> body under load.
+        warnings: findings and assumptions.
+        guesses: assumptions that affect the results.
+        tracking: forward-tracked motion, or None.
     """
 
     clip: MarkerClip
@@ -134,17 +131,15 @@ def analyse(
     """Analyse a motion.
 
     Args:
-        person: with the size and mass of the subject.
-        clip: markers, any axis up; it is turned to the axes of the person.
+        person: with the subject's size and mass.
+        clip: any axis up; it is turned to the person's axes.
         wrenches: of all plates, clip axes; none: angles only.
         tasks: weights of the fit.
-        calibrate_by: clips with the same markers and axes, for example a static trial, to calibrate segment sizes and
-            marker places; none: no calibration.
+        calibrate_by: clips with the same markers and axes, such as a static trial, for calibration.
 
     Raises:
-        ClipError: if markers are not the person's, fewer than half match and no tasks are given, or clip and forces
-            have no common time or vertical.
-        ConfigError: if the cut-off exceeds half the rate or a task is invalid.
+        ClipError: if markers or vertical differ from the person's, or clip and forces do not overlap.
+        ConfigError: if the cut-off or a task is invalid.
     """
     if tasks is None:
         _check_same_set(person, clip)
@@ -202,7 +197,7 @@ def analyse(
 
 
 def _said_of_time(clip: MarkerClip, asked: tuple[float, float] | None) -> tuple[str, ...]:
-    """Return a warning if a task set requests less than the whole clip."""
+    """Warn if a task set requests only a part of the clip."""
     first, last = clip.timestamps[[0, -1]].tolist()
     if asked is None or (asked[0] <= first + 0.5 / clip.rate and asked[1] >= last - 0.5 / clip.rate):
         return ()
@@ -210,7 +205,7 @@ def _said_of_time(clip: MarkerClip, asked: tuple[float, float] | None) -> tuple[
 
 
 def _check_same_set(person: Person, clip: MarkerClip) -> None:
-    """Reject a clip that shares few labels with the model: equal names may then mean other places."""
+    """Reject a clip with few common labels: they may mean other places."""
     pairs = match_markers(person, clip.labels, FitTasks())
     seen = np.isfinite(clip.positions).all(axis=2).mean(axis=0)
     common = float(seen[[k for k, _ in pairs]].sum())
@@ -225,7 +220,7 @@ def _check_same_set(person: Person, clip: MarkerClip) -> None:
 
 
 def _seen_enough(person: Person, clip: MarkerClip, tasks: FitTasks) -> tuple[np.ndarray, list[str]]:
-    """Return frames (T,) with enough markers for a posture, and sentences about unused markers and frames."""
+    """Return frames (T,) with enough markers, and notes."""
     pairs = match_markers(person, clip.labels, tasks)
     count = np.isfinite(clip.positions[:, [k for k, _ in pairs]]).all(axis=2).sum(axis=1)
     least = max(3, int(np.ceil(LEAST_SEEN * len(pairs))))
@@ -243,7 +238,7 @@ def _seen_enough(person: Person, clip: MarkerClip, tasks: FitTasks) -> tuple[np.
 
 
 def _frame_loads(loads: FootLoads, carriers: dict[str, str], cutoff: float, times: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the filtered wrenches (T, 6) on the foot bodies at the frames; NaN where not measured."""
+    """Return filtered wrenches (T, 6) by foot body at the frames; NaN: unknown."""
     out = {}
     for foot, wrench in loads.wrenches.items():
         at = wrench.low_passed(min(cutoff, 0.45 / np.median(np.diff(wrench.times)))).resampled(times)
@@ -259,7 +254,7 @@ def _tracked(
     settings: AnalysisSettings,
     of: tuple[np.ndarray, float],
 ) -> Tracking | None:
-    """Track the known frames forward; `of`: these (T,), and the rate [Hz]."""
+    """Track known frames forward; `of`: these (T,), rate [Hz]."""
     known, rate = of
     assert settings.tracking is not None
     rows = np.arange(len(known))
@@ -279,10 +274,10 @@ def _moments(
     settings: AnalysisSettings,
     of: tuple[np.ndarray, float],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return tau (T, n) and residuals (T, 6) before and after; NaN where the forces do not explain the motion.
+    """Return tau (T, n), residuals (T, 6) before and after; NaN: unexplained.
 
     Args:
-        of: frames (T,) with enough markers, and the rate [Hz].
+        of: frames (T,) with enough markers, rate [Hz].
     """
     seen, rate = of
     T, n = found.q.shape
@@ -320,7 +315,7 @@ def _moments(
 
 
 def root_variance(found: Fit, rows: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    """Return the covariance (rows, 6, 6) of root accelerations; undetermined frames use the nearest determined one."""
+    """Return the covariance (rows, 6, 6) of root accelerations, from the nearest determined frames."""
     assert found.root_covariance is not None
     known = np.flatnonzero(np.isfinite(found.root_covariance).all(axis=(1, 2)))
     if not len(known):
@@ -333,11 +328,7 @@ def root_variance(found: Fit, rows: np.ndarray, rate: float, cutoff: float) -> n
 
 
 def calibrated(person: Person, clips: Sequence[MarkerClip], tasks: FitTasks) -> tuple[Person, str]:
-    """Return the person calibrated to all clips, and a sentence about the result.
-
-    Raises:
-        ClipError: as `calibrate`, or if the clips have no common labels.
-    """
+    """Return the calibrated person and a note; ClipError if clips share no labels."""
     labels = [label for label in clips[0].labels if all(label in c.labels for c in clips)]
     if not labels:
         raise ClipError(f"{' and '.join(c.name for c in clips)} have no marker in common: nothing to calibrate by")
@@ -363,14 +354,14 @@ def upward(person: Person) -> np.ndarray:
 
 
 def with_free_root(person: Person) -> Person:
-    """Return the person without bounds of the root: recordings exceed the half turn that models allow."""
+    """Return the person with an unbounded root: recordings exceed half a turn."""
     root = {person.names[k] for k in root_coordinates(person)}
     free = tuple(replace(c, clamped=False) if c.name in root else c for c in person.all_coordinates)
     return replace(person, all_coordinates=free)
 
 
 def root_force(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarray:
-    """Return the force (T, 3) [N] of the root translations in the ground, from the residual (T, 6)."""
+    """Return the root force (T, 3) [N], ground axes, from the residual (T, 6)."""
     joint = person.joints[0]
     named = {a.coordinate: joint.P.R @ a.vector for a in joint.translations}
     names = [person.names[k] for k in root_coordinates(person)]
@@ -379,9 +370,9 @@ def root_force(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarra
 
 
 def root_wrench(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarray:
-    """Return force and moment (T, 6) about the root origin [N, N m], ground axes, from the residual (T, 6).
+    """Return force and moment (T, 6) about the root origin, ground axes [N, N m], from the residual (T, 6).
 
-    Near gimbal lock it is the solution of least norm.
+    At gimbal lock it has least norm.
     """
     W, d = axis_directions(person.chain.table, person.check(q))
     chain, root = person.chain.record, root_coordinates(person)
@@ -399,7 +390,7 @@ def root_wrench(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarr
 def upright(
     person: Person, clip: MarkerClip, wrenches: Sequence[MeasuredWrench]
 ) -> tuple[MarkerClip, list[MeasuredWrench], np.ndarray]:
-    """Return clip and forces in axes with the person's up, and the rotation (3, 3); the trunk shows which way is up."""
+    """Return clip and forces turned to the person's up, and the rotation (3, 3)."""
     trunk = trunk_direction(person, clip.positions, clip.labels)
     k = int(np.argmax(np.abs(trunk)))
     up = np.sign(trunk[k]) * np.eye(3)[k]
@@ -418,11 +409,7 @@ def _said_of_axes(turn: np.ndarray, person: Person) -> list[str]:
 
 
 def trunk_direction(person: Person, markers: np.ndarray, labels: Sequence[str]) -> np.ndarray:
-    """Return the mean direction (3,) of the trunk from the pelvis upward, in the axes of markers (T, M, 3) [m].
-
-    Raises:
-        ClipError: if markers are not the person's, or of another size.
-    """
+    """Return the mean trunk direction (3,), pelvis upward, in the axes of markers (T, M, 3) [m]."""
     pairs = match_markers(person, labels, FitTasks())
     counts = np.isfinite(markers[:, [k for k, _ in pairs]]).all(axis=2).sum(axis=1)
     frames = np.argsort(-counts, kind="stable")[:: max(1, len(counts) // FRAMES_OF_UP)][:FRAMES_OF_UP]
@@ -446,11 +433,7 @@ def turning_to_up(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def feet_of(person: Person) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """Return the bodies of each foot by side, and the body of each that carries the load.
-
-    Raises:
-        ClipError: if no body has the name of a foot.
-    """
+    """Return foot -> bodies, and foot -> body under load; ClipError without feet."""
     feet: dict[str, tuple[str, ...]] = {}
     carriers = {}
     for side, pattern in SIDES.items():
@@ -466,7 +449,7 @@ def feet_of(person: Person) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]
 
 
 def sole_points(person: Person, q: np.ndarray, feet: dict[str, tuple[str, ...]]) -> dict[str, np.ndarray]:
-    """Return points (T, k, 3) [m] of each foot: its markers and body origins."""
+    """Return foot -> points (T, k, 3) [m]: markers and body origins."""
     R, p = person.body_poses(q)
     out = {}
     for side, names in feet.items():

@@ -1,13 +1,11 @@
-"""Calibration of a person to a clip: segment sizes (left equals right) and marker places.
+"""Calibration of segment sizes (left equals right) and marker places to a clip.
 
-The unknowns are a factor for each group of bodies, the place of each marker in its body, and the coordinates of some
-frames. At given rotations each marker is linear in factors and places. The coordinates are eliminated from the normal
-equations (Schur complement):
+The unknowns are factors of body groups, marker places, and coordinates of some frames. At given rotations markers are
+linear in factors and places. Coordinates are eliminated (Schur complement):
 
     S = sum_f (H_tt - H_tq H_qq^-1 H_qt),    s = sum_f (g_t - H_tq H_qq^-1 g_q),    theta += S^-1 s
 
-A factor and the marker places along a segment are almost interchangeable: priors decide, tighter for anatomical
-markers.
+A factor and marker places along a segment are almost interchangeable: priors decide.
 """
 
 from __future__ import annotations
@@ -32,15 +30,15 @@ SMALLEST, LARGEST = 0.5, 1.6  # accepted factors relative to the given model
 
 @dataclass(frozen=True)
 class CalibrationSettings:
-    """Settings of a calibration.
+    """Settings of a calibration, with standard deviations.
 
     Attributes:
-        frames: number of frames, spread over the clip.
+        frames: number, spread over the clip.
         rounds: Gauss-Newton rounds.
-        noise: standard deviation of a marker from a rigid body [m].
-        anatomical: standard deviation of the places of anatomical markers [m].
-        tracking: standard deviation of the places of other markers [m].
-        size: standard deviation of a segment's log factor from the mean.
+        noise: markers from a rigid body [m].
+        anatomical: places of anatomical markers [m].
+        tracking: places of other markers [m].
+        size: log factor of a segment from the mean.
     """
 
     frames: int = 40
@@ -57,9 +55,9 @@ class Calibration:
 
     Attributes:
         person: scaled, with moved markers.
-        factors: body -> factor relative to the given model.
-        moved: marker -> distance from its place in the scaled model [m].
-        frames: indices of the frames used.
+        factors: body -> factor.
+        moved: marker -> distance from its scaled place [m].
+        frames: indices.
         before: fit with the given person.
         after: fit with the result.
     """
@@ -80,18 +78,17 @@ def calibrate(
     settings: CalibrationSettings | None = None,
     used: np.ndarray | None = None,
 ) -> Calibration:
-    """Estimate segment sizes and marker places from one clip or several concatenated clips.
+    """Estimate segment sizes and marker places from one or several concatenated clips.
 
     Masses stay; set them with `Person.with_mass`.
 
     Args:
         markers: (T, M, 3) [m]; NaN: not visible.
-        labels: of the M markers.
-        tasks: marker weights, as for `fit`.
+        tasks: marker weights.
         used: frame indices; default: spread over the clip.
 
     Raises:
-        ClipError: if a factor is implausible, or as `fit`.
+        ClipError: as `fit`, or if a factor is implausible.
         ConfigError: if a setting is not positive.
     """
     settings = settings or CalibrationSettings()
@@ -119,7 +116,7 @@ def calibrate(
 
 
 def spread_frames(markers: np.ndarray, most: int) -> np.ndarray:
-    """Return frames, spread over the clip, that do not miss many markers."""
+    """Return frames over the clip that miss few markers."""
     seen = np.isfinite(markers).all(axis=2).sum(axis=1)
     good = np.flatnonzero(seen >= max(3, 0.8 * np.median(seen)))
     if not len(good):
@@ -128,9 +125,7 @@ def spread_frames(markers: np.ndarray, most: int) -> np.ndarray:
 
 
 def body_groups(person: Person) -> np.ndarray:
-    """Return the size group (bodies,) of each body: `Person.sizes`, else left with right; unmarked bodies join a
-    neighbour.
-    """
+    """Return size groups (bodies,): `Person.sizes`, else left with right; unmarked bodies join a neighbour."""
     if person.sizes:
         named = [person.sizes.get(name, name) for name in person.body_names]
         return np.array([list(dict.fromkeys(named)).index(n) for n in named], dtype=np.int64)
@@ -199,7 +194,7 @@ def add_size_prior(S: np.ndarray, s: np.ndarray, log_size: np.ndarray, sigma: fl
 
 
 def _pulls(person: Person, tasks: FitTasks, last: Fit) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights (n,) of coordinate tasks, and distances (K, n) to their values."""
+    """Return weights (n,) of coordinate tasks, distances (K, n) to targets."""
     u, off = np.zeros(person.n), np.zeros_like(last.q)
     total = float(last.weights.sum(axis=1).mean())
     for name, task in tasks.coordinates.items():
@@ -216,14 +211,14 @@ def _eliminated(
     measured: tuple[np.ndarray, np.ndarray],
     pulls: tuple[np.ndarray, np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the normal equations of factors and places, with the coordinates eliminated.
+    """Return normal equations of factors and places, without coordinates.
 
     Args:
-        J: (K, M, 3, n) derivatives by coordinates.
-        D: (K, M, 3, G) derivatives by factors.
-        R: (K, M, 3, 3) derivatives by the marker's own place.
-        measured: residuals (K, M, 3), square roots of their weights (K, M).
-        pulls: square roots of task weights (n,), distances to task values (K, n).
+        J: (K, M, 3, n) by coordinates.
+        D: (K, M, 3, G) by factors.
+        R: (K, M, 3, 3) by own place.
+        measured: residuals (K, M, 3), roots of weights (K, M).
+        pulls: roots of task weights (n,), distances to targets (K, n).
     """
     (r, root), (pull, off) = measured, pulls
     K, M, _, G = D.shape
@@ -263,7 +258,7 @@ def _check_factors(person: Person, factors: np.ndarray) -> None:
 
 
 def _with_all_markers(first: Person, person: Person, factors: Mapping[str, float]) -> Person:
-    """Return the calibrated person with all markers; those absent from the clip are scaled."""
+    """Return the calibrated person with absent markers scaled."""
     own = {m.name: m for m in person.markers}
     out: list[Marker] = [
         own.get(m.name, replace(m, place=factors[m.body] * np.asarray(m.place))) for m in first.markers
@@ -282,9 +277,8 @@ def columns(
 
     Args:
         q: (K, n).
-        markers: bodies (M,) and places (M, 3).
-        group: of each body.
-        lengths: (n,) True for coordinates that are lengths; they do not scale.
+        markers: bodies (M,), places (M, 3).
+        lengths: (n,) True: length, not scaled.
     """
     chain = unpack(table, Chain)
     pose, nb, G = make_pose(chain), len(chain.parent), group.max() + 1

@@ -1,8 +1,8 @@
-"""Low-pass filter and derivatives of coordinates and plate forces, as in OpenSim.
+"""OpenSim's low-pass filter and derivatives, for coordinates and plate forces.
 
-The signal is padded at both ends by half its length as its point reflection 2 y_0 - y_i. A third-order Butterworth
-filter runs forward and backward (-6 dB at the cut-off). The derivatives are those of a natural quintic spline.
-`mocap.cleaning.low_pass` (second order twice, -3 dB) is for marker noise.
+The signal is padded by half its length as its point reflection 2 y_0 - y_i. A third-order Butterworth filter runs
+forward and backward (-6 dB at the cut-off). A natural quintic spline gives the derivatives. `mocap.cleaning.low_pass`
+(second order, -3 dB) is for marker noise.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ def differentiate(
 ) -> SmoothMotion:
     """Filter a signal and differentiate it twice.
 
-    A gap (NaN, or a hole in the times) up to `max_gap` is bridged by monotone cubics; a longer gap splits the signal.
-    Parts shorter than SHORTEST frames are neither filtered nor differentiated. Uneven times are resampled with the
-    median step; the result is at the given times.
+    Gaps (NaN, or holes in the times) up to `max_gap` are bridged by monotone cubics; longer gaps split the signal.
+    Parts shorter than SHORTEST frames stay as they are. Uneven times are resampled with the median step.
 
     Args:
         times: (n,) increasing [s].
@@ -53,8 +52,8 @@ def differentiate(
         max_gap: [s].
 
     Raises:
-        ConfigError: if the cut-off is not between 0 and half the rate, times do not increase, or a value is infinite.
-        SizeError: if times and values differ in length.
+        ConfigError: if the cut-off is not below half the rate, times do not increase, or a value is infinite.
+        SizeError: if lengths differ.
     """
     values = _checked(times, values, cutoff)
     n = len(values)
@@ -78,7 +77,7 @@ def low_pass(times: np.ndarray, values: np.ndarray, cutoff: float, max_gap: floa
 
 
 def check_cutoff(cutoff: float, rate: float) -> None:
-    """Raise ConfigError unless the cut-off [Hz] is between 0 and half the rate [Hz]."""
+    """Raise ConfigError unless 0 < cutoff < rate / 2 [Hz]."""
     if not (np.isfinite(cutoff) and 0 < cutoff < rate / 2):
         raise ConfigError(
             f"the cut-off of the low-pass filter is {cutoff:g} Hz: it must be above 0 and below {rate / 2:g} Hz, "
@@ -87,7 +86,7 @@ def check_cutoff(cutoff: float, rate: float) -> None:
 
 
 def rate_of(times: np.ndarray) -> float:
-    """Return the rate [Hz] from the median step of times [s]; NaN for fewer than two."""
+    """Return the rate [Hz] from the median step of times [s], or NaN."""
     return float(1 / np.median(np.diff(times))) if len(times) > 1 else float("nan")
 
 
@@ -136,7 +135,7 @@ def _checked(times: np.ndarray, values: np.ndarray, cutoff: float | None) -> np.
 
 
 def _parts(times: np.ndarray, columns: np.ndarray, max_gap: float, report: _Report) -> list:
-    """Return runs without gaps of columns that miss the same samples: (rows, columns, samples)."""
+    """Return gapless runs of columns with equal gaps: (rows, columns, samples)."""
     step = 1 / rate_of(times) if len(times) > 1 else 1.0
     # At least 1.5 steps, or an even signal would be split at each sample; 1e-9 absorbs rounding.
     longest = max(max_gap, 1.5 * step) + 1e-9
@@ -163,7 +162,7 @@ def _parts(times: np.ndarray, columns: np.ndarray, max_gap: float, report: _Repo
 
 
 def _smooth(times: np.ndarray, part: np.ndarray, cutoff: float | None, order: int, report: _Report) -> np.ndarray:
-    """Return filtered values and derivatives (order + 1, n, c) of a part (n, c) without gaps."""
+    """Return filtered values and derivatives (order + 1, n, c) of a gapless part (n, c)."""
     from scipy.interpolate import make_interp_spline
     from scipy.signal import butter, sosfiltfilt
 

@@ -1,9 +1,8 @@
-"""Inverse dynamics of a person, optionally with accelerations corrected by force plates.
+"""Inverse dynamics of a person, optionally corrected by force plates.
 
 Wrenches are about the ground origin. The weighted least squares of Kuo 1998 and Simonidis et al. 2011 (equations 31 and
-32) has a closed form: the Kalman update of T0 = M q'' + h, covariance M W_a M, by the plates' I_c T = I_c f, covariance
-W_c. The errors of the root angles correlate depending on the heading. A full matrix for the root and a scalar W_c in
-space make results independent of it.
+32) is the Kalman update of T0 = M q'' + h, covariance M W_a M, by the plates' I_c T = I_c f, covariance W_c. A full
+matrix for the root and a scalar W_c in space make results independent of the heading.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ class GeneralisedForces:
     """Generalised forces of a motion.
 
     Attributes:
-        person: model of the person.
-        tau: (T, n) [N m, N], summed over all joints that a coordinate moves.
+        tau: (T, n) [N m, N], summed over all joints of a coordinate.
         residual: (T, 6) of the undriven root.
     """
 
@@ -57,7 +55,7 @@ class WeightedForces(GeneralisedForces):
 def inverse_dynamics(
     person: Person, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, loads: Loads | None = None
 ) -> GeneralisedForces:
-    """Return the generalised forces that a motion requires in addition to gravity and loads.
+    """Return the generalised forces of a motion beyond gravity and loads.
 
     Args:
         q: (T, n).
@@ -67,7 +65,7 @@ def inverse_dynamics(
     Raises:
         SizeError: if shapes do not match.
         NotANumberError: if a value is not finite.
-        UnknownNameError: if the person lacks a body.
+        UnknownNameError: if a body is unknown.
     """
     motion = _motion(person, q, qd, qdd)
     tau = np.zeros_like(motion[0])
@@ -83,18 +81,17 @@ def weighted_inverse_dynamics(
     plate_variance: float | np.ndarray = PLATE_VARIANCE,
     root_variance: np.ndarray | None = None,
 ) -> WeightedForces:
-    """Return generalised forces with the root residual shared between accelerations and plates by variance.
+    """Return generalised forces with the root residual shared between motion and plates.
 
     Args:
         motion: q, qd, qdd (T, n).
-        acceleration_variance: W_a (n,) or (T, n) [rad^2/s^4, m^2/s^4]; 0: known exactly.
-        plate_variance: W_c, scalar for force and moment about the root in any direction [N^2, N^2 m^2], or (6,) for the
-            generalised root forces.
+        acceleration_variance: W_a (n,) or (T, n) [rad^2/s^4, m^2/s^4]; 0: exact.
+        plate_variance: W_c, scalar for force and moment about the root [N^2, N^2 m^2], or (6,) for generalised root
+            forces.
         root_variance: (T, 6, 6) of root accelerations, instead of W_a.
 
     Raises:
-        ConfigError: if a variance is negative, or the root does not have six coordinates; other errors as
-            `inverse_dynamics`.
+        ConfigError: if a variance is negative or the root has not six coordinates; others as `inverse_dynamics`.
     """
     checked = _motion(person, *motion)
     T, n = checked[0].shape
@@ -128,7 +125,7 @@ def correction_of(
 
 
 def noise_gain(rate: float, cutoff: float) -> float:
-    """Return variance(second derivative) / variance(noise) of filtered white noise: (2 pi f_c)^4 2 f_c / (5 f_s)."""
+    """Return variance(q'') / variance(q) of filtered white noise: (2 pi f_c)^4 2 f_c / (5 f_s)."""
     if not 0 < cutoff < rate / 2:
         raise ConfigError(f"the cut-off is {cutoff:g} Hz: it must be above 0 and below {rate / 2:g} Hz, half the rate")
     return (2 * np.pi * cutoff) ** 4 * 2 * cutoff / (5 * rate)
@@ -138,12 +135,9 @@ def acceleration_variance(std: np.ndarray, rate: float, cutoff: float) -> np.nda
     """Return the variance of the second derivative of filtered white noise.
 
     Args:
-        std: standard deviations; infinite values count as the largest finite one.
+        std: infinite values count as the largest finite one.
         rate: f_s [Hz].
-        cutoff: f_c [Hz].
-
-    Raises:
-        ConfigError: if the cut-off is not between 0 and half the rate.
+        cutoff: f_c < rate / 2 [Hz].
     """
     std = np.asarray(std, dtype=float)
     finite = std[np.isfinite(std)]

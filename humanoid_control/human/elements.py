@@ -1,4 +1,4 @@
-"""Elements of a model of a person: frames, bodies, functional joints, coordinates, couplings, markers."""
+"""Elements of a person model."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ class AnatomicalJoint:
     """Functional joint between a body and its parent.
 
     Attributes:
-        name: of the joint.
         parent: body name or "ground".
         child: body name.
         P: joint frame in the parent.
@@ -73,13 +72,12 @@ class Coordinate:
     """Generalised coordinate [rad or m].
 
     Attributes:
-        name: of the coordinate.
         rotational: angle, else length.
-        default: value at rest.
+        default: at rest.
         lower: end of the range.
         upper: end of the range.
         clamped: the range is a bound.
-        locked: it stays at its default.
+        locked: fixed at its default.
     """
 
     name: str
@@ -93,7 +91,7 @@ class Coordinate:
 
 @dataclass(frozen=True, eq=False)
 class Marker:
-    """Marker on a body at place (3,) [m], body axes; anatomical markers sit on a palpated bone."""
+    """Marker at place (3,) [m], body axes; anatomical: on a palpated bone."""
 
     name: str
     body: str

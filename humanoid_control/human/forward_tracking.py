@@ -1,15 +1,14 @@
-"""Forward tracking: a motion, moments and plate forces that are consistent in every frame.
+"""Forward tracking: motion, moments and plate forces consistent in every frame.
 
-Accelerations corrected frame by frame are not derivatives of a motion. Here the motion is integrated from its measured
-start with (Simonidis et al. 2011, equation 33, with the printed signs reversed, which would be unstable)
+Accelerations corrected frame by frame are not derivatives of a motion. Here the motion is integrated with (Simonidis et
+al. 2011, equation 33, whose printed signs are unstable)
 
     a = q''_m - 2 c (q' - q'_m) - c^2 (q - q_m),
 
-corrected by the plates at the integrated state. Fully trusted plates prescribe the momentum, and their integrated
-errors make the motion drift; `plate_variance` lies at the knee of this trade-off. The root yields along its
-translations before its angles (Delp et al. 2007), because skin moves all pelvis markers together. Start position and
-velocity of the root are fitted, because a velocity error grows with time. Uncertain constants are fitted before: mass,
-centre of mass of the trunk, plate zeros.
+corrected by the plates at the integrated state. Fully trusted plates make the motion drift; `plate_variance` lies at
+the knee of this trade-off. The root yields along its translations before its angles (Delp et al. 2007): skin moves all
+pelvis markers together. The start of the root is fitted, because velocity errors grow with time. Mass, centre of mass
+of the trunk and plate zeros are fitted before.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ class TrackingSettings:
     """Settings of forward tracking.
 
     Attributes:
-        rate: c, decay rate of deviations, critically damped [1/s].
-        plate_variance: W_c of the root's force and moment [N^2, N^2 m^2].
-        sway: factor of the standard deviation of the root's translations.
-        find_start: fit position and velocity of the root at the start; else as measured.
+        rate: c, decay of deviations, critically damped [1/s].
+        plate_variance: W_c [N^2, N^2 m^2].
+        sway: factor of the standard deviation of root translations.
+        find_start: fit the root's start; else as measured.
     """
 
     rate: float = 10.0
@@ -101,17 +100,16 @@ def track(
     variance: tuple[np.ndarray, np.ndarray | None],
     settings: TrackingSettings | None = None,
 ) -> TrackedMotion:
-    """Integrate a motion that follows the measurement, with accelerations corrected by the plates.
+    """Integrate a motion that follows the measurement, corrected by plates.
 
     Args:
         times: (T,) increasing [s].
         motion: q, qd, qdd (T, n).
-        loads: wrenches on bodies, as for `inverse_dynamics`.
-        variance: W_a and root_variance, as for `weighted_inverse_dynamics`.
+        variance: W_a, root_variance; see `weighted_inverse_dynamics`.
 
     Raises:
         ConfigError: as `weighted_inverse_dynamics`.
-        SizeError: if there are fewer than two frames or times do not increase.
+        SizeError: if times do not increase or there are fewer than two.
     """
     settings = settings or TrackingSettings()
     q, qd, qdd = (person.check(a, name) for a, name in zip(motion, ("q", "qd", "qdd"), strict=True))
@@ -149,7 +147,7 @@ def _with_sway(person: Person, correction: Correction, settings: TrackingSetting
 
 
 def _find_start(record: Packed[TrackRecord], lengths: list[int]) -> None:
-    """Fit the start of some coordinates to minimise their errors, and track from it."""
+    """Fit the start of coordinates to minimise their errors, and track."""
     r, n = record.record, record.record.q.shape[1]
     free = [*lengths, *(n + k for k in lengths)]
 
@@ -172,14 +170,14 @@ def _find_start(record: Packed[TrackRecord], lengths: list[int]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """Constants of person and plates, fitted to the frames.
+    """Fitted constants of person and plates.
 
     Attributes:
         person: with fitted mass and trunk centre of mass.
-        loads: without the plate zeros.
+        loads: without plate zeros.
         mass: factor.
         moved: (3,) shift of the trunk's centre of mass, trunk axes [m].
-        zeros: body -> (6,) force and moment about the mean point of application, subtracted under load.
+        zeros: body -> (6,) wrench about the mean point of application.
         before: (6,) RMS root residual.
         after: (6,) RMS root residual.
     """
@@ -202,8 +200,8 @@ class ConstantSettings:
         com: of the trunk [m].
         force: plate zero [N].
         moment: plate zero [N m].
-        residual: root force and moment that no constant explains [N, N m].
-        independent: share of independent frames; filtered frames resemble their neighbours.
+        residual: of the root [N, N m].
+        independent: share of independent frames after the filter.
     """
 
     mass: float = 0.02
@@ -220,10 +218,10 @@ def find_constants(
     loads: Loads,
     settings: ConstantSettings | None = None,
 ) -> Constants:
-    """Fit mass, centre of mass of the trunk and plate zeros by linear least squares over a clip.
+    """Fit mass, trunk centre of mass and plate zeros by least squares.
 
     Args:
-        motion: q, qd, qdd (T, n), with known forces in all frames.
+        motion: q, qd, qdd (T, n), with known forces.
     """
     s = settings or ConstantSettings()
     trunk, names = trunk_of(person), list(loads)
@@ -269,7 +267,7 @@ def trunk_of(person: Person) -> str:
 
 
 def _mean_point(wrench: np.ndarray) -> np.ndarray:
-    """Return the point (3,) about which the mean loaded wrench (T, 6) has the least moment [m]."""
+    """Return the point (3,) [m] of least moment of the mean loaded wrench (T, 6)."""
     loaded = wrench[np.linalg.norm(wrench[:, :3], axis=1) > LOAD]
     if not len(loaded):
         return np.zeros(3)
@@ -285,8 +283,8 @@ class Tracking:
     """Forward tracking of a recording.
 
     Attributes:
-        constants: fitted over all frames with known forces.
-        motion: all frames; NaN where forces are unknown or known too briefly.
+        constants: over all frames with known forces.
+        motion: NaN in frames not tracked.
     """
 
     constants: Constants
@@ -302,14 +300,14 @@ def track_recording(
     known: np.ndarray,
     settings: TrackingSettings,
 ) -> Tracking | None:
-    """Fit constants and track each stretch of frames with known forces; return None without one.
+    """Fit constants and track each stretch of known forces, or return None.
 
     Args:
         times: (T,) [s].
         motion: q, qd, qdd (T, n).
         loads: body -> (T, 6).
-        variance: W_a (T, n) and root_variance (T, 6, 6).
-        known: (T,) frames with known forces; other rows are not read.
+        variance: W_a (T, n), root_variance (T, 6, 6).
+        known: (T,) frames with known forces; others are not read.
     """
     runs = np.split(np.flatnonzero(known), np.flatnonzero(np.diff(np.flatnonzero(known)) > 1) + 1)
     runs = [rows for rows in runs if len(rows) >= LEAST_FRAMES]
@@ -343,7 +341,7 @@ class TrackRecord(NamedTuple):
     """Inputs, outputs and work memory of tracking.
 
     Attributes:
-        frame: arrays of a single frame.
+        frame: of a single frame.
         times: (T,) [s].
         q: (T, n) measured.
         qd: (T, n) measured.
@@ -351,9 +349,9 @@ class TrackRecord(NamedTuple):
         wrenches: (T, k, 6).
         W_a: (T, n).
         W_root: (T or 0, 6, 6).
-        start: (2 n,) start minus measured start of q and q'.
+        start: (2 n,) change of the measured start.
         rate: c [1/s].
-        longest: integration step [s].
+        longest: step [s].
         x: (T, n) tracked q.
         v: (T, n) tracked q'.
         a: (T, n) tracked q''.
@@ -379,7 +377,7 @@ class TrackRecord(NamedTuple):
 
 @kernel
 def measured_at(record: TrackRecord, t: int, u: float, out: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    """Interpolate the measurement between frames t and t + 1 at share u by the quintic with q, q', q'' of both."""
+    """Interpolate the measurement at share u between frames t and t + 1 by the quintic with q, q', q'' of both."""
     last = min(t + 1, len(record.times) - 1)
     h = max(record.times[last] - record.times[t], 1e-9)
     for c in range(record.q.shape[1]):

@@ -1,4 +1,4 @@
-"""Functions of one coordinate that move joint axes: polynomials and cubic splines, with derivatives."""
+"""Polynomials and cubic splines of one coordinate, with derivatives."""
 
 from __future__ import annotations
 
@@ -17,17 +17,13 @@ POLYNOMIAL, SPLINE = 0, 1
 
 @dataclass(frozen=True)
 class Function:
-    """Function of one coordinate [rad or m]: polynomial or spline.
+    """Polynomial or spline of one coordinate [rad or m]; RobotError unless exactly one is valid.
 
     Attributes:
-        coefficients: of the polynomial, constant first.
-        x: rising abscissae of the spline.
-        y: ordinates of the spline.
+        coefficients: constant first.
+        x: rising abscissae.
+        y: ordinates.
         gain: factor of the value.
-
-    Raises:
-        RobotError: if neither or both are given, x has fewer than two points or does not rise, or a number is not
-            finite.
     """
 
     coefficients: tuple[float, ...] = ()
@@ -64,14 +60,14 @@ class Function:
 
 
 class FunctionTable(NamedTuple):
-    """Functions as flat arrays for kernels.
+    """Functions as flat arrays.
 
     Attributes:
         kind: (functions,) POLYNOMIAL or SPLINE.
         start: (functions,) first index in `data`.
-        size: (functions,) number of coefficients or points.
+        size: (functions,) coefficients or points.
         data: ascending coefficients with gain; of a spline x, four coefficients a piece in powers of the distance from
-            its left point, then value and slope at the last point.
+            its left point, value and slope at the last point.
     """
 
     kind: I1

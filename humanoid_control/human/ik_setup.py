@@ -50,7 +50,7 @@ class FitTasks:
     time_range: tuple[float, float] | None = None
 
     def check(self, person: Person) -> None:
-        """Raise UnknownNameError or ConfigError for unknown or locked coordinates and weights out of range."""
+        """Raise UnknownNameError or ConfigError for invalid names, locks or weights."""
         for name, task in self.coordinates.items():
             k = person.index(name)
             if task.weight > 0 and person.coordinates[k].locked:
@@ -66,15 +66,15 @@ class FitTasks:
 def read_ik_setup(path: str | Path, person: Person, motion: Mapping[str, np.ndarray] | None = None) -> FitTasks:
     """Return the tasks of an OpenSim inverse-kinematics setup or task file.
 
-    Markers without a task are excluded, unless there are no marker tasks. OpenSim divides the marker cost by the sum of
-    the weights, but not the coordinate cost.
+    Unlisted markers are excluded if any are listed. OpenSim divides the marker cost, but not the coordinate cost, by
+    its weights.
 
     Args:
-        motion: values (T,) [rad or m] by coordinate, for tasks with values from a file.
+        motion: coordinate -> values (T,) [rad or m] for tasks from a file.
 
     Raises:
-        RobotError: if the file is not readable or not a setup file.
-        UnknownNameError: if the person lacks a coordinate.
+        RobotError: if the file is invalid.
+        UnknownNameError: if a coordinate is unknown.
         ConfigError: if `motion` lacks values, or a coordinate is locked.
     """
     path = Path(path)

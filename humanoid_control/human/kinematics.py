@@ -1,8 +1,7 @@
 """Compiled kinematics of functional joints.
 
-W_k is the direction of an axis in the ground when it acts, O the joint's moved origin, f' the derivative of the axis
-function. A point x of the body, or of a descendant, moves with the coordinate by f' W_k x (x - O) for a rotation and by
-f' W_k for a translation.
+W_k is the direction of an axis in the ground when it acts, O the joint's moved origin. A point x of the body, or of a
+descendant, moves with the coordinate by f' W_k x (x - O) for a rotation and by f' W_k for a translation.
 """
 
 from __future__ import annotations
@@ -25,26 +24,24 @@ _LINE = Function((0.0, 1.0))
 
 
 class Chain(NamedTuple):
-    """Flat arrays of nb bodies, parents first, and na moving or constant joint axes.
+    """Flat arrays of nb bodies, parents first, and na joint axes.
 
     Attributes:
         parent: (nb,) -1: ground.
-        R_P: (nb, 3, 3) rotation of frame P in the parent.
-        p_P: (nb, 3) origin of frame P in the parent [m].
-        R_C: (nb, 3, 3) rotation of the inverse of frame C.
-        p_C: (nb, 3) origin of the inverse of frame C [m].
+        R_P: (nb, 3, 3) frame P in the parent.
+        p_P: (nb, 3) frame P in the parent [m].
+        R_C: (nb, 3, 3) inverse of frame C.
+        p_C: (nb, 3) inverse of frame C [m].
         simple: (nb,) bit 1: R_P is the identity; bit 2: C is.
         first: (nb + 1,) first axis: translations, then rotations.
         turns: (na,) 1: rotation.
         own: (na,) 0, 1, 2: axis x, y, z of the frame; or GENERAL.
-        axis: (na, 3) unit vector in frame P (translation) or in the body (rotation).
+        axis: (na, 3) in frame P (translation) or body (rotation).
         coordinate: (na,) index in q; -1: constant.
         function: (na,) row of `functions`.
-        coupling: (na,) row of the function from q to the axis coordinate; -1: none; STRAIGHT: value is offset + slope
-            q.
-        offset: (na,) of straight axes.
-        slope: (na,) of straight axes.
-        functions: of axes and couplings.
+        coupling: (na,) row of the function from q to the axis coordinate; -1: none; STRAIGHT: offset + slope q.
+        offset: (na,) if straight.
+        slope: (na,) if straight.
         mass: (nb,) [kg].
         com: (nb, 3) body axes [m].
         inertia: (nb, 3, 3) about com, body axes [kg m^2].
@@ -104,7 +101,7 @@ def lay_out(
     couplings: Sequence[Coupling],
     gravity: np.ndarray,
 ) -> Packed[Chain]:
-    """Return flat arrays of bodies (parents first) and their joints; `names` are the independent coordinates."""
+    """Return flat arrays of bodies (parents first) and joints; `names`: independent coordinates."""
     index = {body.name: k for k, body in enumerate(bodies)}
     place = {name: k for k, name in enumerate(names)}
     functions: list[Function] = []
@@ -156,7 +153,7 @@ def lay_out(
 
 
 def _own_axis(axis: CoordinateAxis) -> tuple[np.ndarray, int, Function]:
-    """Return unit vector, frame axis and function; -x becomes x with the negated function."""
+    """Return unit vector, frame axis and function; -x becomes x with negated function."""
     vector = np.asarray(axis.vector, dtype=float) / np.linalg.norm(axis.vector)
     for k in range(3):
         if abs(vector[k]) == 1.0:
@@ -179,7 +176,7 @@ def _stack(arrays: list[np.ndarray]) -> np.ndarray:
 
 @kernel
 def axis_value(chain: Chain, a: int, q: np.ndarray) -> tuple[float, float, float]:
-    """Return value, first and second derivative of a non-straight axis by its coordinate."""
+    """Return value, first and second derivative of a non-straight axis."""
     c, k = chain.coordinate[a], chain.coupling[a]
     if k < 0:
         return evaluate(chain.functions, chain.function[a], q[c])
@@ -225,7 +222,7 @@ def turn(R: np.ndarray, b: int, own: int, axis: tuple[float, float, float], angl
 
 @inlined
 def place_body(chain: Chain, b: int, pose: Pose) -> None:
-    """Fill pose and axis directions of a body from its parent's pose and the axis values."""
+    """Fill pose and axis directions of a body from its parent and axis values."""
     up, R, p, o, W = chain.parent[b], pose.R, pose.p, pose.pivot, pose.W
     P, r = chain.R_P, chain.p_P
     # Full indices instead of row views: a view costs more than the arithmetic on it.
@@ -304,7 +301,7 @@ def place_clip(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 @kernel
 def marker_positions(table: Table[Chain], q: np.ndarray, bodies: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return positions (T, markers, 3) at q (T, n) of markers at `places` (markers, 3) in `bodies` (markers,)."""
+    """Return (T, markers, 3) at q (T, n) for `places` (markers, 3) in `bodies` (markers,)."""
     chain = unpack(table, Chain)
     pose = make_pose(chain)
     out = np.empty((len(q), len(bodies), 3))

@@ -1,11 +1,11 @@
-"""Cost of a posture relative to measured markers, with gradient and Hessian from sums over subtrees.
+"""Cost of a posture relative to markers, with gradient and Hessian from sums over subtrees.
 
     cost = 1/2 sum_m w_m |r_m|^2 + 1/2 sum_c u_c (q_c - ref_c)^2 + 1/2 h |q - q_hold|^2,    r_m = measured - model
 
-A point x of a body, or of a descendant, moves with a coordinate by omega x x + v, the screw (omega, v) of a joint and
-coordinate. The Jacobian of a marker is therefore never formed: gradient and Gauss-Newton Hessian need only sum w, sum w
-x, sum w x x^T, sum w r and sum w x r^T of the markers outward from the body. The second part of the exact Hessian
-follows from the same sums: - omega_e . sum w (omega_f x x + v_f) x r for e at or before f in a chain.
+A point x of a body, or of a descendant, moves with a coordinate by omega x x + v, the screw (omega, v) of joint and
+coordinate. No marker Jacobian is formed: gradient and Gauss-Newton Hessian need only sum w, sum w x, sum w x x^T, sum w
+r and sum w x r^T of the subtree. The second part of the exact Hessian is - omega_e . sum w (omega_f x x + v_f) x r for
+e at or before f in a chain.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ SUMS = 22  # per body: w, w x (3), w x x^T (6), w r (3), w x r^T (9)
 
 
 class MarkerLayout(NamedTuple):
-    """Markers on a chain, and nf free coordinates, limbs first, so that zeros between limbs stay in the factor of H.
+    """Markers on a chain, and nf free coordinates, limbs first: zeros between limbs stay in the factor of H.
 
     Attributes:
-        body: (M,) body of each marker.
+        body: (M,).
         place: (M, 3) body frame [m].
         used: bodies with markers in their subtree, parents first.
         first: (nb + 1,) first screw of each body.
-        rank: (rows,) coordinate of each screw and each sum of screws.
-        screw: (na,) screw of each axis; -1: constant or not free.
-        parts: (k, 2) rows added up by sum k: screws of one coordinate along a chain, such as the spine.
-        above: rows before each body, one for each coordinate, body after body.
-        start: (nb + 1,) first entry of each body in `above`.
+        rank: (rows,) coordinate of each screw and sum of screws.
+        screw: (na,) of each axis; -1: constant or not free.
+        parts: (k, 2) rows added up by sum k: screws of one coordinate along a chain.
+        above: rows before each body, one a coordinate, body after body.
+        start: (nb + 1,) index in `above`.
         entry: (nf,) index in q.
-        skyline: (nf,) first non-zero column of each row of H.
-        lower: (nf,) bound, -inf: none.
-        upper: (nf,) bound, inf: none.
+        skyline: (nf,) first non-zero column of H.
+        lower: (nf,) -inf: none.
+        upper: (nf,) inf: none.
     """
 
     body: I1
@@ -60,10 +60,10 @@ class Equations(NamedTuple):
     """Work memory.
 
     Attributes:
-        omega: (rows, 3) of screws and their sums.
-        v: (rows, 3) of screws and their sums.
+        omega: (rows, 3) of screws and sums.
+        v: (rows, 3) of screws and sums.
         sums: (nb, SUMS).
-        H: (nf, nf) Hessian, lower triangle.
+        H: (nf, nf) lower triangle.
         L: (nf, nf) its factor.
         g: (nf,) negative gradient.
         step: (nf,).
@@ -79,13 +79,13 @@ class Equations(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Terms of the cost that hold coordinates.
+    """Cost terms that hold coordinates.
 
     Attributes:
-        u: (nf,) weights [m^2 for angles, 1 for lengths].
-        reference: (nf,) target values.
-        hold: one small weight for all.
-        q_hold: (n,) posture of `hold`.
+        u: (nf,) weights [m^2; 1 for lengths].
+        reference: (nf,) targets.
+        hold: small common weight.
+        q_hold: (n,).
     """
 
     u: F1
@@ -102,7 +102,7 @@ def lay_out_markers(
     Args:
         bodies: (M,).
         places: (M, 3) body frame [m].
-        free: (n,) True for fitted coordinates.
+        free: (n,) True: fitted.
         bounds: lower and upper (n,).
     """
     nb = len(chain.parent)
@@ -200,7 +200,7 @@ def make_equations(chain: Chain, layout: MarkerLayout) -> Equations:
 def add_markers(
     layout: MarkerLayout, pose: Pose, target: np.ndarray, weight: np.ndarray, centre: np.ndarray, sums: np.ndarray
 ) -> float:
-    """Fill the sums of the markers on each body, about a centre, and return their cost."""
+    """Fill the sums of each body's own markers about a centre; return their cost."""
     for b in layout.used:
         for k in range(SUMS):
             sums[b, k] = 0.0
@@ -298,7 +298,7 @@ def twist_of_force(
 
 @inlined
 def add_body(layout: MarkerLayout, b: int, eq: Equations, exact: float) -> None:
-    """Add gradient and Hessian of the screws of a body and of those before them in its chain."""
+    """Add gradient and Hessian of a body's screws and those before them."""
     # Both indices instead of row views: a view costs more than the arithmetic on it.
     s, omega, velocity = eq.sums, eq.omega, eq.v
     w0, w1, w2, w3 = s[b, 0], s[b, 1], s[b, 2], s[b, 3]
@@ -335,7 +335,7 @@ def add_body(layout: MarkerLayout, b: int, eq: Equations, exact: float) -> None:
 
 @inlined
 def add_pair(H: np.ndarray, c: int, d: int, value: float, two: bool) -> None:
-    """Add to entry (c, d) in the lower triangle; two different screws of one coordinate count twice."""
+    """Add to the lower triangle; different screws of one coordinate count twice."""
     if c > d:
         H[c, d] += value
     elif d > c:
@@ -346,7 +346,7 @@ def add_pair(H: np.ndarray, c: int, d: int, value: float, two: bool) -> None:
 
 @inlined
 def add_curvature(chain: Chain, layout: MarkerLayout, b: int, pose: Pose, centre: np.ndarray, eq: Equations) -> None:
-    """Add second derivatives within a joint: rotations that turn later axes, and curved functions."""
+    """Add second derivatives within a joint: turned axes and curved functions."""
     s, W = eq.sums, pose.W
     x, y, z = pose.pivot[b, 0] - centre[0], pose.pivot[b, 1] - centre[1], pose.pivot[b, 2] - centre[2]
     nx, ny, nz = s[b, 18] - s[b, 20], s[b, 19] - s[b, 15], s[b, 14] - s[b, 16]
@@ -379,10 +379,10 @@ def build(
     prior: Prior,
     exact: bool | np.bool_,
 ) -> tuple[float, float]:
-    """Fill negative gradient g and Hessian H at q; return the whole cost and the cost of the markers.
+    """Fill g and H at q; return the whole cost and the marker cost.
 
     Args:
-        measured: markers (M, 3), weights (M,), 0 if not visible, and a centre (3,) near them.
+        measured: markers (M, 3), weights (M,) (0: not visible), centre (3,) near them.
         exact: exact Hessian, else Gauss-Newton.
     """
     pose, eq = work

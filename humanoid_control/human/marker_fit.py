@@ -1,7 +1,7 @@
-"""Fit of a person to the markers of a clip: angles, their uncertainty, and faulty markers.
+"""Fit of a person to the markers of a clip.
 
-Frames are solved by `marker_solver`. Outliers are down-weighted (Huber), swapped left and right labels are detected,
-angles are unwrapped, and gimbal lock is reported.
+Outliers are down-weighted (Huber), swapped left and right labels are detected, angles are unwrapped, gimbal lock is
+reported.
 """
 
 from __future__ import annotations
@@ -46,14 +46,13 @@ class FitSettings:
     """Settings of a fit.
 
     Attributes:
-        tolerance: largest step of a solved frame [rad, m]; 1e-4 suffices live.
+        tolerance: step that ends the search [rad, m]; 1e-4 suffices live.
         most_steps: of a frame.
-        hold: weight that holds undetermined coordinates, relative to the mean weight [m^2].
-        starts: random postures tried in the first frame and where the cost jumps.
-        spread: standard deviation of these postures around rest [rad].
-        outliers: residual in medians of a marker beyond which its weight falls; 0: never.
-        swaps: detect swapped labels of left and right.
-        seed: of the random postures.
+        hold: weight of undetermined coordinates, relative to the mean [m^2].
+        starts: random postures in the first frame and after jumps of the cost.
+        spread: their standard deviation around rest [rad].
+        outliers: residual in medians from which the weight falls; 0: never.
+        swaps: detect swapped sides.
         root: compute the root covariance.
     """
 
@@ -73,21 +72,20 @@ class Fit:
     """Angles of a clip.
 
     Attributes:
-        person: fitted person.
-        q: (T, n) coordinates [rad, m].
-        std: (T, n) standard deviation from the residuals; inf: undetermined, 0: locked.
+        q: (T, n) [rad, m].
+        std: (T, n); inf: undetermined, 0: locked.
         labels: of the M markers used.
-        residuals: (T, M) distance from the model's marker [m]; NaN: not visible.
-        weights: (T, M) final weights; 0: not visible.
+        residuals: (T, M) [m]; NaN: not visible.
+        weights: (T, M) final; 0: not visible.
         cost: (T,).
         steps: (T,).
         reason: (T,) index in `REASONS`.
-        restarted: (T,) True where several starts were tried.
-        warnings: findings and assumptions, one sentence each.
+        restarted: (T,) several starts were tried.
+        warnings: findings and assumptions.
         root_covariance: (T, 6, 6) in the order of `root_coordinates`; NaN: undetermined; None: not requested.
         rms: (T,) [m].
         worst: (T,) [m].
-        worst_marker: (T,) index in `labels`; -1: none visible.
+        worst_marker: (T,) index in `labels`; -1: none.
     """
 
     person: Person
@@ -116,7 +114,7 @@ class Fit:
 
     @property
     def unseen(self) -> np.ndarray:
-        """(T, n) True for coordinates that no marker determines; they keep their value."""
+        """(T, n) True for undetermined coordinates, which keep their value."""
         return self.std > UNSEEN
 
 
@@ -130,15 +128,15 @@ def fit(
     """Fit a person to the markers of a clip.
 
     Args:
-        person: with the same up axis as the clip.
+        person: with the same up axis.
         markers: (T, M, 3) [m]; NaN: not visible.
-        labels: of the M markers; unknown ones are omitted.
-        tasks: weights of markers and target values; default: all weights 1.
+        labels: unknown ones are omitted.
+        tasks: default: all weights 1.
 
     Raises:
         SizeError: if shapes do not match.
-        UnknownNameError: if the person lacks the coordinate of a task.
-        ClipError: if fewer than three markers match, or the clip has another size.
+        UnknownNameError: if a coordinate is unknown.
+        ClipError: if fewer than three markers match, or the size differs.
     """
     tasks, settings = tasks or FitTasks(), settings or FitSettings()
     tasks.check(person)
@@ -151,7 +149,7 @@ def fit(
 
 
 def match_markers(person: Person, labels: Sequence[str], tasks: FitTasks) -> list[tuple[int, int]]:
-    """Return pairs of clip column and person marker with the same name, else the same name without subject and case.
+    """Return pairs of clip column and marker of equal name, else without subject and case.
 
     Raises:
         ClipError: if fewer than three match.
@@ -298,7 +296,7 @@ class ClipFit:
         return np.asarray(np.ma.median(r, axis=0).filled(0.0))
 
     def _weigh_outliers(self) -> None:
-        """Reduce the weight of markers far beyond their own median, in at most two passes."""
+        """Reduce the weights of outliers in at most two passes."""
         limit = np.maximum(self.settings.outliers * self._medians(), LEAST_OUTLIER)
         plain = np.where(self.weights > 0, self.given, 0.0)
         ever = np.zeros(len(self.labels), dtype=int)
@@ -336,7 +334,7 @@ class ClipFit:
                 self.warnings.append(f"{self.labels[a]} and {self.labels[b]} were exchanged in {count} frame(s)")
 
     def _exchange(self, frames: np.ndarray, a: int, b: int) -> None:
-        """Swap two markers with their weights: one of them may be invisible."""
+        """Swap two markers and their weights."""
         for array in (self.targets, self.weights):
             array[frames, a], array[frames, b] = array[frames, b].copy(), array[frames, a].copy()
 
@@ -393,7 +391,7 @@ class ClipFit:
 
 
 def other_side(name: str) -> str:
-    """Return the name on the other side (R.Knee, r_knee, RKNE, knee_r), or the same name without a side."""
+    """Return the name on the other side (R.Knee, r_knee, RKNE, knee_r), or the same."""
     mirrored = mirrored_name(name)
     if mirrored != name:
         return mirrored
@@ -402,13 +400,13 @@ def other_side(name: str) -> str:
 
 
 def bounds_of(person: Person) -> tuple[np.ndarray, np.ndarray]:
-    """Return lower and upper bounds (n,); infinite for a range without clamping."""
+    """Return bounds (n,); infinite without clamping."""
     lower = np.array([c.lower if c.clamped else -np.inf for c in person.coordinates])
     return lower, np.array([c.upper if c.clamped else np.inf for c in person.coordinates])
 
 
 def rotation_triples(person: Person) -> dict[str, list[int]]:
-    """Return body -> axes of joints with three rotations, each by its own coordinate."""
+    """Return body -> three rotation axes with separate coordinates."""
     chain, out = person.chain.record, {}
     for b, name in enumerate(person.body_names):
         axes = [a for a in range(chain.first[b], chain.first[b + 1]) if chain.turns[a] and chain.coordinate[a] >= 0]
@@ -418,7 +416,7 @@ def rotation_triples(person: Person) -> dict[str, list[int]]:
 
 
 def root_coordinates(person: Person) -> list[int]:
-    """Return the indices of the coordinates of the joint between ground and first body."""
+    """Return the coordinate indices of the joint to the ground."""
     joint = next(j for j in person.joints if j.parent == GROUND)
     names = [a.coordinate for a in (*joint.rotations, *joint.translations) if a.coordinate in person.names]
     return [person.index(name) for name in dict.fromkeys(names)]
@@ -426,7 +424,7 @@ def root_coordinates(person: Person) -> list[int]:
 
 @functools.lru_cache(maxsize=8)
 def headings(person: Person) -> np.ndarray:
-    """Return rest postures (K, n) with the root turned by quarters about its axes, each orientation once."""
+    """Return rest postures (K, n) with the root turned by quarters, each orientation once."""
     turns = [c for c in root_coordinates(person) if person.rotational[c] and not person.coordinates[c].locked]
     quarters = np.array(np.meshgrid(*[[0.0, np.pi / 2, -np.pi / 2, np.pi]] * len(turns), indexing="ij"))
     grid = np.tile(person.rest, (quarters[0].size if turns else 1, 1))

@@ -1,7 +1,7 @@
-"""Posture that fits markers best, frame by frame: Newton and Levenberg-Marquardt steps within bounds.
+"""Posture of best marker fit, by Newton and Levenberg-Marquardt steps within bounds.
 
-A step solves (H + lambda diag H) step = g over the coordinates without an active bound. H is the exact Hessian near a
-solution, for few steps, and the Gauss-Newton Hessian where the exact one is not positive definite.
+A step solves (H + lambda diag H) step = g without coordinates at active bounds. H is exact near a solution, else
+Gauss-Newton.
 """
 
 from __future__ import annotations
@@ -33,16 +33,15 @@ class FitProblem(NamedTuple):
     """Data common to all frames.
 
     Attributes:
-        layout: markers and free coordinates.
-        u: (nf,) weights of target values.
-        hold: small weight that holds undetermined coordinates.
+        u: (nf,) weights of targets.
+        hold: weight of undetermined coordinates.
         tolerance: step that ends the search [rad, m].
         most: steps of a frame.
-        rest: (n,) posture at rest, and of fixed coordinates.
-        root: (nf,) True for root coordinates.
-        turning: (n,) True for angles that random starts vary.
-        headings: (K, n) first postures of the root.
-        offsets: (S, n) random offsets of a posture.
+        rest: (n,) also of fixed coordinates.
+        root: (nf,) True: root.
+        turning: (n,) True: varied by random starts.
+        headings: (K, n) first postures.
+        offsets: (S, n) random.
         triples: (j, 3) axes of joints with three rotations.
     """
 
@@ -82,8 +81,8 @@ class MarkerFrameResults(NamedTuple):
         marker_cost: (T,).
         variance: (T, nf) [rad^2, m^2].
         residual: (T, M) [m].
-        volume: (T, j) of the axes of joints with three rotations; 0 at gimbal lock.
-        info: (T, 4) steps, stop reason, 1 if restarted, number of determined coordinates.
+        volume: (T, j) of joint axes; 0 at gimbal lock.
+        info: (T, 4) steps, stop reason, restarted, determined coordinates.
     """
 
     q: F2
@@ -107,13 +106,13 @@ class FitRecord(NamedTuple):
 
 
 class FitMemory(NamedTuple):
-    """State carried from frame to frame.
+    """State from frame to frame.
 
     Attributes:
         hold: (n,) last posture.
-        before: (n,) posture before the last.
+        before: (n,) the one before.
         counts: (2,) frames since a start, frames until the next restart.
-        usual: (1,) running median of the cost per unit of weight.
+        usual: (1,) running median of cost per weight.
     """
 
     hold: F1
@@ -124,7 +123,7 @@ class FitMemory(NamedTuple):
 
 @kernel
 def centre_of(markers: np.ndarray, weight: np.ndarray, centre: np.ndarray) -> float:
-    """Fill the mean of the visible markers; return the sum of their weights."""
+    """Fill the mean of visible markers; return the sum of weights."""
     total, count = 0.0, 0
     centre[:] = 0.0
     for m in range(len(weight)):
@@ -140,7 +139,7 @@ def centre_of(markers: np.ndarray, weight: np.ndarray, centre: np.ndarray) -> fl
 
 @kernel
 def find_step(problem: FitProblem, eq: Equations, q: np.ndarray, held: np.ndarray, damping: float) -> bool:
-    """Fill the step over coordinates neither held nor pushed against a bound; return False if H is indefinite."""
+    """Fill the step of coordinates neither held nor pushed against a bound; False: H is indefinite."""
     layout, n = problem.layout, len(problem.layout.entry)
     for r in range(n):
         c = layout.entry[r]
@@ -165,7 +164,7 @@ def find_step(problem: FitProblem, eq: Equations, q: np.ndarray, held: np.ndarra
 
 @kernel
 def apply_step(layout: MarkerLayout, step: np.ndarray, q: np.ndarray, out: np.ndarray) -> float:
-    """Fill out with q + step, clipped to the bounds; return the largest change."""
+    """Fill out with q + step within bounds; return the largest change."""
     largest = 0.0
     out[:] = q
     for r in range(len(layout.entry)):
@@ -186,15 +185,15 @@ def solve_frame(
     q: np.ndarray,
     limits: tuple[float, int, bool],
 ) -> tuple[float, float, int, int]:
-    """Improve q in place until the steps are small; if converged, H is then the Gauss-Newton Hessian.
+    """Improve q in place; if converged, H is then Gauss-Newton.
 
     Args:
-        held: (nf,) True for fixed coordinates.
-        q: (n,) start within bounds.
-        limits: step tolerance, maximum steps, and True for a start near the solution.
+        held: (nf,) True: fixed.
+        q: (n,) within bounds.
+        limits: step tolerance, maximum steps, True for a near start.
 
     Returns:
-        Cost, cost of the markers, steps, stop reason.
+        Cost, marker cost, steps, stop reason.
     """
     layout, eq = problem.layout, work[1]
     tolerance, most, exact = limits
@@ -256,11 +255,11 @@ def try_starts(
     start: np.ndarray,
     best: tuple[np.ndarray, float],
 ) -> float:
-    """Try random postures around a start; keep the best in place and return its cost.
+    """Try random postures around a start; keep the best in place.
 
     Args:
-        start: (n,) posture to vary.
-        best: posture (n,), updated in place, and its cost.
+        start: (n,).
+        best: posture (n,), cost.
     """
     q_best, cost_best = best
     held, q = np.zeros(len(problem.layout.entry), dtype=np.bool_), np.empty_like(start)
@@ -277,7 +276,7 @@ def try_starts(
 
 @kernel
 def _loosely() -> tuple[float, Any, Any]:
-    """Return the limits of a search, as variables: literals would compile another version of all callees."""
+    """Return search limits as variables: literals compile another version."""
     return LOOSE, np.int64(LOOSE_STEPS), np.bool_(False)
 
 
@@ -290,7 +289,7 @@ def first_posture(
     prior: Prior,
     q: np.ndarray,
 ) -> None:
-    """Find the posture of a first frame: the root alone from many headings, then all coordinates from many starts."""
+    """Find a first posture: the root from many headings, then all from many starts."""
     held = ~problem.root
     trial, start, least = np.empty_like(q), np.empty_like(q), np.inf
     for k in range(len(problem.headings)):
@@ -315,7 +314,7 @@ def tell(
     results: MarkerFrameResults,
     t: int,
 ) -> None:
-    """Fill variances and residuals of a solved frame from its last Hessian and pose."""
+    """Fill variances and residuals of a solved frame."""
     pose, eq = work
     layout, n, (target, weight, _) = problem.layout, len(problem.layout.entry), measured
     seen, count = 0, 0
@@ -361,8 +360,7 @@ def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool
     """Fit one frame and update the memory.
 
     Args:
-        t: frame.
-        anew: start from the previous frames, or from many starts in the first; else from its own q in `results`.
+        anew: start from previous frames, in the first from many starts; else from its own q in `results`.
         work: q (n,), trial (n,), centre (3,), all-False held (nf,).
     """
     chain, problem, data, results = record.chain, record.problem, record.data, record.results
@@ -444,7 +442,7 @@ def root_covariances(table: Table[FitRecord], out: np.ndarray) -> None:
 
 @kernel
 def root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
-    """Fill the covariance (6, 6) of the root coordinates in a solved frame; NaN: undetermined."""
+    """Fill the root covariance (6, 6) of a solved frame; NaN: undetermined."""
     chain, problem, data, results = record.chain, record.problem, record.data, record.results
     layout, eq, work = problem.layout, record.equations, (record.pose, record.equations)
     centre = np.zeros(3)
@@ -461,9 +459,9 @@ def root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
 
 @kernel
 def factored_root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
-    """Fill the covariance (6, 6) from the present factor of the Hessian.
+    """Fill the root covariance (6, 6) from the present factor.
 
-    The full matrix is needed because the correlation of the three angles depends on the heading.
+    A full matrix, because angle errors correlate with the heading.
     """
     problem, data, results, eq = record.problem, record.data, record.results, record.equations
     layout = problem.layout

@@ -36,15 +36,11 @@ class Person:
     """Model of a person; bodies and joints are sorted parents first.
 
     Attributes:
-        name: of the model.
-        bodies: rigid bodies.
-        joints: one for each body.
+        joints: one a body.
         all_coordinates: independent and dependent.
-        markers: on the bodies.
-        couplings: coordinates that are functions of others.
         gravity: (3,) [m/s^2], ground axes.
         notes: omissions and assumptions of the reader.
-        sizes: body -> group with a common factor in a calibration; empty: from the markers.
+        sizes: body -> size group of a calibration; empty: from markers.
 
     Raises:
         RobotError: if names, tree, ranges, masses or inertias are invalid.
@@ -96,7 +92,7 @@ class Person:
         return np.array([c.rotational for c in self.coordinates], dtype=bool)
 
     def index(self, coordinate: str) -> int:
-        """Return the index of a coordinate in q, or raise UnknownNameError with the nearest names."""
+        """Return the index in q, or raise UnknownNameError with the nearest names."""
         try:
             return self.names.index(coordinate)
         except ValueError:
@@ -131,7 +127,7 @@ class Person:
         return tuple(b.name for b in self.bodies)
 
     def body_index(self, body: str) -> int:
-        """Return the index of a body, or raise UnknownNameError with the nearest names."""
+        """Return the index, or raise UnknownNameError with the nearest names."""
         try:
             return self.body_names.index(body)
         except ValueError:
@@ -142,17 +138,17 @@ class Person:
         return place_clip(self.chain.table, self.check(q))
 
     def body_twists(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return body angular velocities [rad/s] and origin velocities [m/s] (T, bodies, 3), ground frame."""
+        """Return angular [rad/s] and origin velocities [m/s] (T, bodies, 3), ground frame."""
         return body_velocities(self.chain.table, self.check(q), self.check(qd, "qd"))
 
     def marker_positions(self, q: np.ndarray) -> np.ndarray:
-        """Return the marker positions (T, markers, 3) [m] at q (T, n), ground frame."""
+        """Return (T, markers, 3) [m] at q (T, n), ground frame."""
         bodies = np.array([self.body_index(m.body) for m in self.markers], dtype=np.int64)
         places = np.array([m.place for m in self.markers], dtype=float).reshape(-1, 3)
         return marker_positions(self.chain.table, self.check(q), bodies, places)
 
     def check(self, q: np.ndarray, what: str = "q") -> np.ndarray:
-        """Return coordinates (T, n) or (n,) as a contiguous (T, n) array, or raise SizeError."""
+        """Return (T, n) or (n,) as contiguous (T, n), or raise SizeError."""
         q = np.ascontiguousarray(np.atleast_2d(np.asarray(q, dtype=float)))
         if q.ndim != 2 or q.shape[1] != self.n:
             raise SizeError(f"{what} must be (frames, {self.n} coordinates of {self.name}), got {q.shape}")
@@ -165,7 +161,7 @@ class Person:
         return replace(self, markers=tuple(markers))
 
     def with_mass(self, mass: float) -> Person:
-        """Return a copy with another total mass > 0 [kg] and the same distribution."""
+        """Return a copy with another total mass > 0 [kg]."""
         if not (np.isfinite(mass) and mass > 0 and self.mass > 0):
             raise RobotError(f"{self.name}: cannot have a mass of {mass} kg: give a positive one")
         s = mass / self.mass
@@ -175,11 +171,7 @@ class Person:
         """Return a copy with uniformly scaled bodies; masses stay, inertias grow with s^2.
 
         Args:
-            factors: > 0 by body name; others: 1.
-
-        Raises:
-            UnknownNameError: if a body is unknown.
-            RobotError: if a factor is not positive.
+            factors: body -> factor > 0; others: 1.
         """
         for name, s in factors.items():
             self.body_index(name)
@@ -193,7 +185,7 @@ class Person:
 
 
 def _scaled_joint(joint: AnatomicalJoint, s_parent: float, s_child: float, person: Person) -> AnatomicalJoint:
-    """Return the joint between scaled bodies; translations along a length coordinate keep their scale."""
+    """Scale a joint; translations along length coordinates stay."""
     lengths = {c.name for c in person.all_coordinates if not c.rotational}
     translations = tuple(
         a if a.coordinate in lengths else replace(a, function=a.function.scaled(s_parent)) for a in joint.translations

@@ -1,6 +1,6 @@
-"""Compiled Newton-Euler dynamics of functional joints, and correction of accelerations by force plates.
+"""Compiled Newton-Euler dynamics of functional joints, and correction by force plates.
 
-Wrenches are about the ground origin and therefore add without a transformation.
+Wrenches are about the ground origin, so they add.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = 6  # coordinates of a free root
 
 
 class SegmentMotion(NamedTuple):
-    """Work memory: motions and forces (nb, 3) and composite inertias (nb, 10) of bodies, about the origin."""
+    """Work memory: motions and forces (nb, 3), composite inertias (nb, 10), about the origin."""
 
     omega: F2
     alpha: F2
@@ -30,12 +30,12 @@ class SegmentMotion(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """Weights of the correction by force plates; empty: none.
+    """Weights of the correction by plates; empty: none.
 
     Attributes:
-        root: (6,) root coordinates.
+        root: (6,) coordinates.
         W_a: (T, n) variance of accelerations; 0 for the root with `W_root`.
-        W_c: (1,) variance of force and moment in space, or (6,) of generalised root forces.
+        W_c: (1,) of force and moment in space, or (6,) of generalised root forces.
         W_root: (T or 0, 6, 6) covariance of root accelerations.
     """
 
@@ -51,7 +51,7 @@ class Correction(NamedTuple):
 
 
 class CorrectionWork(NamedTuple):
-    """Work memory: B (6, n), S and its Cholesky factor L (6, 6), y (6,), change (n,), zeros (n,)."""
+    """Work memory: B (6, n), S and Cholesky factor L (6, 6), y (6,), change (n,), zeros (n,)."""
 
     B: F2
     S: F2
@@ -154,7 +154,7 @@ def world_inertia(R: np.ndarray, I_body: np.ndarray, j: int, k: int) -> float:
 
 @inlined
 def body_force(chain: Chain, pose: Pose, motion: SegmentMotion, b: int) -> None:
-    """Fill force and moment about the origin that the motion of a body requires."""
+    """Fill force and moment about the origin for the motion of a body."""
     R, com, omega, alpha, m = pose.R[b], chain.com[b], motion.omega[b], motion.alpha[b], chain.mass[b]
     force, moment, a = motion.force[b], motion.moment[b], motion.a[b]
     cx = R[0, 0] * com[0] + R[0, 1] * com[1] + R[0, 2] * com[2]
@@ -188,7 +188,7 @@ def body_force(chain: Chain, pose: Pose, motion: SegmentMotion, b: int) -> None:
 
 @kernel
 def add_forces(chain: Chain, pose: Pose, motion: SegmentMotion, tau: np.ndarray) -> None:
-    """Add the generalised forces of body forces to tau, leaves first; they become subtree forces."""
+    """Add generalised forces to tau, leaves first; body forces become subtree forces."""
     for b in range(len(chain.parent) - 1, -1, -1):
         F, N, o, up = motion.force[b], motion.moment[b], pose.pivot[b], chain.parent[b]
         # Moment about the pivot: N - o x F.
@@ -280,7 +280,7 @@ def add_root_column(
     row_of: np.ndarray,
     column: np.ndarray,
 ) -> None:
-    """Add the generalised root forces of a wrench about the origin to a column."""
+    """Add the generalised root forces of a wrench to a column."""
     fx, fy, fz, nx, ny, nz = wrench
     o = pose.pivot[0]
     for k in range(chain.first[0], chain.first[1]):
@@ -298,7 +298,7 @@ def add_root_column(
 
 @inlined
 def add_plate_variance(chain: Chain, pose: Pose, W_c: np.ndarray, row_of: np.ndarray, S: np.ndarray) -> None:
-    """Add W_c to S; a scalar variance of force and moment in space is mapped to generalised forces."""
+    """Add W_c to S; a scalar in space is mapped to generalised forces."""
     if len(W_c) == ROOT:
         for i in range(ROOT):
             S[i, i] += W_c[i]

@@ -1,7 +1,6 @@
 """Reader of OpenSim models (.osim), versions 20302 to 30000 and from 40000 on.
 
-Muscles, contact and wrapping are omitted and counted. Unknown parts that affect kinematics or dynamics are rejected by
-name.
+Muscles, contact and wrapping are omitted and counted; other unknown parts are rejected.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ _COUNTED = {"ForceSet": "force", "ContactGeometrySet": "contact geometry", "Cont
 
 
 def read_osim(path: str | Path) -> Person:
-    """Return the person of an OpenSim model file; `notes` lists the omitted parts.
+    """Return the person of an OpenSim model; `notes` lists omitted parts.
 
     Raises:
-        RobotError: if the file is not readable, or has an unsupported version, joint, function or constraint.
+        RobotError: if the file, its version, or a part is not supported.
     """
     path = Path(path)
     try:
@@ -68,7 +67,7 @@ def read_osim(path: str | Path) -> Person:
 
 
 def parse_osim(text: str, where: str) -> Person:
-    """Return the person of the text of a model file; messages name it `where`."""
+    """Return the person of a text; messages name it `where`."""
     document = parse_xml(text, where, "an OpenSim model")
     model = document.find("Model") if document.tag == "OpenSimDocument" else None
     if model is None:
@@ -84,7 +83,7 @@ def parse_osim(text: str, where: str) -> Person:
 
 
 def objects(parent: ET.Element, name: str) -> list[ET.Element]:
-    """Return the elements of a set of the model; [] without the set."""
+    """Return the elements of a set, or []."""
     found = parent.find(name)
     if found is None:
         return []
@@ -102,11 +101,11 @@ def numbers_of(element: ET.Element, key: str, count: int = 0, default: tuple[flo
     """Return the finite numbers of a child element.
 
     Args:
-        count: required count; 0: any.
-        default: if the child is missing or empty.
+        count: 0: any.
+        default: if missing or empty.
 
     Raises:
-        RobotError: if the child is invalid, or missing without a default.
+        RobotError: if invalid, or missing without a default.
     """
     text = text_of(element, key)
     if not text and default is not None:
@@ -140,11 +139,7 @@ def rotation_xyz(angles: np.ndarray) -> np.ndarray:
 
 
 def read_function(element: ET.Element, where: str) -> Function:
-    """Return a function of one coordinate.
-
-    Raises:
-        RobotError: if it is invalid or not supported.
-    """
+    """Return a function of one coordinate; RobotError if not supported."""
     kind = element.tag
     with told_of(where):
         if kind == "Constant":
@@ -212,7 +207,7 @@ class _OsimReader:
         return PersonBody(element.get("name", ""), mass, com, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
 
     def _component_frames(self, bodies: list[ET.Element]) -> None:
-        """Store offset frames that are components of bodies or of the ground."""
+        """Store offset frames of bodies and ground."""
         for body in bodies:
             name = body.get("name") or GROUND
             for offset in body.iter("PhysicalOffsetFrame"):
@@ -220,7 +215,7 @@ class _OsimReader:
                 self.frames[path] = self.frames[path.removeprefix("/bodyset")] = name, _offset(offset)
 
     def _body_of(self, path: str, local: dict[str, ET.Element], where: str, depth: int = 0) -> tuple[str, OffsetFrame]:
-        """Return the body of a frame, and the frame's pose in the body."""
+        """Return the body of a frame, and its pose there."""
         name = path.rpartition("/")[2]
         if path in self.frames:
             return self.frames[path]
@@ -236,7 +231,7 @@ class _OsimReader:
     # -------- Joints
 
     def _joint_elements(self, bodies: list[ET.Element]) -> Iterator[tuple[ET.Element, str]]:
-        """Yield joints, each with the name of its body in old versions."""
+        """Yield joints, with their body in old versions."""
         if self.apart:
             yield from ((e, "") for e in objects(self.model, "JointSet"))
             return
@@ -351,7 +346,7 @@ def _coordinate(element: ET.Element, lengths: set[str]) -> Coordinate:
 
 
 def _prescribed(element: ET.Element, name: str) -> float:
-    """Return the constant value of a prescribed coordinate; a function of time raises RobotError."""
+    """Return the prescribed constant; a function of time raises RobotError."""
     holder = element.find("prescribed_function")
     inner = list(holder) if holder is not None else []
     where = f"the coordinate '{shown(name)}'"

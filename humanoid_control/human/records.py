@@ -38,7 +38,6 @@ def write_storage(
     """Write an OpenSim table (.mot, .sto).
 
     Args:
-        name: table name in the header.
         labels: of the C columns after the time.
         times: (n,) [s].
         values: (n, C).
@@ -51,7 +50,7 @@ def write_storage(
 
 
 def angles_table(a: Analysis, q: np.ndarray | None = None) -> tuple[list[str], np.ndarray]:
-    """Return names and values (T, C) of all coordinates, at q (T, n) or as measured; angles in degrees."""
+    """Return names and values (T, C) of all coordinates at q (T, n) or as measured [deg, m]."""
     everything = a.person.with_dependent(a.motion.values if q is None else q)
     scale = {c.name: 180 / np.pi if c.rotational else 1.0 for c in a.person.all_coordinates}
     return list(everything), np.stack([scale[n] * v for n, v in everything.items()], axis=1)
@@ -64,7 +63,7 @@ def moments_table(a: Analysis) -> tuple[list[str], np.ndarray]:
 
 
 def forces_table(a: Analysis) -> tuple[np.ndarray, list[str], np.ndarray]:
-    """Return times, names and values of foot forces: force, centre of pressure (0 without contact), free moment."""
+    """Return times, names and values of foot forces: force, centre of pressure, free moment."""
     assert a.loads is not None
     names, columns = [], []
     for foot, wrench in a.loads.wrenches.items():
@@ -119,7 +118,7 @@ def write_records(a: Analysis, folder: Path) -> None:
 
 
 def _urdf(person: Person) -> tuple[str, list[str]]:
-    """Return the URDF text and notes, or an empty text and the reason."""
+    """Return URDF text and notes, or "" and the reason."""
     try:
         out = urdf_of(person)
     except RobotError as error:
@@ -128,7 +127,7 @@ def _urdf(person: Person) -> tuple[str, list[str]]:
 
 
 def _write_tracked(a: Analysis, folder: Path) -> dict[str, Any]:
-    """Write the tables of the tracked motion, if any, and return its arrays."""
+    """Write tables of the tracked motion, if any; return arrays."""
     if a.tracking is None:
         return {}
     m = a.tracking.motion
@@ -163,7 +162,7 @@ def tracking_summary(a: Analysis) -> dict[str, Any]:
 
 
 def summary(a: Analysis) -> dict[str, Any]:
-    """Return numbers of marker fit, root residual and contacts, and all warnings."""
+    """Return numbers of fit, residual and contacts, and warnings."""
     out: dict[str, Any] = {
         "clip": a.clip.name,
         "model": a.person.name,
@@ -203,7 +202,7 @@ def marker_ranking(a: Analysis) -> list[tuple[str, float]]:
 
 
 def residual_table(a: Analysis) -> dict[str, dict[str, float]]:
-    """Return the RMS residual of the root before and after correction, and its force relative to weight."""
+    """Return RMS root residuals before and after correction, and relative to weight."""
     e = a.explained
     names = [a.person.names[k] for k in a.root]
     lengths = [not a.person.rotational[k] for k in a.root]

@@ -4,8 +4,7 @@ The angular momentum about the centre of mass c is the sum over the links (Schwi
 
     L = sum_i  I_i w_i + m_i (r_i - c) x (dr_i/dt - dc/dt),      L = J_L v    (7.2)
 
-and the linear momentum is p = M dc/dt = J_p v, in world axes. Links rigidly attached to the world count neither in the
-sums nor in c.
+and the linear momentum is p = M dc/dt = J_p v, in world axes. Links fixed to the world do not count.
 """
 
 from __future__ import annotations

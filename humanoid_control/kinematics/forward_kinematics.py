@@ -1,7 +1,4 @@
-"""Compiled forward kinematics of trees of one-degree-of-freedom joints, and rows of the Jacobian.
-
-`joint_poses` covers a whole pinocchio model, `body_poses` a `KinematicTree` with held and mimic joints.
-"""
+"""Compiled forward kinematics of one-degree-of-freedom joints, and Jacobian rows."""
 
 from __future__ import annotations
 
@@ -21,10 +18,10 @@ class JointFrames(NamedTuple):
     """Frames and axes of J one-degree-of-freedom joints.
 
     Attributes:
-        R: (J, 3, 3) rotation of the joint frame at value 0, parent body frame.
-        p: (J, 3) origin of the joint frame, parent body frame [m].
+        R: (J, 3, 3) at value 0, parent body frame.
+        p: (J, 3) origin, parent body frame [m].
         axis: (J, 3) unit vector, joint frame.
-        slides: (J,) True for a prismatic joint.
+        slides: (J,) True: prismatic.
     """
 
     R: F3
@@ -58,11 +55,11 @@ def place_joint(
     """Fill the pose of the body moved by joint j: X_world_body = X_world_parent X_j Exp(value axis_j).
 
     Args:
-        value: joint position [rad], prismatic [m].
+        value: [rad], prismatic [m].
         parent: row of the parent body.
         body: row of the moved body.
-        R: (B, 3, 3) body rotations, world.
-        p: (B, 3) body origins, world [m].
+        R: (B, 3, 3) world.
+        p: (B, 3) world [m].
         axes: (J, 3) world.
     """
     R0, p0, b = joints.R, joints.p, parent
@@ -97,10 +94,10 @@ class ModelTree(NamedTuple):
     """Joints of a pinocchio model; row j is its joint j, row 0 the world.
 
     Attributes:
-        joints: frames; world and floating base have no axis.
-        parent: (njoints,) parent joint.
+        joints: world and floating base have no axis.
+        parent: (njoints,).
         idx_q: (njoints,) index in q.
-        floating: True if joint 1 is a floating base.
+        floating: joint 1 is a floating base.
     """
 
     joints: JointFrames
@@ -113,8 +110,7 @@ class ModelTree(NamedTuple):
         """Return the tree of a model.
 
         Raises:
-            RobotError: if a joint other than a floating base has several values in q, such as an unlimited one (cosine,
-                sine).
+            RobotError: if a joint other than a floating base has several values in q (unlimited: cosine, sine).
         """
         n = model.njoints
         floating = n > 1 and model.joints[1].nq == 7
@@ -237,12 +233,10 @@ class JointPoses:
     Attributes:
         R: (njoints, 3, 3) world; joint 0 is the world.
         p: (njoints, 3) world [m].
-        tree: of `joint_poses`.
-        world: of `joint_poses`.
     """
 
     def __init__(self, model: pin.Model) -> None:
-        """Raise RobotError if a joint other than a floating base has several values in q."""
+        """Raise RobotError as `ModelTree.of`."""
         self.tree, self.world = ModelTree.of(model), WorldPoses.of(model.njoints, model.njoints)
         self.R, self.p = self.world.R, self.world.p
 
@@ -258,14 +252,14 @@ BASE_AXES = np.vstack([np.eye(3), np.eye(3)[[2, 0, 1]]])  # base: slides x, y, z
 
 
 class KinematicTree(NamedTuple):
-    """Tree of M one-degree-of-freedom joints, driven by D coordinates; other joints are held.
+    """Tree of M joints, driven by D coordinates; other joints are held.
 
-    Body 0 is the world with all links fixed to it. Joint k moves body k + 1.
+    Body 0 is the world. Joint k moves body k + 1.
 
     Attributes:
-        joints: frames of the M joints.
+        joints: M frames.
         parent: (M,) body that carries joint k.
-        coordinate: (M,) coordinate that drives joint k.
+        coordinate: (M,) that drives joint k.
         gain: (M,) joint = gain * coordinate + offset.
         offset: (M,) see `gain`.
         moves: (M + 1, M) 1 where joint j moves body b.
@@ -288,14 +282,12 @@ class KinematicTree(NamedTuple):
     ) -> tuple[KinematicTree, BodyOfJoint]:
         """Return the tree of the given joints of a model, and the places of all joints in it.
 
-        A floating base becomes six joints, driven by coordinates 0 to 5: slides along x, y, z, then turns about z, x, y
-        (`BASE_AXES`). Row 0 of `joints.R` and `joints.p` is their origin. Move it to the base pose at every step to
-        avoid the singularity of the three turns.
+        A floating base becomes joints 0 to 5: slides along x, y, z, then turns about z, x, y (`BASE_AXES`), at row 0 of
+        `joints.R` and `joints.p`. Move this row to the base pose at every step to avoid the singularity of the turns.
 
         Args:
-            model: one-degree-of-freedom joints and an optional floating base.
             q_held: (nq,) configuration of the held joints.
-            joints: robot joint indices in the order of the coordinates.
+            joints: robot joint indices in the order of coordinates.
             mimic: (follower, leader, multiplier, offset).
 
         Raises:
@@ -360,8 +352,8 @@ class BodyOfJoint:
     """Places of the joints of a model in a kinematic tree.
 
     Attributes:
-        index: (njoints,) body that carries pinocchio joint j.
-        pose: pose of the joint frame in this body.
+        index: (njoints,) body of each joint.
+        pose: of the joint frame in this body.
     """
 
     index: np.ndarray

@@ -1,4 +1,4 @@
-"""Velocity bounds of joints from speed, range with braking distance, and acceleration."""
+"""Velocity bounds of joints from speed, range and acceleration."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class StepRules(NamedTuple):
     """Parameters of the bounds of one step.
 
     Attributes:
-        dt: length of the step [s].
+        dt: [s].
         next_dt: shortest step that may follow [s].
         recovery_speed: of a return into the range [rad/s].
         acceleration: (n,) limit [rad/s^2]; inf: none.
-        braking: (n,) deceleration assumed before the end of the range [rad/s^2].
-        ease: distance from the end within which the deceleration falls with the distance [rad].
+        braking: (n,) deceleration before the end of the range [rad/s^2].
+        ease: distance from the end with falling deceleration [rad].
     """
 
     dt: float
@@ -55,17 +55,17 @@ def velocity_bounds(
     acceleration: float | np.ndarray = np.inf,
     next_dt: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return lower <= upper bounds (n,) on the joint velocities for one step [rad/s].
+    """Return lower <= upper bounds (n,) on joint velocities for one step [rad/s].
 
-    A joint cannot pass a limit within the step and can always brake before it. Outside its range it must return. Range
-    and speed take priority over acceleration.
+    A joint cannot pass a limit within the step and can brake before it. Outside its range it must return. Range and
+    speed take priority over acceleration.
 
     Args:
         joints: (n,) positions [rad].
-        dt: length of the step [s].
-        recovery_speed: maximum of a return into the range [rad/s].
-        previous: (n,) velocities of the previous step [rad/s]; None: no acceleration limit.
-        acceleration: scalar or (n,) limit [rad/s^2].
+        dt: [s].
+        recovery_speed: limit of a return into the range [rad/s].
+        previous: (n,) velocities [rad/s]; None: no acceleration limit.
+        acceleration: scalar or (n,) [rad/s^2].
         next_dt: shortest step that may follow [s]; None: dt.
     """
     low, high = np.empty(len(joints)), np.empty(len(joints))
@@ -101,9 +101,9 @@ def keep_range(
     """Tighten bounds [rad/s] in place so that joints stay in their range and can brake before its end.
 
     Args:
-        joints: (n,) positions [rad].
+        joints: (n,) [rad].
         limits: only the range is used.
-        previous: (n,) previous velocities [rad/s].
+        previous: (n,) velocities [rad/s].
         low: (n,) <= high.
         high: (n,).
     """
@@ -142,11 +142,11 @@ def keep_acceleration(
 
 @kernel
 def approach_speed(room: float, acceleration: float, dt: float, next_dt: float, ease: float) -> float:
-    """Return the highest speed [rad/s] toward the end of a range from which a joint with a lagging drive can stop.
+    """Return the highest speed [rad/s] toward the end of a range for a joint with a lagging drive.
 
-    A braking drive lags in proportion to its torque. Within `ease` = d of the end the speed is therefore (room after
-    this step) / sqrt(d / a): deceleration and lag fall to zero on arrival. Farther away, v^2 = 2 a (room - d / 2). The
-    other arguments are those of `braking_speed`.
+    A braking drive lags in proportion to its torque. Within `ease` = d the speed is (room after this step) / sqrt(d /
+    a): deceleration and lag fall to zero on arrival. Farther away, v^2 = 2 a (room - d / 2). Other arguments as in
+    `braking_speed`.
     """
     if room >= ease or ease <= 0.0:
         # Eased part: v (T + dt) = room. Both branches give v = sqrt(a ease) at room = ease as steps go to zero.
@@ -159,12 +159,12 @@ def braking_speed(room: float, acceleration: float, dt: float, next_dt: float) -
     """Return the highest speed [rad/s] from which a joint can stop within a distance.
 
     A joint that moves at v for dt and then brakes in steps of h needs v (dt - h / 2) + v^2 / (2 a), and up to a h^2 / 8
-    more if v is not a multiple of a h. h = 0 is safe for any steps.
+    more. h = 0 is safe for any steps.
 
     Args:
         room: distance [rad].
         acceleration: a [rad/s^2].
-        dt: this step [s].
+        dt: [s].
         next_dt: h [s].
     """
     # Positive root of v^2 / (2 a) + v (dt - h / 2) = room - a h^2 / 8.

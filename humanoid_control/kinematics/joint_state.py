@@ -9,14 +9,13 @@ import numpy as np
 
 
 class JointState(NamedTuple):
-    """Measured, estimated or commanded joints at one time.
+    """Measured, estimated or commanded joints.
 
     Attributes:
-        names: of the n joints.
         q: (n,) [rad], prismatic [m].
         v: (n,) [rad/s], [m/s].
         effort: (n,) [N m], [N]; NaN: unknown.
-        stamp: time on the clock of the sender [s].
+        stamp: on the sender's clock [s].
     """
 
     names: tuple[str, ...]
@@ -27,12 +26,12 @@ class JointState(NamedTuple):
 
 
 class ImuReading(NamedTuple):
-    """Reading of an inertial measurement unit, root link axes.
+    """Inertial measurement, root link axes.
 
     Attributes:
-        orientation: (4,) quaternion x y z w of the link in the world.
+        orientation: (4,) quaternion x y z w in the world.
         angular_velocity: (3,) [rad/s].
-        linear_acceleration: (3,) specific force [m/s^2]: +9.81 along the upward axis at rest.
+        linear_acceleration: (3,) specific force [m/s^2]: +9.81 upward at rest.
     """
 
     orientation: np.ndarray
@@ -46,7 +45,7 @@ class Measurement(NamedTuple):
     Attributes:
         joints: encoders and drives.
         imu: of the root link.
-        foot_wrenches: foot -> (6,) ground force [N] and torque [N m] on it, sole frame.
+        foot_wrenches: foot -> (6,) ground force [N], torque [N m], sole frame.
     """
 
     joints: JointState
@@ -101,8 +100,7 @@ class RobotInterface(Protocol):
         """Command the drives from now on.
 
         A position selects a position drive with velocity and effort as feed-forward, a velocity alone a velocity drive,
-        an effort alone a torque. Values beyond the limits are clipped. Joints without a finite value keep their
-        command.
+        an effort alone a torque. Values are clipped to the limits. Joints without a finite value keep their command.
 
         Args:
             positions: (n,) [rad], prismatic [m].
@@ -110,7 +108,7 @@ class RobotInterface(Protocol):
             efforts: (n,) [N m], [N].
 
         Raises:
-            SizeError: if an array does not have n values (a ValueError).
+            SizeError: unless n values (a ValueError).
         """
 
     def read(self) -> Measurement:

@@ -1,4 +1,4 @@
-"""Reduction of a clip to named body points for robots, in world axes: z up, floor z = 0, facing +x at the start."""
+"""Reduction of a clip to named body points in world axes."""
 
 from __future__ import annotations
 
@@ -31,17 +31,16 @@ _ANKLES = ("l_ankle", "r_ankle")
 
 @dataclass(frozen=True, eq=False)
 class BodyPoints(Frames):
-    """Motion of a person as body points without gaps, in world axes: z up, floor at 0, facing +x at the start.
+    """Body points of a person without gaps, in world axes: z up, floor at 0, facing +x at the start.
 
     Attributes:
-        name: of the clip.
         rate: [Hz].
-        names: P body points: always l_hip r_hip sternum l_shoulder r_shoulder l_elbow r_elbow l_wrist r_wrist; head and
-            knee, ankle, toe, heel of both sides if the clip shows them.
+        names: P points: always l_hip r_hip sternum l_shoulder r_shoulder l_elbow r_elbow l_wrist r_wrist; if visible
+            head and knee, ankle, toe, heel of both sides.
         positions: (T, P, 3) [m], world; read-only.
         missing: (P,) share of interpolated frames.
         warnings: of the clip, and on omitted or estimated points.
-        estimated: points estimated from others: the sternum or none.
+        estimated: the sternum or none.
     """
 
     name: str
@@ -57,7 +56,7 @@ class BodyPoints(Frames):
             array.setflags(write=False)
 
     def point(self, name: str) -> np.ndarray:
-        """Return the path (T, 3) of a body point [m], world, or raise UnknownNameError."""
+        """Return a path (T, 3) [m], world, or raise UnknownNameError."""
         if name not in self.names:
             raise UnknownNameError("body point", name, self.names)
         return self.positions[:, self.names.index(name)]
@@ -71,8 +70,8 @@ class BodyPoints(Frames):
     def heading(self) -> np.ndarray:
         """(T,) yaw of the pelvis about z from +x [rad], world, without jumps of full turns.
 
-        Forward is the hip line crossed with the vertical. Dube 2012 (section 5.3) uses the y axis of the laboratory,
-        which fails when the dancer turns.
+        Forward is the hip line crossed with the vertical; the laboratory's y axis (Dube 2012, section 5.3) fails when
+        the dancer turns.
         """
         left = self.point("l_hip") - self.point("r_hip")
         return np.unwrap(np.arctan2(-left[:, 0], left[:, 1]))
@@ -82,7 +81,7 @@ class BodyPoints(Frames):
         return replace(self, positions=self.positions[:frames].copy(), missing=self.missing.copy())
 
     def in_pelvis(self) -> np.ndarray:
-        """Return positions (T, P, 3) [m] in the pelvis frame: origin mid-hip, x along the heading, y left, z up."""
+        """Return (T, P, 3) [m] in the pelvis frame: origin mid-hip, x along the heading, y left, z up."""
         yaw = self.heading
         cos, sin = np.cos(yaw)[:, None], np.sin(yaw)[:, None]
         x, y, z = np.moveaxis(self.positions - self.mid_hip[:, None], -1, 0)
@@ -90,11 +89,11 @@ class BodyPoints(Frames):
 
 
 def torso_axes(spine: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """Return rotations (T, 3, 3) of a trunk: z along the spine, y from the right to the left shoulder.
+    """Return rotations (T, 3, 3) of a trunk: z along the spine, y from right to left shoulder.
 
     Args:
         spine: (T, 3) unit vectors.
-        across: (T, 3) from the right to the left shoulder.
+        across: (T, 3) right to left shoulder.
     """
     y = across - np.sum(across * spine, axis=1, keepdims=True) * spine
     y /= np.linalg.norm(y, axis=1, keepdims=True)
@@ -104,11 +103,11 @@ def torso_axes(spine: np.ndarray, across: np.ndarray) -> np.ndarray:
 def find_body_points(
     clip: MarkerClip, marker_set: str | Path | MarkerSet | None = None, max_gap: float = MAX_GAP
 ) -> BodyPoints:
-    """Return the body points of a clip: choose the marker set, fill short gaps, turn the clip upright.
+    """Return the body points of a clip, with short gaps filled, upright.
 
-    The clip is not cleaned; see `clean` or `load_body_points`. A sternum without a marker, or hidden for longer than
-    `max_gap`, is estimated from hips and shoulders, with a warning. Other optional points hidden for longer are bridged
-    (legs) or omitted, with a warning.
+    The clip is not cleaned; see `load_body_points`. A sternum without a marker, or hidden for longer than `max_gap`, is
+    estimated from hips and shoulders. Other optional points hidden for longer are bridged (legs) or omitted. All cause
+    a warning.
 
     Args:
         marker_set: built-in name, path of a YAML file, a set, or None: best built-in one.
@@ -168,7 +167,7 @@ def find_body_points(
 
 
 def _check_lengths(points: dict[str, np.ndarray], where: str) -> None:
-    """Raise ClipError if a limb has no length: two labels on one marker."""
+    """Raise ClipError for limbs without length: two labels on one marker."""
     limbs = [("l_shoulder", "r_shoulder"), ("l_hip", "l_shoulder"), ("r_hip", "r_shoulder")]
     limbs += [(f"{side}_{a}", f"{side}_{b}") for side in "lr" for a, b in (("shoulder", "elbow"), ("elbow", "wrist"))]
     for a, b in limbs:
@@ -191,10 +190,7 @@ def _backward_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:
 
 
 def _crossed_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """Warn if the shins keep their length only with the other foot: swapped foot labels.
-
-    The positions of the feet are no proof: dancers cross them.
-    """
+    """Warn if shins keep their length only with the other foot; crossed feet alone are no proof."""
     if not {*_ANKLES, "l_knee", "r_knee"} <= set(points_W):
         return ()
 
@@ -211,9 +207,7 @@ def _crossed_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:
 
 
 def _bridge(point: str, filled: dict[str, np.ndarray], rate: float) -> bool:
-    """Close the gaps of a leg point if its carrier is visible; return False if not, or with too many gaps.
-
-    The position relative to the carrier, in trunk axes, is interpolated linearly and held at the ends.
+    """Close the gaps of a leg point relative to its carrier, in trunk axes; False if not possible.
 
     Args:
         filled: point -> path (T, 3) [m]; the point's path is replaced.
@@ -249,7 +243,7 @@ class Placement:
     """Rigid motion from file axes (F) to the world (W): p_W = R_WF p_F + p_WF.
 
     Attributes:
-        R_WF: (3, 3) rotation, never a reflection.
+        R_WF: (3, 3) proper rotation.
         p_WF: (3,) [m].
     """
 
@@ -265,11 +259,11 @@ def upright(clip: MarkerClip, marker_set: str | Path | None = None) -> MarkerCli
     """Return the clip in world axes; see `find_placement`.
 
     Args:
-        clip: markers in right-handed axes, one of them vertical.
+        clip: right-handed axes, one of them vertical.
         marker_set: as for `find_body_points`.
 
     Raises:
-        ClipError: if no marker set fits, or hips and shoulders do not show the direction.
+        ClipError: if no marker set fits, or the direction is ambiguous.
     """
     located = BodyLocator(clip, marker_set).locate()
     placement = find_placement(located, clip.rate, f"clip '{clip.name}'", clip.up_axis)
@@ -281,18 +275,17 @@ def find_placement(
 ) -> Placement:
     """Return the placement that makes a recording stand in the world.
 
-    Up is the stated axis, else the file axis with the longest extent from the feet (or hips) to the shoulders, median
-    of all frames. Forward is across the hip line, averaged over the first 0.5 s. The lowest foot is on the floor;
-    without feet the height stays. The hips start above the origin.
+    Up is the stated axis, else the one with the longest extent from feet (or hips) to shoulders, median of all frames.
+    Forward is across the hip line in the first 0.5 s. The lowest foot is on the floor. The hips start above the origin.
 
     Args:
-        points_F: body points (T, 3) [m], file axes, NaN: missing; hips and shoulders at least.
+        points_F: hips, shoulders and others (T, 3) [m], file axes, NaN: missing.
         rate: [Hz].
-        where: start of error messages.
+        where: start of messages.
         up_F: (3,) unit vector upward, if known.
 
     Raises:
-        ClipError: if hips or shoulders coincide, or neither file nor posture shows the up axis.
+        ClipError: if hips or shoulders coincide, or the up axis is ambiguous.
     """
     up_F = _up(points_F, where) if up_F is None else up_F
     start = slice(0, max(1, round(_HEADING_TIME * rate)))
@@ -311,10 +304,9 @@ def find_placement(
 
 
 def _floor(points_F: Mapping[str, np.ndarray], up_F: np.ndarray) -> tuple[float, str]:
-    """Return the floor height along up [m], and the foot point too far below it, or "".
+    """Return the floor height along up [m], and a foot point too far below it, or "".
 
-    A lowest point too far below its ankle, or below all others of three or more, does not count: a loose marker must
-    not lift the person.
+    A point too far below its ankle or all others does not count: a loose marker must not lift the person.
     """
     names = [p for p in _FEET if p in points_F] or [p for p in _ANKLES if p in points_F]
     heights = {p: h for p in names if np.isfinite(h := points_F[p] @ up_F).any()}
@@ -331,7 +323,7 @@ def _floor(points_F: Mapping[str, np.ndarray], up_F: np.ndarray) -> tuple[float,
 
 
 def _up(points_F: Mapping[str, np.ndarray], where: str) -> np.ndarray:
-    """Return the unit vector of the file axis most aligned with feet to shoulders."""
+    """Return the file axis most aligned with feet to shoulders."""
     body, lower = _body_line(points_F)
     axis = int(np.argmax(np.abs(body)))
     if not abs(body[axis]) > _LEAST_HIP_WIDTH:
@@ -346,7 +338,7 @@ def _up(points_F: Mapping[str, np.ndarray], where: str) -> np.ndarray:
 
 
 def _up_notes(points_F: Mapping[str, np.ndarray], where: str, clip: MarkerClip) -> list[str]:
-    """Note a guessed up axis, or a posture that contradicts the stated one."""
+    """Note a guessed up axis, or a contradicting posture."""
     body, _ = _body_line(points_F)
     likely = int(np.argmax(np.abs(body)))
     posture = f"{'-' if body[likely] < 0 else '+'}{'xyz'[likely]}"
@@ -362,13 +354,13 @@ def _up_notes(points_F: Mapping[str, np.ndarray], where: str, clip: MarkerClip) 
 
 
 def _body_line(points_F: Mapping[str, np.ndarray]) -> tuple[np.ndarray, str]:
-    """Return the median vector (3,) from feet (or hips) to shoulders, and the name of the lower points."""
+    """Return the median vector (3,) from feet (or hips) to shoulders, and the lower points."""
     shoulders = (points_F["l_shoulder"] + points_F["r_shoulder"]) / 2
     lower = ("l_ankle", "r_ankle") if all(point in points_F for point in _ANKLES) else ("l_hip", "r_hip")
     return np.nanmedian(shoulders - (points_F[lower[0]] + points_F[lower[1]]) / 2, axis=0), lower[0][2:]
 
 
 def _mean(path: np.ndarray, start: slice) -> np.ndarray:
-    """Return the mean of a path (T, 3) over its first visible frames."""
+    """Return the mean of the first visible frames of a path (T, 3)."""
     seen = path[~np.isnan(path[:, 0])]
     return seen[start].mean(axis=0) if len(seen) else np.full(3, np.nan)

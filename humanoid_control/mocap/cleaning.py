@@ -13,12 +13,11 @@ from humanoid_control.mocap.labels import MAX_ACCELERATION, MAX_SPEED, Jump, Swa
 
 @dataclass(frozen=True)
 class Gap:
-    """Consecutive frames in which a marker is not visible.
+    """Consecutive frames with an invisible marker.
 
     Attributes:
-        label: of the marker.
         start: first frame.
-        frames: number of frames.
+        frames: number.
         filled: short enough to be filled.
     """
 
@@ -29,7 +28,7 @@ class Gap:
 
 
 def find_gaps(clip: MarkerClip, limit_s: float) -> tuple[Gap, ...]:
-    """Return all gaps of visible markers, by label and frame; `fill_gaps` fills those up to `limit_s` [s]."""
+    """Return all gaps by label and frame; those up to `limit_s` [s] are fillable."""
     limit = _limit(limit_s, clip.rate)
     gaps = []
     for marker, label in enumerate(clip.labels):
@@ -43,7 +42,7 @@ def find_gaps(clip: MarkerClip, limit_s: float) -> tuple[Gap, ...]:
 def fill_gaps(clip: MarkerClip, limit_s: float) -> MarkerClip:
     """Fill gaps up to `limit_s` [s]; longer ones stay NaN.
 
-    Inner gaps use monotone cubics (PCHIP, no overshoot), gaps at the ends the nearest sample.
+    Inner gaps use monotone cubics (PCHIP), gaps at the ends the nearest sample.
     """
     positions = np.array(clip.positions)
     limit = _limit(limit_s, clip.rate)
@@ -55,7 +54,7 @@ def fill_gaps(clip: MarkerClip, limit_s: float) -> MarkerClip:
 
 
 def longest_gap(positions: np.ndarray, rate: float) -> float:
-    """Return the duration of the longest gap of a point (T, 3) [s]."""
+    """Return the longest gap of a point (T, 3) [s]."""
     return float(_gap_lengths(np.isnan(positions[:, 0])).max(initial=0)) / rate
 
 
@@ -70,7 +69,7 @@ def _edges(hidden: np.ndarray) -> np.ndarray:
 
 
 def _gap_lengths(hidden: np.ndarray) -> np.ndarray:
-    """Return for each frame (T,) the length of its gap [frames], else 0."""
+    """Return the gap length at each frame (T,) [frames], else 0."""
     lengths = np.zeros(len(hidden), dtype=int)
     for start, end in _edges(hidden):
         lengths[start:end] = end - start
@@ -78,7 +77,7 @@ def _gap_lengths(hidden: np.ndarray) -> np.ndarray:
 
 
 def _filled(path: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """Return the path (T, 3) of a marker with interpolated frames `gap` (T,)."""
+    """Return a path (T, 3) with frames `gap` (T,) interpolated."""
     from scipy.interpolate import PchipInterpolator  # slow import, seldom needed
 
     seen = np.flatnonzero(~np.isnan(path[:, 0]))
@@ -98,16 +97,16 @@ _PAD = 6.0  # periods of the cut-off by which the ends are padded
 class CleaningSettings:
     """Settings of `clean`.
 
-    10 Hz keeps fast dance and arm motion (residual analysis after Winter 2009, section 3.4.4). 6 Hz, usual for walking,
+    10 Hz keeps fast dance and arm motion (residual analysis after Winter 2009, section 3.4.4); 6 Hz, usual for walking,
     attenuates fast arms.
 
     Attributes:
-        cutoff: of the low-pass filter [Hz]; None: off.
+        cutoff: [Hz]; None: no filter.
         max_gap: longest filled gap [s].
-        check_labels: detect swapped and jumping markers.
+        check_labels: detect swaps and jumps.
         repair_swaps: undo swaps of exactly two markers.
-        max_acceleration: of a marker [m/s^2]; larger: jump.
-        max_speed: of a marker after a gap [m/s].
+        max_acceleration: beyond it a marker jumps [m/s^2].
+        max_speed: after a gap [m/s].
     """
 
     cutoff: float | None = 10.0
@@ -131,13 +130,13 @@ class CleaningReport:
     """Findings and changes of `clean`.
 
     Attributes:
-        gaps: all gaps of visible markers.
-        swaps: labels swapped from one frame to the next.
-        repaired: swaps that were undone.
-        jumps: markers that move implausibly; unchanged.
-        cutoff: applied [Hz]; None: off.
+        gaps: of visible markers.
+        swaps: labels swapped between frames.
+        repaired: undone swaps.
+        jumps: implausible motions, unchanged.
+        cutoff: applied [Hz]; None: no filter.
         change: label -> RMS change by the filter [m].
-        noun: "marker" or "joint", for messages.
+        noun: "marker" or "joint".
     """
 
     gaps: tuple[Gap, ...]
@@ -176,8 +175,7 @@ class CleaningReport:
 def clean(clip: MarkerClip, settings: CleaningSettings | None = None) -> tuple[MarkerClip, CleaningReport]:
     """Check labels, fill gaps, filter noise; return the clip with warnings, and the report.
 
-    Markers are cleaned before body points, which would hide the faulty one of several markers. Gaps are filled before
-    the filter.
+    A body point of several markers would hide the faulty one. Gaps are filled before the filter.
     """
     settings = settings or CleaningSettings()
     swaps: tuple[Swap, ...] = ()
@@ -202,7 +200,7 @@ def clean(clip: MarkerClip, settings: CleaningSettings | None = None) -> tuple[M
 
 
 def _smoothed(clip: MarkerClip, cutoff: float) -> MarkerClip:
-    """Return the filtered clip; long gaps are bridged for the filter only."""
+    """Return the filtered clip; long gaps are bridged only for the filter."""
     bridged = np.array(fill_gaps(clip, np.inf).positions)
     seen = ~np.isnan(bridged[0, :, 0])
     bridged[:, seen] = low_pass(bridged[:, seen], clip.rate, cutoff)
@@ -211,16 +209,15 @@ def _smoothed(clip: MarkerClip, cutoff: float) -> MarkerClip:
 
 
 def low_pass(paths: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    """Return paths (T, ...) after the zero-lag Butterworth filter: second order, forward and backward.
+    """Return paths (T, ...) after a zero-lag second-order Butterworth filter, forward and backward.
 
-    Source: Winter 2009, section 3.4.4. The single-pass cut-off is raised so that both passes have the gain 0.71 at the
-    cut-off, falling by 24 dB an octave (like the Fourier smoothing of Dube 2012, section 5.2.1). The ends are padded by
-    point reflection.
+    Source: Winter 2009, section 3.4.4. The single-pass cut-off is raised: both passes have the gain 0.71 at the cut-off
+    and fall by 24 dB an octave (like Dube 2012, section 5.2.1). The ends are padded by point reflection.
 
     Args:
         paths: (T, ...) without NaN.
         rate: [Hz].
-        cutoff: [Hz]; from half the rate on the paths are unchanged.
+        cutoff: [Hz]; from half the rate on paths are unchanged.
 
     Raises:
         ConfigError: if rate or cut-off is not positive.

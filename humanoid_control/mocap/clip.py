@@ -15,7 +15,7 @@ _NAMELESS = ("", "*")
 
 
 class Frames:
-    """Times of evenly sampled frames: base of classes with `positions` (T, ...) and `rate` [Hz]."""
+    """Times of evenly sampled `positions` (T, ...) at `rate` [Hz]."""
 
     rate: float
     positions: np.ndarray
@@ -45,20 +45,18 @@ class MarkerClip(Frames):
     """Trajectories of named points on a moving person, in file axes.
 
     Attributes:
-        name: short name for messages.
-        labels: M distinct labels as in the file.
+        labels: M distinct labels.
         rate: [Hz].
         positions: (T, M, 3) [m]; NaN in all three: not visible. Read-only copy.
         source: path, or "built in".
         warnings: corrections and guesses of the reader.
-        noun: "marker", or "joint" of a skeleton, for messages.
-        start: time of the first frame on the recording's clock, shared with force plates [s].
+        noun: "marker", or "joint" of a skeleton.
+        start: time of the first frame on the recording's clock, as for force plates [s].
         up: up axis of the file, such as "+y"; "": unknown.
         up_told: the user gave `up`.
 
     Raises:
-        ClipError: if shapes do not match, labels repeat, there are no markers or fewer than two frames, or a number is
-            out of range.
+        ClipError: if shapes, labels, frames or numbers are invalid.
     """
 
     name: str
@@ -120,25 +118,25 @@ class MarkerClip(Frames):
         return self.start + self.times
 
     def index(self, label: str) -> int:
-        """Return the column of a label, or raise UnknownNameError with the nearest labels."""
+        """Return the column of a label, or raise UnknownNameError."""
         try:
             return self.labels.index(label)
         except ValueError:
             raise UnknownNameError(self.noun, label, self.labels) from None
 
     def marker(self, label: str) -> np.ndarray:
-        """Return the path (T, 3) of a marker [m], file axes, or raise UnknownNameError."""
+        """Return a path (T, 3) [m], file axes, or raise UnknownNameError."""
         return self.positions[:, self.index(label)]
 
     def select(self, labels: Iterable[str]) -> MarkerClip:
-        """Return a clip of these markers, in this order, or raise UnknownNameError."""
+        """Return a clip of these markers, or raise UnknownNameError."""
         labels = tuple(labels)
         return replace(self, labels=labels, positions=self.positions[:, [self.index(label) for label in labels]])
 
     def crop(self, start_s: float, end_s: float) -> MarkerClip:
-        """Return the frames from `start_s` to `end_s` [s] after the first one, both included.
+        """Return the frames from `start_s` to `end_s` [s] after the first, both included.
 
-        `times` restart at zero; `timestamps` stay on the recording's clock.
+        `timestamps` stay on the recording's clock.
 
         Raises:
             ClipError: if fewer than two frames remain.
@@ -153,9 +151,7 @@ class MarkerClip(Frames):
         return replace(self, positions=self.positions[first : last + 1], start=self.start + first / self.rate)
 
     def resample(self, rate: float) -> MarkerClip:
-        """Return the motion at another rate [Hz], linear between frames.
-
-        NaN in either frame gives NaN. Without low-pass filter: a much lower rate aliases fast motion.
+        """Return the motion at another rate [Hz], linear between frames, without low-pass filter.
 
         Raises:
             ClipError: if the rate is not positive, or leaves fewer than two frames.
@@ -173,7 +169,7 @@ class MarkerClip(Frames):
 
 
 def distinct_labels(labels: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return usable labels and warnings: printable, empty ("" or "*") ones named, repeated ones numbered."""
+    """Return usable labels and warnings: empty ones ("" or "*") named, repeated ones numbered."""
     labels = ["".join(c for c in label if c.isprintable()).strip() for label in labels]
     result: list[str] = []
     renamed: list[str] = []

@@ -1,4 +1,4 @@
-"""File of a clip: on disk, in a zip archive (`clips.zip:walk.bvh`), or the only clip of a folder."""
+"""File of a clip, possibly in a zip archive (`clips.zip:walk.bvh`) or folder."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _NO_CLIP = (".", "_")  # prefixes of system files in archives and folders: .DS_S
 
 @dataclass(frozen=True)
 class ClipFile:
-    """Clip file and its folder, which may hold a skeleton or a buffer.
+    """Clip file and its folder.
 
     Attributes:
         path: of the file or its archive.
         name: of the file, inside the archive if any.
-        archived: the file is a member of the archive `path`.
-        part: selected part after a colon, such as an animation; "": none.
+        archived: member of the archive `path`.
+        part: after a colon, such as an animation, or "".
     """
 
     path: Path
@@ -46,10 +46,10 @@ class ClipFile:
         return sorted(n for n in names if n.parent == self.name.parent)
 
     def read(self, name: PurePath | None = None) -> bytes:
-        """Return the bytes of the file, or of another file in its folder.
+        """Return the bytes of the file, or of another in its folder.
 
         Raises:
-            ClipError: if it is empty or missing, or the archive is damaged, locked, or unpacks to too much.
+            ClipError: if it is empty, missing, damaged, locked or too large.
         """
         name = self.name if name is None else name
         where = f"{self.path}:{name}" if self.archived else str(name)
@@ -67,14 +67,14 @@ def find_clip_file(path: Path, formats: Iterable[str], parts: Iterable[str], nam
     """Return the file of a path.
 
     Args:
-        path: file, zip archive or folder with one clip, or with a colon a member of an archive or a part of a file:
-            `clips.zip:walk.bvh`, `dance.glb:Samba`.
-        formats: file extensions of clips.
+        path: file, zip archive or folder with one clip, archive member or part of a file: `clips.zip:walk.bvh`,
+            `dance.glb:Samba`.
+        formats: extensions of clips.
         parts: extensions of files with several motions.
         names: built-in clips, for messages.
 
     Raises:
-        ClipError: if there is no such file, or not exactly one clip.
+        ClipError: if there is not exactly one clip.
     """
     formats, parts, part = tuple(formats), tuple(parts), ""
     if not path.exists():
@@ -109,7 +109,7 @@ def _is_clip(name: PurePath, formats: tuple[str, ...]) -> bool:
 
 
 def _choose(where: str, clips: list[str], formats: tuple[str, ...]) -> str:
-    """Return the message for a folder ("/") or archive (":") without exactly one clip."""
+    """Return the message for a folder ("/") or archive (":") without one clip."""
     kind = "folder" if where.endswith("/") else "archive"
     if not clips:
         return f"{where[:-1]}: the {kind} holds no clip ({', '.join(formats)})"

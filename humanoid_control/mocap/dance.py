@@ -1,7 +1,4 @@
-"""Built-in dance: motion of trunk and arms on the spot at several speeds, without contact.
-
-It is a score of joint moves, counted in beats, that add up to a posture.
-"""
+"""Built-in dance of trunk and arms on the spot, without contact: a score of joint moves in beats."""
 
 from __future__ import annotations
 
@@ -34,10 +31,9 @@ class Move:
     """Contribution to one joint.
 
     Attributes:
-        joint: of the human model.
         amount: peak [degrees; m for pelvis_x y z].
-        start: first beat; exactly zero before.
-        end: last beat; exactly zero after.
+        start: beat; exactly zero before.
+        end: beat; exactly zero after.
         cycles: 0: raise and hold; n > 0: n swings both ways; n < 0: -n one-way pulses.
         ramp: beats of the onset.
         fade: beats of the fade-out; default: `ramp`.
@@ -63,7 +59,7 @@ class Move:
 
 
 def _smooth(share: np.ndarray) -> np.ndarray:
-    """Return 0 below 0, 1 above 1, else the quintic with zero slope and curvature at both ends."""
+    """Return 0, 1, and between them the quintic with zero end slopes and curvatures."""
     return minimum_jerk(np.clip(share, 0.0, 1.0))
 
 
@@ -144,7 +140,7 @@ STEPS: tuple[tuple[str, float, float], ...] = (
 
 
 def gentle_dance() -> MarkerClip:
-    """Return the dance at 80 beats a minute with a bow of 43 instead of 70 degrees."""
+    """Return the dance at 80 beats/min with a bow of 43 instead of 70 degrees."""
     return replace(synthetic_dance(GENTLE_DURATION, bow=GENTLE_BOW), name="gentle_dance")
 
 
@@ -153,17 +149,15 @@ def synthetic_dance(
 ) -> MarkerClip:
     """Return the computed dance of one person; equal arguments give equal clips.
 
-    It starts and ends at rest in the same posture, so it can be looped.
+    It starts and ends at rest in the same posture. The 17 markers are the 16 of Dube 2012 and the sternum (marker set
+    dance16), world axes.
 
     Args:
-        duration: of the score [s], at least 12.
+        duration: [s], at least 12.
         rate: [Hz].
-        seed: reduces each move by up to a tenth at random; 0: as written.
-        noise: standard deviation of each marker coordinate [m].
+        seed: reduces each move by up to a tenth; 0: as written.
+        noise: standard deviation of each coordinate [m].
         bow: share of the forward bend.
-
-    Returns:
-        Clip of 17 markers in world axes: the 16 of Dube 2012 and the sternum (marker set dance16).
 
     Raises:
         ConfigError: if an argument is out of range.
@@ -184,12 +178,10 @@ def synthetic_dance(
 
 
 def dance_posture(beat: np.ndarray, seed: int = 0, bow: float = 1.0) -> dict[str, np.ndarray]:
-    """Return the dancer's joint values (T,) by joint [rad], pelvis_x y z [m].
+    """Return joint -> values (T,) [rad], pelvis_x y z [m]; other arguments as for `synthetic_dance`.
 
     Args:
         beat: (T,) 0 and `BEATS` are the same posture.
-        seed: as for `synthetic_dance`.
-        bow: as for `synthetic_dance`.
     """
     body = HumanBody()
     extent = 1.0 - 0.1 * np.random.default_rng(seed).random(len(SCORE)) * (seed != 0)
@@ -205,7 +197,7 @@ def dance_posture(beat: np.ndarray, seed: int = 0, bow: float = 1.0) -> dict[str
 
 
 def _feet(beat: np.ndarray, body: HumanBody) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Return ankle paths (T, 3) [m], world, and foot slopes (T,) [rad]: planted except for steps."""
+    """Return ankle paths (T, 3) [m], world, and foot slopes (T,) [rad]."""
     ankles, toes_down = {}, {}
     for side, s in (("l", 1), ("r", -1)):
         lift = np.zeros(len(beat))

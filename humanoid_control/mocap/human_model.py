@@ -60,10 +60,10 @@ Posture = Mapping[str, np.ndarray]
 class HumanBody:
     """Lengths of the model [m] for a stature of 1.70 m.
 
-    The upper limb is Dube 2012, Table 2.1, measured on the outside: girdle 465 mm, upper arm 365 mm, forearm 270 mm.
-    The shoulder joint is one radius of the upper arm (50 mm) below the surface. Heights and legs are Winter 2009 (Fig.
-    4.1), as shares of the stature: hip 0.530, shoulder 0.818, chin 0.870, eyes 0.936, thigh 0.245, shank 0.246, ankle
-    0.039, foot 0.152. Hip distance, waist height and depths are chosen within the range of recordings.
+    The upper limb is Dube 2012, Table 2.1, measured on the outside: girdle 465 mm, upper arm 365 mm, forearm 270 mm;
+    the shoulder joint is 50 mm below the surface. Heights and legs are Winter 2009 (Fig. 4.1), as shares of the
+    stature: hip 0.530, shoulder 0.818, chin 0.870, eyes 0.936, thigh 0.245, shank 0.246, ankle 0.039, foot 0.152. Other
+    lengths are chosen within recordings.
     """
 
     hip_width: float = 0.170
@@ -86,7 +86,7 @@ class HumanBody:
 
 
 def human_markers(posture: Posture, body: HumanBody | None = None) -> np.ndarray:
-    """Return the positions (T, 17, 3) of `MARKERS` [m], world, for joint values (T,)."""
+    """Return `MARKERS` (T, 17, 3) [m], world, for joint values (T,)."""
     body = body or HumanBody()
     n_frames = max(len(values) for values in posture.values())
     zero = np.zeros(n_frames)
@@ -125,7 +125,7 @@ def _ball(joint: str, s: int) -> _Turns:
 
 
 def _segments(body: HumanBody) -> dict[str, tuple[str, _Place, _Turns]]:
-    """Return segments, parents first: parent, place in it [m], joints (name, axis, sign)."""
+    """Return segments: parent, place in it [m], joints (name, axis, sign)."""
     pelvis = ("pelvis_yaw", Z, 1), ("pelvis_pitch", Y, 1), ("pelvis_roll", X, 1)
     waist = ("wt_rot", Z, 1), ("wt_flex", Y, 1), ("wt_lat", X, 1)
     out: dict[str, tuple[str, _Place, _Turns]] = {
@@ -165,14 +165,13 @@ def _marker_places(body: HumanBody) -> dict[str, tuple[str, _Place]]:
 def legs_to_feet(
     pelvis: Posture, ankles: Mapping[str, np.ndarray], toes_down: Mapping[str, np.ndarray], body: HumanBody
 ) -> dict[str, np.ndarray]:
-    """Return the leg joints (T,) [rad] by closed-form inverse kinematics; feet point along world x.
+    """Return the leg joints (T,) [rad] in closed form; feet point along world x.
 
-    The knee follows from the distance of hip and ankle (law of cosines). Thigh, shank and foot lie in the plane of the
-    line from hip to ankle and the foot direction.
+    The knee follows from the distance of hip and ankle. Thigh, shank and foot lie in one plane.
 
     Args:
         pelvis: pelvis_x ... pelvis_roll, each (T,).
-        ankles: "l", "r" -> (T, 3) [m], world; below the hip and within reach.
+        ankles: "l", "r" -> (T, 3) [m], world; below the hip, within reach.
         toes_down: "l", "r" -> foot slope (T,) [rad]; 0: level.
     """
     zero = np.zeros(len(ankles["l"]))

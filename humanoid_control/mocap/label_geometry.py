@@ -20,7 +20,7 @@ _STILL = 0.02  # [m] of motion below which rigidity is not decidable
 
 @dataclass(frozen=True)
 class Candidate:
-    """Labels that may be one point, clarity of their words (0: best), and True if misspelt."""
+    """Labels that may be one point, clarity of words (0: best), True if misspelt."""
 
     words: tuple[LabelWord, ...]
     level: int
@@ -42,7 +42,7 @@ class LabelGeometry:
         """Sample a clip.
 
         Args:
-            written: label without common prefix -> label of the clip.
+            written: label without prefix -> label.
         """
         frames = np.unique(np.linspace(0, clip.n_frames - 1, _FRAMES).astype(int))
         self.paths = {own: clip.positions[frames, clip.index(label)] for own, label in written.items()}
@@ -53,7 +53,7 @@ class LabelGeometry:
         return np.mean([self.paths[label] for label in labels], axis=0)
 
     def bone(self, a: Sequence[str], b: Sequence[str]) -> tuple[float, float]:
-        """Return median length [m] and relative deviation between two points; NaN if never visible together."""
+        """Return median length [m] and relative deviation between points, or NaN."""
         key = tuple(a), tuple(b)
         if key not in self._bones:
             lengths = np.linalg.norm(self.path(a) - self.path(b), axis=1)
@@ -63,7 +63,7 @@ class LabelGeometry:
         return self._bones[key]
 
     def rigid(self, names: Sequence[str]) -> bool:
-        """Return True if most labels move and keep their distance from a neighbour better than skin."""
+        """Return True if most labels move and keep a distance better than skin."""
         if len(names) < 3:
             return False
         X = np.stack([self.paths[name] for name in names], axis=1)
@@ -80,11 +80,11 @@ class LabelGeometry:
 def find_limb(
     candidates: Sequence[Sequence[Candidate]], geometry: LabelGeometry, loosest: float
 ) -> tuple[list[Candidate | None], bool]:
-    """Return the best candidate of each joint of a limb, and True if the bones confirm all.
+    """Return the best candidate of each joint, and True if bones confirm all.
 
     Args:
         candidates: of each joint from the trunk outward.
-        loosest: largest relative deviation of a bone length.
+        loosest: largest relative deviation of a bone.
     """
     best: tuple[float, list[Candidate | None], bool] = (-np.inf, [None] * len(candidates), False)
     for chosen in product(*[[*c, None] for c in candidates]):

@@ -1,4 +1,4 @@
-"""Labels of markers and joints as anatomical words: side, part, place on it.
+"""Labels as anatomical words: side, part, place.
 
 `RightForeArm`, `forearm.R`, `Bip01 R Forearm`, `RFRA` and `r_elbow` all name the right elbow.
 """
@@ -73,11 +73,10 @@ class LabelWord:
     """Parsed label.
 
     Attributes:
-        label: without subject.
         side: "l", "r" or "".
-        word: lower-case part of the body; "": no body point.
+        word: part of the body; "": none.
         place: "front", "back", "around" or "".
-        number: digits in the label, for ordering.
+        number: for ordering.
         tip: far end of a bone.
         odd: misspelt.
     """
@@ -92,7 +91,7 @@ class LabelWord:
 
 
 def read_labels(labels: Sequence[str]) -> list[LabelWord]:
-    """Return parsed labels; words common to most labels, such as a character name, are ignored."""
+    """Return parsed labels without common words such as a character name."""
     split = [split_label(label) for label in labels]
     counts = Counter(token for tokens in split for token in set(tokens))
     common = {token for token, n in counts.items() if n > 0.7 * len(labels) and token not in _SIDES and len(labels) > 4}
@@ -100,7 +99,7 @@ def read_labels(labels: Sequence[str]) -> list[LabelWord]:
 
 
 def split_label(label: str) -> list[str]:
-    """Split a label into lower-case words and numbers at changes of case, digits and signs."""
+    """Split a label at changes of case, digits and signs, in lower case."""
     return [t.lower() for t in re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+", label)]
 
 

@@ -19,10 +19,9 @@ _SETTLED = 2  # frames after a jump until the velocity is trusted
 
 @dataclass(frozen=True)
 class Swap:
-    """Two markers that swap labels from one frame to the next.
+    """Two markers that swap labels between frames.
 
     Attributes:
-        labels: the two.
         frame: first swapped (or restored) frame.
         unambiguous: no third marker is involved.
     """
@@ -37,10 +36,9 @@ class Jump:
     """Marker with implausible motion.
 
     Attributes:
-        label: of the marker.
         first: frame.
         last: frame.
-        distance: largest distance from the expected place [m].
+        distance: largest, from the expected place [m].
     """
 
     label: str
@@ -52,11 +50,11 @@ class Jump:
 def check_labels(
     clip: MarkerClip, max_acceleration: float = MAX_ACCELERATION, max_speed: float = MAX_SPEED
 ) -> tuple[tuple[Swap, ...], tuple[Jump, ...]]:
-    """Return swaps in order of time, and jumps in order of labels.
+    """Return swaps by time, and jumps by label.
 
-    Markers are expected at constant velocity. Two markers that miss by more than 3 cm, and meet each other's expected
-    place, are a swap. A marker that misses by more than 5 cm + max_acceleration dt^2 is a jump; after a gap the limit
-    is 5 cm + max_speed times the gap.
+    Markers are expected at constant velocity. Two markers that miss by more than 3 cm and meet each other's expected
+    place are a swap. A marker that misses by more than 5 cm + max_acceleration dt^2, or after a gap 5 cm + max_speed
+    times the gap, is a jump.
 
     Args:
         max_acceleration: [m/s^2].
@@ -83,7 +81,7 @@ def check_labels(
 
 
 class _State:
-    """State of every marker up to a frame; swaps are undone in a copy of the tracks."""
+    """State of all markers; swaps are undone in a copy of the tracks."""
 
     def __init__(self, clip: MarkerClip) -> None:
         self.tracks = np.array(clip.positions)
@@ -105,7 +103,7 @@ class _State:
         self.age[~seen] += following - frame
 
     def exchanges(self, frame: int) -> list[tuple[tuple[int, int], bool]]:
-        """Return pairs swapped from this frame on, and True if no third marker is involved; the latter are undone."""
+        """Return swapped pairs, and True if unambiguous; these are undone."""
         now, expected = self.tracks[frame], self._expected()
         suspects = np.flatnonzero(np.linalg.norm(now - expected, axis=1) > _SWAP_STEP)
         pairs = _exchanged(now, expected, suspects) if len(suspects) > 1 else []
@@ -116,7 +114,7 @@ class _State:
         return found
 
     def advance(self, frame: int, acceleration: float, speed: float) -> list[tuple[int, float]]:
-        """Process a frame; return the markers that jumped, and how far [m].
+        """Process a frame; return jumped markers and distances [m].
 
         Args:
             acceleration: limit [m per frame^2].
@@ -143,7 +141,7 @@ class _State:
 
 
 def _quiet(positions: np.ndarray) -> np.ndarray:
-    """(T,) True where each marker moves on steadily, or stays missing for three frames; invariant under swaps."""
+    """(T,) True where each marker moves steadily, or stays missing; invariant under swaps."""
     quiet = np.zeros(len(positions), dtype=bool)
     off_course = np.linalg.norm(np.diff(positions, 2, axis=0), axis=2)
     missing = np.isnan(positions[..., 0])
@@ -153,7 +151,7 @@ def _quiet(positions: np.ndarray) -> np.ndarray:
 
 
 def _exchanged(now: np.ndarray, expected: np.ndarray, suspects: np.ndarray) -> list[tuple[int, int]]:
-    """Return pairs that would both be much nearer to their expected places with swapped labels."""
+    """Return pairs much nearer to their expected places with swapped labels."""
     # (S, S): from the expected place of the first to the present place of the second
     distance = np.linalg.norm(now[suspects][None] - expected[suspects][:, None], axis=2)
     nearer = distance < _SWAP_GAIN * np.diag(distance)[:, None]
@@ -173,9 +171,9 @@ def _grouped(label: str, found: list[tuple[int, float]]) -> list[Jump]:
 
 
 def repair_swaps(clip: MarkerClip, swaps: Iterable[Swap]) -> tuple[np.ndarray, tuple[Swap, ...]]:
-    """Undo the unambiguous swaps; return positions (T, M, 3) and the undone swaps.
+    """Undo the unambiguous swaps; return positions (T, M, 3) and the swaps.
 
-    Motion does not show which of two assignments is right: the more frequent one is kept.
+    Motion does not show which assignment is right: the more frequent one is kept.
     """
     positions = np.array(clip.positions)
     undone = tuple(swap for swap in swaps if swap.unambiguous)

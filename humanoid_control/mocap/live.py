@@ -1,7 +1,6 @@
 """Live markers as body points without gaps and jumps.
 
-`LiveCalibration` finds marker set, vertical and body size. Each frame then passes `LabelOrder`, `MarkerTracks`,
-`LiveBody`.
+Frames after `LiveCalibration` pass `LabelOrder`, `MarkerTracks`, `LiveBody`.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ class TrackSettings:
     """Bridging of hidden and faulty markers.
 
     Attributes:
-        fade: time in which the velocity of a hidden marker fades to zero [s].
-        return_speed: largest speed of the return to a visible marker [m/s].
-        jump_hold: time after which a jumped marker is accepted at its new place [s].
+        fade: time in which a hidden marker's velocity fades [s].
+        return_speed: limit of the return to a visible marker [m/s].
+        jump_hold: time until a jumped marker is accepted [s].
     """
 
     fade: float = 0.3
@@ -50,8 +49,8 @@ class MarkerTracks:
     """Continuous paths of M markers.
 
     A hidden marker moves with the trunk, plus its own fading velocity. The path returns to a visible marker along a
-    minimum-jerk profile. A marker with implausible motion counts as hidden until it stays at its new place. An always
-    visible marker passes unchanged, without delay.
+    minimum-jerk profile. Implausible motion counts as hidden until the marker stays. Always visible markers pass
+    without delay.
 
     Attributes:
         shown: (M, 3) [m].
@@ -62,8 +61,8 @@ class MarkerTracks:
         """Start the paths.
 
         Args:
-            start: (M, 3) finite positions [m].
-            trunk: indices of markers on pelvis and chest.
+            start: (M, 3) finite [m].
+            trunk: indices on pelvis and chest.
         """
         m = len(start)
         self.settings = settings or TrackSettings()
@@ -129,7 +128,7 @@ class MarkerTracks:
         return np.where(hidden, self.shown, self._accepted + self._velocity * dt)
 
     def _carry(self, measured: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rigid motion (R, p) of the trunk since the last frame (Kabsch)."""
+        """Return the rigid trunk motion (R, p) since the last frame (Kabsch)."""
         use = seen & self._trunk
         if not use.any():
             return np.eye(3), np.zeros(3)
@@ -145,15 +144,15 @@ class MarkerTracks:
         return R, b - R @ a
 
     def _faded(self, dt: float) -> np.ndarray:
-        """(M,) time at full velocity that moves as far as the fading velocity in this step [s]."""
+        """(M,) time at full velocity equivalent to this fading step [s]."""
         T = max(self.settings.fade, 1e-6)
         begin, end = np.minimum(self.hidden, T), np.minimum(self.hidden + dt, T)
         return (end - begin) - (end**2 - begin**2) / (2 * T)
 
     def _return(self, measured: np.ndarray, seen: np.ndarray, back: np.ndarray, dt: float) -> None:
-        """Advance the returns to the measured paths, and start new ones.
+        """Advance and start returns to measured paths.
 
-        The held path adopts the measured velocity, so that the distance does not keep growing.
+        The held path adopts the measured velocity, so the distance stops growing.
         """
         self._share[back] = 0.0
         moving = seen & (self._share < 1.0)
@@ -163,7 +162,7 @@ class MarkerTracks:
             self._share[moving] = np.minimum(1.0, self._share[moving] + pace * dt)
 
     def _learn(self, measured: np.ndarray, moved: np.ndarray, seen: np.ndarray, back: np.ndarray, dt: float) -> None:
-        """Update velocities in space of steadily visible markers, and of shown paths relative to the trunk."""
+        """Update velocities in space of visible markers, and of paths relative to the trunk."""
         gain = dt / (dt + _SMOOTHING)
         velocity = (measured - self._accepted) / dt
         velocity *= np.minimum(1.0, _SPEED / np.maximum(np.linalg.norm(velocity, axis=1, keepdims=True), 1e-9))
@@ -178,17 +177,17 @@ MAX_LABELS = 400  # labels of a frame beyond this number are ignored
 
 
 def distinct(labels: tuple[str, ...], positions: np.ndarray) -> tuple[list[str], np.ndarray, list[str]]:
-    """Return labels and positions (M, 3) [m] without duplicates, and the duplicate labels."""
+    """Return labels and positions (M, 3) [m] without duplicates, and duplicates."""
     twice = sorted(label for label, n in Counter(labels).items() if n > 1)
     keep = [k for k, label in enumerate(labels) if label not in twice][:MAX_LABELS]
     return [labels[k] for k in keep], positions[keep], twice
 
 
 class LabelOrder:
-    """Fixed order for the markers of each frame.
+    """Fixed order of markers.
 
     Attributes:
-        twice: duplicate labels in the last frame; they count as hidden.
+        twice: duplicate labels of the last frame; they count as hidden.
     """
 
     def __init__(self, labels: tuple[str, ...]) -> None:
@@ -219,11 +218,10 @@ class LiveBody:
 
     Attributes:
         labels: M used markers, in the order of `locate`.
-        trunk: indices of markers on pelvis and chest.
-        names: P body points, as in BodyPoints.
+        trunk: indices on pelvis and chest.
+        names: P body points.
         start: (M, 3) at the end of the calibration [m], recording axes.
         calibration: body during the calibration.
-        marker_set: name.
     """
 
     def __init__(
@@ -235,7 +233,7 @@ class LiveBody:
             locator: of the calibration frames.
             placement: recording to world.
             calibration: its body points.
-            sternum: (3,) from the middle of the shoulders, chest axes, if no marker shows it [m].
+            sternum: (3,) from the middle of the shoulders, chest axes [m]; None: marker.
         """
         self.names, self.calibration, self.placement = calibration.names, calibration, placement
         self.marker_set = locator.marker_set.name
@@ -257,11 +255,11 @@ class LiveBody:
         self.start = np.stack([_last_seen(locator.clip.marker(label)) for label in self.labels])
 
     def labels_of(self, point: str) -> tuple[str, ...]:
-        """Return the markers of a body point; () for an estimated sternum."""
+        """Return the markers of a body point, or ()."""
         return self._locator.labels(point) if point in self._points else ()
 
     def locate(self, markers: np.ndarray) -> np.ndarray:
-        """Return body points (P, 3) [m], world, from markers (M, 3) [m], recording axes."""
+        """Return body points (P, 3) [m], world, from markers (M, 3), recording axes."""
         inputs = (self._means @ markers)[:, None]
         at = {}
         for point, rows, rule in self._rules:
@@ -279,7 +277,7 @@ class LiveBody:
         return (left + right) / 2 + chest_axes(left - hips, right - hips) @ self._sternum
 
     def missing(self, hidden: np.ndarray) -> dict[str, tuple[str, ...]]:
-        """Return body points needed for imitation -> their hidden markers; `hidden` (M,)."""
+        """Return body points for imitation -> hidden markers; `hidden` (M,)."""
         gone = {label for label, flag in zip(self.labels, hidden, strict=True) if flag}
         needed = [p for p in self._points if p in TRUNK or p.endswith(("elbow", "wrist"))]
         found = {point: tuple(label for label in self.labels_of(point) if label in gone) for point in needed}
@@ -303,8 +301,7 @@ _TRUNK = (0.15, 1.2)  # [m] plausible distance between the middles of hips and s
 class LiveCalibration:
     """Calibration from the last seconds of live frames.
 
-    The person should stand upright with all markers visible. Old frames are dropped, so a failed calibration can
-    succeed later.
+    The person should stand upright with all markers visible. A failed calibration can succeed later.
     """
 
     def __init__(self, duration: float = 2.0, marker_set: str | Path | None = None, up: str = "auto") -> None:
@@ -313,11 +310,11 @@ class LiveCalibration:
         Args:
             duration: [s].
             marker_set: as for `find_body_points`.
-            up: up axis of the recording, "+x", "-x", ... "-z", or "auto".
+            up: "+x", "-x", ... "-z", or "auto".
 
         Raises:
             UnknownNameError: if `up` or the marker set is unknown.
-            ClipError: if the file of the set is invalid.
+            ClipError: if the marker set is invalid.
         """
         if up != "auto" and up not in UP:
             raise UnknownNameError("axis", up, ("auto", *UP))
@@ -346,10 +343,10 @@ class LiveCalibration:
         return self._frames[-1][0] - self._frames[0][0] if self._frames else 0.0
 
     def body(self) -> LiveBody | None:
-        """Return the `LiveBody` of the collected frames, or None if there are too few.
+        """Return the `LiveBody`, or None with too few frames.
 
         Raises:
-            ClipError: if markers are missing; the message names them.
+            ClipError: if markers are missing.
         """
         if len(self._frames) < _LEAST_FRAMES or self.collected < 0.999 * self.duration:
             return None
@@ -391,7 +388,7 @@ class LiveCalibration:
 
 
 def _check_seen(seen: dict[str, float], locator: BodyLocator) -> None:
-    """Raise ClipError for mostly hidden markers of required points, except the sternum."""
+    """Raise ClipError for mostly hidden required markers, except the sternum."""
     needed = [p for p in REQUIRED if p in locator.points and p not in ESTIMATED]
     labels = dict.fromkeys(label for p in needed for label in locator.labels(p))
     hidden = [f"{label} ({100 * seen[label]:.0f} % of the time)" for label in labels if seen[label] < _SEEN]
@@ -400,7 +397,7 @@ def _check_seen(seen: dict[str, float], locator: BodyLocator) -> None:
 
 
 def _check_sizes(points: dict[str, np.ndarray]) -> None:
-    """Raise ClipError for implausible sizes: wrong unit, or two labels on one marker."""
+    """Raise ClipError for implausible sizes."""
     middle = [(points[f"l_{p}"] + points[f"r_{p}"]) / 2 for p in ("hip", "shoulder")]
     trunk = float(np.median(np.linalg.norm(middle[1] - middle[0], axis=1)))
     if not _TRUNK[0] <= trunk <= _TRUNK[1]:

@@ -94,18 +94,17 @@ def load_clip(
     """Return a built-in clip or the clip of a file.
 
     Args:
-        name_or_path: one of `CLIP_NAMES`; a file of `FORMATS` (.amc with its .asf in the same folder); a folder or zip
-            archive with one clip; or a member `clips.zip:walk.bvh`. Names take priority over files: write ./dance for a
-            file.
+        name_or_path: one of `CLIP_NAMES`; a file of `FORMATS` (.amc with .asf next to it); a folder or zip archive with
+            one clip; or a member `clips.zip:walk.bvh`. Write ./dance for a file with a built-in name.
         rate: [Hz], for a file without rate.
-        unit: of the file's numbers: mm, cm, m or inch; "": stated, or plausible for a person.
-        scale: factor of positions, for a skeleton of another size.
-        up: up axis of the file: x, y, z, -x, -y, -z; "": stated, or guessed from the posture.
+        unit: mm, cm, m or inch; "": stated, or plausible for a person.
+        scale: factor of positions.
+        up: x, y, z, -x, -y, -z; "": stated, or guessed from the posture.
 
     Raises:
-        ClipError: if there is no such clip, it is invalid, or rate, unit or scale do not apply to it.
+        ClipError: if the clip is missing or invalid, or an argument does not apply to it.
         UnknownNameError: if the unit is unknown.
-        ConfigError: if scale or rate is not positive, or the axis is invalid.
+        ConfigError: if scale, rate or axis is invalid.
     """
     size = Size(unit, scale)
     axis = _axis(up)
@@ -155,14 +154,11 @@ def load_body_points(
     scale: float = 1.0,
     up: str = "",
 ) -> BodyPoints:
-    """Run `load_clip`, `clean` and `locate_body`.
+    """Run `load_clip`, `clean` and `locate_body`, with their arguments, errors and warnings.
 
     Args:
         marker_set: as for `find_body_points`.
         cleaning: default: labels checked, gaps up to 0.5 s filled, 10 Hz low-pass.
-
-    Returns:
-        Body points with the warnings of all steps; the other arguments and errors are those of these functions.
     """
     settings = cleaning or CleaningSettings()
     clip, _ = clean(load_clip(name_or_path, rate, unit, scale, up), settings)
@@ -170,10 +166,9 @@ def load_body_points(
 
 
 def locate_body(clip: MarkerClip, marker_set: str | Path | None = None, max_gap: float = MAX_GAP) -> BodyPoints:
-    """Return `find_body_points`, with a marker set drafted from the label words if no built-in set fits.
+    """Return `find_body_points`, with a drafted marker set if no built-in set fits.
 
-    A draft is used only if it gives every required point without guesses. A warning lists the interpretation of the
-    labels.
+    A draft must give every required point without guesses. A warning lists the interpretation of labels.
 
     Raises:
         ClipError: as `find_body_points`.

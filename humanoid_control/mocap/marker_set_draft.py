@@ -1,7 +1,6 @@
-"""Draft of a marker set for a clip with unknown labels, from their words and from geometry.
+"""Draft of a marker set for unknown labels, from words and geometry.
 
-Ambiguous labels ("LeftArm", "LeftShoulder") are decided by constant bone lengths, which also find joints without a
-name. Guesses are marked.
+Constant bone lengths decide ambiguous labels ("LeftArm", "LeftShoulder") and find unnamed joints. Guesses are marked.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ class DraftEntry:
     """Entry of a draft.
 
     Attributes:
-        labels: alternatives, as in a marker set; empty for a rule.
+        labels: alternatives; empty for a rule.
         how: how it was found.
         weak: a guess.
-        rule: name of the rule; "": at its markers.
+        rule: name; "": at its markers.
     """
 
     labels: Alternatives
@@ -65,8 +64,7 @@ class Draft:
     """Drafted marker set of a clip.
 
     Attributes:
-        clip: the clip.
-        skeleton: True: joints of a skeleton; False: markers on the skin.
+        skeleton: joints, else markers on the skin.
         landmarks: entries by name.
         points: entries by name.
         unused: labels without an entry.
@@ -113,7 +111,7 @@ class _Drafter:
     points: dict[str, DraftEntry] = field(default_factory=dict)
 
     def candidates(self, part: str, side: str) -> list[Candidate]:
-        """Return groups of labels that may be a part of the body, the clearest word first."""
+        """Return groups of labels for a part of the body, clearest word first."""
         groups: dict[tuple[int, str], list[LabelWord]] = {}
         spoken = {word.word for word in self.words if word.side == side}
         for word in self.words:
@@ -136,12 +134,12 @@ class _Drafter:
         ][:1]
 
     def only_segments(self) -> bool:
-        """Return True if no label names an elbow or knee: segment words then stand for joints."""
+        """Return True without elbow or knee labels: segment words stand for joints."""
         clear = {w for part in ("elbow", "knee") for w in " ".join(PARTS[part][:3]).split()} - set(SEGMENTS)
         return not any(word.word in clear for word in self.words)
 
     def _group(self, level: int, words: list[LabelWord]) -> Candidate:
-        """Return one candidate: the first joint of a skeleton, or all adjacent markers."""
+        """Return one candidate: first skeleton joint, or all adjacent markers."""
         words = sorted(words, key=lambda w: w.number)
         if self.skeleton:
             words = words[:1]
@@ -164,7 +162,7 @@ class _Drafter:
         return {label for entry in entries for labels in entry.labels for label in labels}
 
     def pelvis(self) -> None:
-        """Add pelvis landmarks for the hip rules; without them hips by name."""
+        """Add pelvis landmarks for hip rules, else hips by name."""
         asis = [self.candidates("asis", side)[:1] for side in "lr"]
         psis = [self.candidates("psis", side)[:1] for side in "lr"]
         sacrum = self.candidates("sacrum", "")[:1]
@@ -201,7 +199,7 @@ class _Drafter:
                         self.add(name, one, confirmed and clear)
 
     def shoulders(self) -> None:
-        """Turn acromion markers into shoulder centres by rule if the pelvis is known."""
+        """Turn acromion markers into shoulder centres if the pelvis is known."""
         if self.skeleton or not {"l_shoulder", "r_shoulder"} <= set(self.points):
             return
         shoulders = [self.points[f"{side}_shoulder"].labels[0][0] for side in "lr"]
@@ -252,7 +250,7 @@ class _Drafter:
             self.points["sternum"] = DraftEntry(tuple(c.labels for c in sternum[:2]), "by name", sternum[0].level > 1)
 
     def _inner(self, left: Candidate, right: Candidate) -> bool:
-        """Return True if two points are much closer together than the shoulders."""
+        """Return True if points are much closer together than the shoulders."""
         if not {"l_shoulder", "r_shoulder"} <= set(self.points):
             return False
         ends = [self.points[f"{side}_shoulder"].labels[0] for side in "lr"]
@@ -280,7 +278,6 @@ class _Drafter:
         """Return unnamed labels for missing joints of a limb, or {}.
 
         Args:
-            parts: of the limb.
             side: "l" or "r".
             expected: bone lengths on the other side [m], or None.
         """
@@ -322,7 +319,7 @@ class _Drafter:
         return {p: c[0] for p, c, e in zip(parts, best[1], entries, strict=True) if e is None} if best[1] else {}
 
     def _on_trunk(self, label: str) -> bool:
-        """Return True if a label keeps its distance from known hips and shoulders."""
+        """Return True at constant distance from hips and shoulders."""
         known = ("l_hip", "r_hip", "l_shoulder", "r_shoulder")
         entries = [self.points[n] for n in known if n in self.points] + list(self.landmarks.values())
         references = [e.labels[0] for e in entries if e.labels and label not in e.labels[0]]
@@ -345,7 +342,7 @@ class _Drafter:
 
 
 def draft_marker_set(clip: MarkerClip) -> Draft:
-    """Return a draft for a clip of one person in metres, without writing it."""
+    """Return a draft for a clip of one person in metres."""
     seen = {_written(clip, same[0], plain): same[0] for plain, same in plain_labels(clip).items()}
     geometry = LabelGeometry(clip, seen)
     words = read_labels(list(seen))
@@ -369,7 +366,7 @@ def draft_marker_set(clip: MarkerClip) -> Draft:
 
 
 def _written(clip: MarkerClip, label: str, plain: str) -> str:
-    """Return a label as in marker sets: the clip's spelling without the character name."""
+    """Return the clip's spelling without the character name."""
     short = label.rpartition(":")[2].strip()
     return short[len(short) - len(plain) :] if short.casefold().endswith(plain) else plain
 
@@ -378,7 +375,7 @@ def _written(clip: MarkerClip, label: str, plain: str) -> str:
 
 
 def draft_text(draft: Draft) -> str:
-    """Return the draft as YAML with remarks on guesses and missing points."""
+    """Return the draft as YAML with remarks."""
     kind = "joints of a skeleton" if draft.skeleton else "markers"
     lines = [
         f"# Drafted from labels and geometry of {draft.clip.name}: check every line, above all those marked GUESS.",
@@ -405,16 +402,13 @@ def _line(name: str, entry: DraftEntry) -> str:
 
 
 def write_draft(clip: MarkerClip, path: Path) -> tuple[Draft, str]:
-    """Write a draft as a file for `find_body_points`.
+    """Write a draft for `find_body_points`; return it, and why it is not sufficient yet, or "".
 
     Args:
         path: new .yaml file.
 
-    Returns:
-        The draft, and why the file does not yield body points yet, or "".
-
     Raises:
-        ClipError: if the path is not .yaml, the file exists, or no point was found.
+        ClipError: if the path is not a new .yaml file, or no point was found.
         ConfigError: if it cannot be written.
     """
     if path.suffix.lower() not in (".yaml", ".yml"):
@@ -438,7 +432,7 @@ def write_draft(clip: MarkerClip, path: Path) -> tuple[Draft, str]:
 
 
 def sure_marker_set(clip: MarkerClip) -> MarkerSet | None:
-    """Return a marker set of the certain points of a draft, or None if a required one is missing."""
+    """Return the certain points of a draft as a set, or None if incomplete."""
     draft = draft_marker_set(clip)
     labels = {name: e.labels for name, e in draft.points.items() if not (e.weak or e.rule)}
     if any(point not in labels for point in REQUIRED if point not in ESTIMATED):

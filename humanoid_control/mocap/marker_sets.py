@@ -1,7 +1,4 @@
-"""Marker sets: naming conventions of markers, and rules from markers to body points.
-
-Sets are built in or read from YAML. `BodyLocator` applies a set to a clip.
-"""
+"""Marker sets: naming conventions, and rules from markers to body points."""
 
 from __future__ import annotations
 
@@ -33,11 +30,11 @@ def hip_centre(side: int, *, l_asis: np.ndarray, r_asis: np.ndarray, mid_psis: n
 
     Args:
         side: +1 left, -1 right.
-        l_asis: (T, 3) [m], any axes.
+        l_asis: (T, 3) [m].
         r_asis: (T, 3) [m].
-        mid_psis: (T, 3) midpoint of the back pelvis markers, or sacrum marker [m].
+        mid_psis: (T, 3) PSIS midpoint or sacrum marker [m].
 
-    Source: Harrington et al. 2007, J. Biomech. 40, 595-602 (regression for adults and children together).
+    Source: Harrington et al. 2007, J. Biomech. 40, 595-602 (adults and children).
     """
     mid_asis = (l_asis + r_asis) / 2
     depth = np.linalg.norm(mid_asis - mid_psis, axis=1, keepdims=True)
@@ -58,13 +55,13 @@ def shoulder_centre(
     r_asis: np.ndarray,
     mid_psis: np.ndarray,
 ) -> np.ndarray:
-    """Return the glenohumeral centre (T, 3) [m]: below the acromion marker by 17 % of the distance of the acromia.
+    """Return the glenohumeral centre (T, 3) [m]: below the acromion by 17 % of the distance of the acromia.
 
-    Below is along the trunk, from the middle of the acromia to the middle of the pelvis.
+    Below is along the trunk, from mid-acromion to mid-pelvis.
 
     Args:
         side: +1 left, -1 right.
-        l_acromion: (T, 3) [m], any axes.
+        l_acromion: (T, 3) [m].
         r_acromion: (T, 3) [m].
         l_asis: as in `hip_centre`.
         r_asis: as in `hip_centre`.
@@ -85,7 +82,7 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return cross products of vectors (T, 3), faster than numpy for single frames."""
+    """Return cross products (T, 3), faster than numpy for single frames."""
     return a[:, [1, 2, 0]] * b[:, [2, 0, 1]] - a[:, [2, 0, 1]] * b[:, [1, 2, 0]]
 
 
@@ -115,9 +112,9 @@ class MarkerSetRule:
     """Rule from markers to one body point.
 
     Attributes:
-        inputs: landmark -> label alternatives; without a function only the point itself.
-        function: of the inputs, each (T, 3); None: the input itself.
-        side: +1 left, -1 right: first argument of the function.
+        inputs: landmark -> label alternatives.
+        function: of the inputs, each (T, 3); None: the only input.
+        side: +1 left, -1 right: first argument.
     """
 
     inputs: Mapping[str, Alternatives]
@@ -127,12 +124,12 @@ class MarkerSetRule:
 
 @dataclass(frozen=True)
 class MarkerSet:
-    """Naming convention of markers, with a rule for each body point.
+    """Naming convention of markers, with rules.
 
     Attributes:
-        name: built-in name, or path of the file.
+        name: built-in name, or path.
         points: body point -> rule, in the order of `REQUIRED` and `OPTIONAL`.
-        unused: other labels of the convention; if given (skeletons), unknown labels of a clip cause a warning.
+        unused: other labels; if given (skeletons), unknown labels of a clip cause a warning.
     """
 
     name: str
@@ -141,11 +138,7 @@ class MarkerSet:
 
 
 def read_marker_set(path: Path, name: str) -> MarkerSet:
-    """Read a marker set from YAML; `name` is for messages.
-
-    Raises:
-        ClipError: if the file is invalid, or lacks the rule of a required point.
-    """
+    """Read a marker set from YAML, or raise ClipError."""
     try:
         content = read_yaml(path)
     except OSError as error:
@@ -178,7 +171,7 @@ def read_marker_set(path: Path, name: str) -> MarkerSet:
 
 
 def _rule(point: str, value: Any, landmarks: Mapping[str, Alternatives], where: str) -> MarkerSetRule:
-    """Return the rule of a list of labels, a list of such lists, or {rule: name}."""
+    """Return the rule of a list of labels, of such lists, or {rule: name}."""
     if not isinstance(value, dict):
         return MarkerSetRule({point: _alternatives(value, where)})
     name = value.get("rule")
@@ -229,7 +222,7 @@ def plain_label(label: str) -> str:
 
 
 def _prefix(labels: tuple[str, ...]) -> str:
-    """Return the common prefix of a skeleton's joint names, such as "Model_", or ""."""
+    """Return the common prefix of joint names, such as "Model_", or ""."""
     prefix = labels[0][: labels[0].find("_") + 1]
     return prefix if len(labels) >= _SKELETON and all(label.startswith(prefix) for label in labels) else ""
 
@@ -246,7 +239,7 @@ def plain_labels(clip: MarkerClip) -> dict[str, tuple[str, ...]]:
 
 
 def pick_labels(alternatives: Alternatives, labels: Labels) -> list[tuple[str, ...]] | None:
-    """Return the first alternative with all labels in the clip, as the clip writes them."""
+    """Return the first alternative completely in the clip, in its spelling."""
     for group in alternatives:
         if all(plain_label(label) in labels for label in group):
             return [labels[plain_label(label)] for label in group]
@@ -261,16 +254,15 @@ MARKER_SETS = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
 
 
 class BodyLocator:
-    """Marker set applied to a clip.
+    """Marker set applied to a clip; the sternum may be missing.
 
-    `marker_set` is the set; `warnings` name skeleton joints that it does not know. The sternum may be missing.
+    `warnings` name skeleton joints unknown to `marker_set`.
 
     Args:
-        clip: the markers.
         marker_set: built-in name, path of a YAML file, a set, or None: best built-in one.
 
     Raises:
-        ClipError: if the clip lacks labels; the message names them.
+        ClipError: if the clip lacks labels.
         UnknownNameError: if there is no such set.
     """
 
@@ -297,14 +289,14 @@ class BodyLocator:
         return tuple(dict.fromkeys(label for labels in self._chosen[point].values() for label in labels))
 
     def inputs(self, point: str) -> dict[str, tuple[str, ...]]:
-        """Return the clip's labels averaged for each rule input of a body point."""
+        """Return the clip's labels averaged for each rule input."""
         return {name: tuple(labels) for name, labels in self._chosen[point].items()}
 
     def locate(self, clip: MarkerClip | None = None) -> dict[str, np.ndarray]:
-        """Return body point -> path (T, 3) [m], clip axes; NaN if a marker is missing.
+        """Return body point -> path (T, 3) [m], clip axes; NaN: missing.
 
         Args:
-            clip: other positions of the same labels, such as with filled gaps; default: own clip.
+            clip: other positions of the same labels; default: own clip.
         """
         clip = clip or self.clip
         located = {}
@@ -324,7 +316,7 @@ def builtin_marker_set(name: str) -> MarkerSet:
 
 
 def find_marker_set(marker_set: str | Path | MarkerSet) -> MarkerSet:
-    """Return a built-in set by name, a file, or the set itself; raises UnknownNameError or ClipError."""
+    """Return a set by name, file or itself; UnknownNameError or ClipError if invalid."""
     if isinstance(marker_set, MarkerSet):
         return marker_set
     path = Path(marker_set)
@@ -352,12 +344,11 @@ def _choose(clip: MarkerClip, labels: Labels) -> MarkerSet:
 
 @dataclass(frozen=True)
 class SetMatch:
-    """Built-in marker set compared with the labels of a clip.
+    """Built-in marker set compared with a clip.
 
     Attributes:
-        name: of the set.
         points: body points with markers in the clip.
-        missing: absent label -> required body points that need it; empty: the set fits.
+        missing: absent label -> required body points; empty: the set fits.
         unknown: labels unknown to the set.
     """
 
@@ -385,7 +376,7 @@ def match_sets(clip: MarkerClip) -> list[SetMatch]:
 
 
 def _single(clip: MarkerClip, found: list[tuple[str, ...]]) -> list[str]:
-    """Return each label of an alternative, or raise ClipError if several subjects have it."""
+    """Return each label, or raise ClipError if several subjects have it."""
     for same in found:
         if len(same) > 1:
             raise ClipError(
@@ -401,7 +392,7 @@ def _has(rule: MarkerSetRule, labels: Labels) -> bool:
 
 
 def _missing(marker_set: MarkerSet, labels: Labels) -> dict[str, list[str]]:
-    """Return absent label of the first alternative -> required body points that need it."""
+    """Return absent label -> required body points."""
     missing: dict[str, list[str]] = {}
     for point in _NEEDED:
         for alternatives in marker_set.points[point].inputs.values():
@@ -425,7 +416,7 @@ def _vocabulary(marker_set: MarkerSet) -> dict[str, str]:
 
 
 def _strangers(labels: Labels, marker_set: MarkerSet) -> tuple[str, ...]:
-    """Warn of skeleton joints unknown to the set, with the nearest known ones."""
+    """Warn of skeleton joints unknown to the set."""
     known = _vocabulary(marker_set)
     if not marker_set.unused:
         return ()
@@ -440,7 +431,7 @@ def _strangers(labels: Labels, marker_set: MarkerSet) -> tuple[str, ...]:
 
 
 def _misfit(clip: MarkerClip, labels: Labels, marker_set: MarkerSet, opening: str) -> str:
-    """Return the message for a clip that lacks labels of a set."""
+    """Return the message for missing labels."""
     known = _vocabulary(marker_set)
     strange = [same[0].rpartition(":")[2] for plain, same in labels.items() if plain not in known]
     described = []

@@ -1,4 +1,4 @@
-"""Forward kinematics of a skeleton over a whole recording, and the front of its head."""
+"""Forward kinematics of a skeleton over a recording, and the front of its head."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ALIKE = 0.5  # length of a mean unit vector below which there is no common dire
 
 
 def rotation(axis: int, angle: np.ndarray) -> np.ndarray:
-    """Return right-handed rotations (T, 3, 3) about a coordinate axis (X, Y or Z) by angle (T,) [rad]."""
+    """Return rotations (T, 3, 3) about axis X, Y or Z by angle (T,) [rad]."""
     R = np.zeros((len(angle), 3, 3))
     i, j = (axis + 1) % 3, (axis + 2) % 3
     R[:, axis, axis] = 1.0
@@ -27,7 +27,7 @@ def rotation(axis: int, angle: np.ndarray) -> np.ndarray:
 
 
 def moving_axes(turns: Sequence[tuple[int, np.ndarray]], n_frames: int) -> np.ndarray:
-    """Return rotations (T, 3, 3) of successive turns (axis, angle (T,) [rad]) about moving axes."""
+    """Return rotations (T, 3, 3) of turns (axis, angle (T,) [rad]) about moving axes."""
     R = np.broadcast_to(np.eye(3), (n_frames, 3, 3))
     for axis, angle in turns:
         R = R @ rotation(axis, angle)
@@ -35,22 +35,19 @@ def moving_axes(turns: Sequence[tuple[int, np.ndarray]], n_frames: int) -> np.nd
 
 
 def fixed_axes(turns: Sequence[tuple[int, np.ndarray]], n_frames: int) -> np.ndarray:
-    """Return rotations (T, 3, 3) of successive turns about fixed axes: `moving_axes` in reverse."""
+    """Return rotations (T, 3, 3) of turns about fixed axes: `moving_axes` in reverse."""
     return moving_axes(turns[::-1], n_frames)
 
 
 def forward_kinematics(
     parents: Sequence[int], p_PB: Sequence[np.ndarray], R_PB: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the world poses of all bodies of a tree: p_WB = p_WP + R_WP p_PB, R_WB = R_WP R_PB.
+    """Return positions (B, T, 3) and rotations (B, T, 3, 3) of a tree: p_WB = p_WP + R_WP p_PB, R_WB = R_WP R_PB.
 
     Args:
         parents: index of the parent P, before its child B; negative: world.
-        p_PB: (3,) or (T, 3) position of each body in its parent.
-        R_PB: (T, 3, 3) rotation of each body in its parent.
-
-    Returns:
-        Positions (B, T, 3) and rotations (B, T, 3, 3).
+        p_PB: (3,) or (T, 3) in the parent.
+        R_PB: (T, 3, 3) in the parent.
     """
     n_frames = len(R_PB[0])
     p_WB, R_WB = np.empty((len(parents), n_frames, 3)), np.empty((len(parents), n_frames, 3, 3))
@@ -77,15 +74,15 @@ def head_joint(names: Sequence[str]) -> int:
 
 
 def with_head_front(clip: MarkerClip, head: int, R: np.ndarray) -> MarkerClip:
-    """Return the clip with the point "<head>_front", about 10 cm in front of the head joint.
+    """Return the clip with "<head>_front", about 10 cm in front of the head joint.
 
-    Files do not state joint axes. People look ahead on average, so the head's front is its mean direction along the
-    chest's. Clips without a fitting marker set are returned unchanged.
+    Files do not state joint axes. People look ahead on average: the head's front is its mean direction along the
+    chest's. Clips without a fitting marker set stay.
 
     Args:
         clip: of joints.
-        head: index of the head joint.
-        R: (T, 3, 3) rotation of this joint, clip axes.
+        head: index.
+        R: (T, 3, 3) of the head, clip axes.
     """
     from humanoid_control.mocap.marker_set_draft import sure_marker_set
     from humanoid_control.mocap.marker_sets import BodyLocator, match_sets

@@ -1,7 +1,4 @@
-"""Sternum of a recording without its marker, estimated from hips and shoulders.
-
-Methods: a chest rigid with the shoulders, and the three spheres of Dube 2012, section 5.3.
-"""
+"""Sternum estimated from hips and shoulders: a rigid chest, or the three spheres of Dube 2012, section 5.3."""
 
 from __future__ import annotations
 
@@ -22,19 +19,19 @@ _LEARN = 1.0  # [s] shortest visibility to learn a person's constants
 class SternumSettings:
     """Method and constants of the estimate.
 
-    The defaults are least-squares fits to two persons with a marker on the middle of the sternum (walk and dance of the
-    MoCap Toolbox). The error is about 2 cm across these two, and 5 to 8 cm from markers where the clavicles meet
-    (CLAV). `fit_sternum` fits one person.
+    The defaults are least-squares fits to two persons with a mid-sternum marker (walk and dance of the MoCap Toolbox).
+    The error is about 2 cm across these two, and 5 to 8 cm from markers where the clavicles meet (CLAV). `fit_sternum`
+    fits one person.
 
     Attributes:
         method: "rigid_chest", or "three_spheres" (Dube 2012).
-        forward: "rigid_chest": sternum from the middle of the shoulders, chest axes, relative to the shoulder distance.
+        forward: "rigid_chest": from the middle of the shoulders, chest axes, relative to the shoulder distance.
         left: see `forward`.
         up: see `forward`.
-        k_c: "three_spheres": factor of eq. (5.18); Dube gives no value.
-        k_s: "three_spheres": factor of eq. (5.19); Dube gives no value.
-        A_g: "three_spheres": average shoulder breadth of women [m].
-        A_gs: "three_spheres": average shoulder height of women above the hips [m].
+        k_c: "three_spheres": factor of eq. (5.18); Dube gives none.
+        k_s: "three_spheres": factor of eq. (5.19); Dube gives none.
+        A_g: "three_spheres": mean shoulder breadth of women [m].
+        A_gs: "three_spheres": mean shoulder height of women above the hips [m].
     """
 
     method: str = "rigid_chest"
@@ -58,13 +55,13 @@ def estimate_sternum(
     r_gh: np.ndarray,
     settings: SternumSettings | None = None,
 ) -> np.ndarray:
-    """Return the path of the sternum (T, 3) [m]; NaN if a point is missing or shoulders and hips are collinear.
+    """Return the sternum (T, 3) [m]; NaN if a point is missing or shoulders and hips are collinear.
 
     Args:
-        l_hip: (T, 3) joint centre [m], any right-handed axes.
-        r_hip: (T, 3) joint centre [m].
-        l_gh: (T, 3) joint centre [m].
-        r_gh: (T, 3) joint centre [m].
+        l_hip: (T, 3) joint centre [m], right-handed axes.
+        r_hip: (T, 3) [m].
+        l_gh: (T, 3) [m].
+        r_gh: (T, 3) [m].
     """
     settings = settings or SternumSettings()
     hips = (l_hip + r_hip) / 2
@@ -80,7 +77,7 @@ def chest_axes(p_L: np.ndarray, p_R: np.ndarray) -> np.ndarray:
     """Return chest axes (T, 3, 3) as columns: x forward, y to the left shoulder, z in the plane of hips and shoulders.
 
     Args:
-        p_L: (T, 3) left shoulder from the middle of the hips [m].
+        p_L: (T, 3) left shoulder from mid-hip [m].
         p_R: (T, 3) right shoulder [m].
     """
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -95,13 +92,13 @@ def link_lengths(p_L: np.ndarray, p_R: np.ndarray, settings: SternumSettings) ->
 
         L_c = (L_g + k_c (A_g - M_g)) / 2,   L_s = L_gs - k_s (A_gs - M_gs)
 
-    with L_g the shoulder distance, L_gs the distance of the middles of hips and shoulders, M their means over the clip.
-    Both are clipped so that the spheres meet: L_c >= L_g / 2 (not in Dube 2012), and L_s within the distances of the
-    circle on which the clavicles meet. With h = sqrt(L_c^2 - L_g^2/4) these are L_gs -+ h, eq. (5.21), if the hips are
-    equally far from both shoulders, and a little less if the trunk leans.
+    with L_g the shoulder distance, L_gs the distance of mid-hip and mid-shoulder, M their means over the clip. Both are
+    clipped so that the spheres meet: L_c >= L_g / 2 (not in Dube 2012), and L_s within the distances of the circle on
+    which the clavicles meet. With h = sqrt(L_c^2 - L_g^2/4) these are L_gs -+ h, eq. (5.21), if the hips are equally
+    far from both shoulders.
 
     Args:
-        p_L: (T, 3) left shoulder from the middle of the hips [m].
+        p_L: (T, 3) left shoulder from mid-hip [m].
         p_R: (T, 3) right shoulder [m].
     """
     across, middle = p_L - p_R, (p_L + p_R) / 2
@@ -125,19 +122,19 @@ def fit_sternum(
 ) -> SternumSettings:
     """Fit the constants to one person.
 
-    "rigid_chest": mean place of the sternum in the chest. "three_spheres": k_c and k_s for the mean lengths of
-    clavicles and spine, linear in (5.18) and (5.19).
+    "rigid_chest": mean place of the sternum in the chest. "three_spheres": k_c and k_s for mean lengths, linear in
+    (5.18) and (5.19).
 
     Args:
-        l_hip: (T, 3) [m]; frames with NaN are ignored.
+        l_hip: (T, 3) [m]; NaN is ignored.
         r_hip: (T, 3) [m].
         l_gh: (T, 3) [m].
         r_gh: (T, 3) [m].
         sternum: (T, 3) [m].
-        settings: method, A_g and A_gs.
+        settings: method, A_g, A_gs.
 
     Raises:
-        ClipError: if no frame shows all five points.
+        ClipError: if no frame shows all points.
     """
     settings = settings or SternumSettings()
     hips = (l_hip + r_hip) / 2
@@ -160,8 +157,8 @@ def fit_sternum(
 def complete_sternum(points: Mapping[str, np.ndarray], rate: float) -> tuple[np.ndarray, str]:
     """Return the sternum (T, 3) [m], estimated where not visible, and a note.
 
-    A sternum visible for 1 s or more gives the person's constants, and the estimate joins its path without a step.
-    Otherwise all frames are estimated.
+    A sternum visible for 1 s gives the person's constants, and the estimate joins its path. Otherwise all frames are
+    estimated.
 
     Args:
         points: hips and shoulders (T, 3) without gaps, sternum optional [m].
@@ -200,18 +197,18 @@ def three_sphere_intersection(
         P = ((d_L - d_R c) n_L + (d_R - d_L c) n_R) / (1 - c^2),   c = n_L . n_R,
 
     its point nearest to the origin, along n_L x n_R; the solutions are P +- sqrt(R_w^2 - |P|^2) along it. This replaces
-    eq. (5.9)-(5.17), whose direction is not normalised, has a sign that depends on the side, and whose point of the
-    line is 0/0 in the upright posture. The + solution is toward left shoulder x right shoulder: in front of the plane
-    of hips and shoulders. (Dube takes the larger y.)
+    eq. (5.9)-(5.17), whose direction is not normalised, has a side-dependent sign, and whose point is 0/0 in the
+    upright posture. The + solution is toward left shoulder x right shoulder, in front of hips and shoulders. (Dube
+    takes the larger y.)
 
-    If the spheres miss each other, it is P; NaN if the centres are collinear.
+    Without intersection it is P; NaN if the centres are collinear.
 
     Args:
-        p_L: (T, 3) left shoulder from the middle of the hips [m].
+        p_L: (T, 3) left shoulder from mid-hip [m].
         p_R: (T, 3) right shoulder [m].
-        R_w: (T,) radius around the origin [m].
-        R_L: (T,) radius around p_L [m].
-        R_R: (T,) radius around p_R [m].
+        R_w: (T,) around the origin [m].
+        R_L: (T,) around p_L [m].
+        R_R: (T,) around p_R [m].
     """
     length_L, length_R = np.linalg.norm(p_L, axis=1), np.linalg.norm(p_R, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):

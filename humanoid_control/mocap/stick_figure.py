@@ -27,9 +27,8 @@ class StickFigure:
     Attributes:
         labels: of the K visible points.
         positions: (K, 3) [m], z up; x forward if hips are known.
-        bones: connected pairs of points.
-        frame: index.
-        placed: up and forward are known from hips and shoulders, not guessed.
+        bones: connected pairs.
+        placed: up and forward are not guessed.
     """
 
     labels: tuple[str, ...]
@@ -39,7 +38,7 @@ class StickFigure:
     placed: bool
 
     def views(self) -> Mapping[str, np.ndarray]:
-        """Return positions (K, 2) across and up [m], from the front and from the left."""
+        """Return (K, 2) across and up [m], from the front and the left."""
         x, y, z = self.positions.T
         return {"front": np.stack([y, z], axis=1), "left side": np.stack([-x, z], axis=1)}
 
@@ -48,11 +47,11 @@ def build_stick_figure(clip: MarkerClip, frame: int | None = None, marker_set: s
     """Return the stick figure of a clip.
 
     Args:
-        frame: default: first frame with the most points.
-        marker_set: as for `find_body_points`; without a fitting one: a draft.
+        frame: default: first with the most points.
+        marker_set: as for `find_body_points`, else a draft.
 
     Raises:
-        ClipError: if there is no such frame, or it shows fewer than two points.
+        ClipError: if the frame does not exist, or shows fewer than two points.
     """
     seen = ~np.isnan(clip.positions[..., 0])
     frame = int(np.argmax(seen.sum(axis=1))) if frame is None else frame
@@ -70,7 +69,7 @@ def build_stick_figure(clip: MarkerClip, frame: int | None = None, marker_set: s
 
 
 def _bones(positions: np.ndarray) -> tuple[tuple[int, int], ...]:
-    """Return the tree that joins all points (T, K, 3) by the shortest and stiffest distances."""
+    """Return the tree of the shortest and stiffest distances of points (T, K, 3)."""
     from scipy.sparse.csgraph import minimum_spanning_tree  # slow import, seldom needed
 
     n = positions.shape[1]
@@ -85,7 +84,7 @@ def _bones(positions: np.ndarray) -> tuple[tuple[int, int], ...]:
 
 
 def _placement(clip: MarkerClip, marker_set: str | Path | None) -> tuple[Placement, bool]:
-    """Return the placement by a marker set or draft and True, else by the longest extent and False."""
+    """Return the placement by a marker set or draft and True, else by extent and False."""
     try:
         points = BodyLocator(clip, marker_set).locate()
     except ClipError:
@@ -109,7 +108,7 @@ def _found(clip: MarkerClip, labels: tuple[str, ...]) -> list[str]:
 
 
 def text_figure(figure: StickFigure, rows: int = 24) -> str:
-    """Return front and left view as text of `rows` lines: o is a point, dots are lines."""
+    """Return front and left view as `rows` lines: o: point, dots: lines."""
     views = []
     low, high = figure.positions[:, 2].min(), figure.positions[:, 2].max()
     step = max(float(high - low), 1e-6) / max(rows - 1, 1)  # [m] per line

@@ -1,4 +1,4 @@
-"""Detection of unrecorded samples: stand-ins for hidden markers, held markers, repeated frames.
+"""Detection of unrecorded samples.
 
 Programs write hidden markers as -9999, hold their last place, or repeat frames to reach another rate.
 """
@@ -22,7 +22,7 @@ _FEWEST = 5  # changed frames
 
 
 def report_unrecorded(clip: MarkerClip) -> MarkerClip:
-    """Return the clip with stand-ins hidden, and a warning for each kind of unrecorded sample."""
+    """Return the clip with stand-ins hidden, and a warning for each kind."""
     clip, said = _hide_stand_ins(clip)
     moved = _changed(clip.positions)
     repeated = _repeated_frames(np.flatnonzero(moved.any(axis=1)), clip)
@@ -56,13 +56,13 @@ def _hide_stand_ins(clip: MarkerClip) -> tuple[MarkerClip, tuple[str, ...]]:
 
 
 def _changed(P: np.ndarray) -> np.ndarray:
-    """(T - 1, M) True where a place (T, M, 3) differs from the previous frame."""
+    """(T - 1, M) True where places (T, M, 3) differ from the previous frame."""
     same = (P[1:] == P[:-1]) | (np.isnan(P[1:]) & np.isnan(P[:-1]))
     return np.asarray(~same.all(axis=2))
 
 
 def _repeated_frames(at: np.ndarray, clip: MarkerClip) -> tuple[str, ...]:
-    """Warn of regularly repeated frames, given the indices of changed ones; rests do not count."""
+    """Warn of regularly repeated frames, given the changed ones."""
     if len(at) < _FEWEST:
         return ()
     span = int(at[-1] - at[0])
@@ -75,7 +75,7 @@ def _repeated_frames(at: np.ndarray, clip: MarkerClip) -> tuple[str, ...]:
 
 
 def _held_markers(changed: np.ndarray, clip: MarkerClip) -> tuple[str, ...]:
-    """Warn of exactly constant markers while others move; always constant ones are fixed."""
+    """Warn of exactly constant markers while others move."""
     P, found = clip.positions, []
     for m in np.flatnonzero(changed.any(axis=0)):
         still = np.concatenate([[0], ~changed[:, m] & np.isfinite(P[1:, m, 0]), [0]])

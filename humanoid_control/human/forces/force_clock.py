@@ -1,6 +1,6 @@
-"""Clocks of a clip and of forces: overlap, and the time offset that matches feet and forces.
+"""Overlap and time offset of a clip and its forces.
 
-An offset is proposed, never applied: strides repeat, and a wrong offset gives plausible moments.
+Offsets are proposed, never applied: strides repeat, and wrong offsets give plausible moments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_FRAMES = 300  # frames used for a proposal
 
 
 def check_overlap(wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Mapping[str, np.ndarray]) -> None:
-    """Raise ClipError, with a proposed offset, if clip and forces have no common time."""
+    """Raise ClipError, with a proposed offset, without common time."""
     samples = wrenches[0].times
     if times[0] <= samples[-1] and samples[0] <= times[-1]:
         return
@@ -31,7 +31,7 @@ def check_overlap(wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: M
 
 
 def offset_offer(wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Mapping[str, np.ndarray]) -> str:
-    """Return the end of a sentence that proposes an offset, or ""."""
+    """Return a clause that proposes an offset, or ""."""
     lag = propose_offset(wrenches, times, feet)
     if lag is None or abs(lag) < _NEGLIGIBLE:
         return ""
@@ -41,18 +41,15 @@ def offset_offer(wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Ma
 def propose_offset(
     wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Mapping[str, np.ndarray]
 ) -> float | None:
-    """Return the offset [s] to add to the force times so that feet land where and when forces act.
+    """Return the offset [s] of the force times with which feet land under the forces, or None.
 
-    It puts most of the load under soles without vertical motion; among equally good neighbours it is their middle. On a
-    treadmill the horizontal speed of feet is not informative.
+    It puts most of the load, at least 60 %, under soles without vertical motion. On a treadmill horizontal speed is not
+    informative.
 
     Args:
         wrenches: of all plates at the same times, zeroed.
         times: (m,) of the frames [s].
-        feet: foot -> (m, k, 3) points of its sole [m]; NaN: not visible.
-
-    Returns:
-        None if no offset puts 60 % of the load under a foot.
+        feet: foot -> (m, k, 3) sole points [m]; NaN: not visible.
     """
     every = max(1, -(-len(times) // _MOST_FRAMES))
     frames = times[::every]
@@ -84,13 +81,13 @@ def propose_offset(
 
 
 def _resting(points: np.ndarray, times: np.ndarray, normal: np.ndarray, flat: np.ndarray) -> np.ndarray:
-    """Return sole points (m, k, 2) along the surface; NaN while all of them move vertically."""
+    """Return sole points (m, k, 2) along the surface; NaN if all move vertically."""
     rise = np.abs(sole_velocity(points, times) @ normal)
     rests = np.where(np.isnan(rise), np.inf, rise).min(axis=1) < AssignmentSettings().speed
     return np.where(rests[:, None, None], points @ flat, np.nan)
 
 
 def _carried(pressure: np.ndarray, load: np.ndarray, soles: Sequence[np.ndarray]) -> float:
-    """Return the load [N] with its centre of pressure under a sole."""
+    """Return the load [N] under a sole."""
     near = [np.nan_to_num(outline_distance(pressure, s), nan=np.inf) <= AssignmentSettings().distance for s in soles]
     return float(load[np.any(near, axis=0)].sum())

@@ -56,7 +56,7 @@ class Plate(NamedTuple):
 
 
 def read_force_plates(path: str | Path) -> tuple[MeasuredWrench, ...]:
-    """Return the wrenches of `force_plates` of a file; ClipError if it is not a readable C3D file."""
+    """Return `force_plates` of a C3D file, or raise ClipError."""
     try:
         data = Path(path).expanduser().read_bytes()
     except OSError as error:
@@ -67,11 +67,8 @@ def read_force_plates(path: str | Path) -> tuple[MeasuredWrench, ...]:
 def force_plates(content: C3dContent, source: str) -> tuple[MeasuredWrench, ...]:
     """Return the wrenches of the plates as recorded, neither zeroed nor filtered.
 
-    The person is on the side of the markers, or of the positive axis without markers. A force away from that side is
-    reversed, with a warning. Unsupported plates are omitted, with a warning.
-
-    Args:
-        source: path for messages.
+    The person is on the side of the markers, else of the positive axis; forces away from it are reversed. Unsupported
+    plates are omitted. Both cause a warning.
 
     Raises:
         ClipError: if there are no usable plates, or parameters are inconsistent.
@@ -112,7 +109,7 @@ def has_force_plates(content: C3dContent) -> bool:
 
 
 def _zero_interval(content: C3dContent) -> tuple[float, float] | None:
-    """Return the times [s] of FORCE_PLATFORM:ZERO (frames from 1) with unloaded plates, or None."""
+    """Return the unloaded times [s] of FORCE_PLATFORM:ZERO (frames from 1), or None."""
     frames = content.numbers("FORCE_PLATFORM:ZERO")
     if frames.size < 2 or not np.isfinite(frames[:2]).all():
         return None
@@ -191,7 +188,7 @@ def _axes(corners: np.ndarray) -> np.ndarray | None:
 
 
 def _side(plate: Plate, content: C3dContent) -> float:
-    """Return +1 if the person is on the side of the plate's z axis, else -1."""
+    """Return +1 if the person is on the side of z, else -1."""
     z = plate.R[:, 2]
     seen = content.points[~content.missing]
     seen = seen[(seen != 0).any(axis=1) & np.isfinite(seen).all(axis=1)]
@@ -212,7 +209,7 @@ def _length_unit(content: C3dContent) -> float:
 
 
 def _scales(plate: Plate, analog: AnalogChannels, unit: float) -> np.ndarray:
-    """Return factors (C,) of the channels to N, N m and m; unknown units count as N and the file's length unit."""
+    """Return factors (C,) to N, N m, m; unknown units count as N and the file's length."""
     force = [_FORCE_UNITS.get(text.strip().lower(), 1.0) for text in np.array(analog.units)[plate.channels]]
     if plate.kind == 3:
         return np.array(force)

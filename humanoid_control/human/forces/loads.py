@@ -1,7 +1,7 @@
-"""Forces in OpenSim files: tables (.mot, .sto), and ExternalLoads files that assign their columns.
+"""Forces in OpenSim files: tables (.mot, .sto) and ExternalLoads.
 
-Headers are unreliable: only the line `endheader` and the line of labels are used. Points of application are meaningless
-without load, so each sample becomes force and moment about the world origin, p x F + M, before interpolation.
+Headers are unreliable: only `endheader` and labels are used. Points of application are meaningless without load:
+samples become force and moment about the world origin, p x F + M, before interpolation.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class StorageTable(NamedTuple):
 
 
 class _Load(NamedTuple):
-    """One ExternalForce: name, body, and three columns each of force, point and torque."""
+    """ExternalForce: name, body, three columns of force, point and torque."""
 
     name: str
     body: str
@@ -67,8 +67,7 @@ def read_storage(path: str | Path) -> StorageTable:
     """Return the table of a .mot or .sto file (OpenSim or SIMM).
 
     Raises:
-        ClipError: with the line, if the file is not readable or not such a table, rows differ in width, a value is not
-            numeric, or times do not increase.
+        ClipError: with the line, if the table is invalid or times do not increase.
     """
     try:
         lines = decoded(Path(path).expanduser().read_bytes()).splitlines()
@@ -117,7 +116,7 @@ def _in_degrees(header: str) -> bool | None:
 
 
 def _numbers(rows: list[tuple[int, list[str]]], source: str) -> np.ndarray:
-    """Return the numbers of (line, cells) rows: words for missing values are NaN, decimal commas are accepted."""
+    """Return numbers of (line, cells) rows; accepts missing values and decimal commas."""
     try:
         return np.array([row for _, row in rows], dtype=float)
     except ValueError:
@@ -133,16 +132,15 @@ def _numbers(rows: list[tuple[int, list[str]]], source: str) -> np.ndarray:
 
 
 def read_loads(path: str | Path, table: str | Path | None = None, unit: str = "m") -> tuple[MeasuredWrench, ...]:
-    """Return the wrenches of an ExternalLoads file, or of a table of forces, in file order.
+    """Return the wrenches of an ExternalLoads file or a table, in file order.
 
     Args:
-        path: ExternalLoads .xml, or a .mot or .sto with OpenSim's column names.
-        table: .mot or .sto with the numbers; default: named by the .xml, at that path or next to it.
+        path: ExternalLoads .xml, or .mot or .sto with OpenSim's column names.
+        table: numbers; default: named by the .xml, there or next to it.
         unit: of points, and of moments with N: m, or mm (OpenSim's C3D export).
 
     Raises:
-        ClipError: if a file is not readable, lacks columns, uses another frame than ground, or has implausible points
-            or times.
+        ClipError: if a file is invalid, forces are not in ground, or points or times are implausible.
         UnknownNameError: if the unit is unknown.
     """
     path = Path(path).expanduser()
@@ -163,11 +161,7 @@ def read_loads(path: str | Path, table: str | Path | None = None, unit: str = "m
 
 
 def _in_seconds(table: StorageTable, source: str) -> StorageTable:
-    """Return the table with times in seconds, with a note on another unit, detected by the rates of force plates.
-
-    Raises:
-        ClipError: if no unit gives a plausible rate, or a minute has no rows.
-    """
+    """Return the table in seconds, the unit detected by plausible plate rates, or raise ClipError."""
     if len(table.times) < _FEW:
         return table
     second, notes = 1.0, ()  # type: float, tuple[str, ...]
@@ -231,7 +225,7 @@ def _external_loads(path: Path) -> ET.Element:
 
 
 def _data_file(path: Path, loads: ET.Element) -> Path:
-    """Return the table named by an ExternalLoads file, at its path or next to the file."""
+    """Return the table of an ExternalLoads file."""
     named = (loads.findtext("datafile") or "").strip()
     if not named or named.lower() == "unassigned":
         raise ClipError(f"{path}: names no datafile: give the .mot beside it")
@@ -243,7 +237,7 @@ def _data_file(path: Path, loads: ET.Element) -> Path:
 
 
 def _declared(loads: ET.Element, labels: tuple[str, ...], where: str) -> tuple[list[_Load], tuple[str, ...]]:
-    """Return the loads of an ExternalLoads element, and sentences about omitted ones."""
+    """Return the loads of an ExternalLoads element, and notes on omitted ones."""
     found, skipped = [], []
     objects = loads.find("objects")
     for k, force in enumerate(objects.iter("ExternalForce") if objects is not None else (), start=1):
@@ -270,7 +264,7 @@ def _declared(loads: ET.Element, labels: tuple[str, ...], where: str) -> tuple[l
 
 
 def _columns(identifier: str, labels: tuple[str, ...], where: str) -> list[int]:
-    """Return the three columns of an identifier: a prefix such as `ground_force_v` + `x`, `ground_torque` + `_x`."""
+    """Return three columns of a prefix such as `ground_force_v` + `x`, `ground_torque` + `_x`."""
     if not identifier:
         return []
     columns: dict[str, int] = {}
@@ -288,10 +282,7 @@ def _columns(identifier: str, labels: tuple[str, ...], where: str) -> list[int]:
 
 
 def _named(labels: tuple[str, ...]) -> tuple[list[_Load], tuple[str, ...]]:
-    """Return loads by column names alone, and a sentence about unused columns.
-
-    Names are ground_force_r_v, _p and ground_torque_r_; or f1, p1, m1.
-    """
+    """Return loads by column names ground_force_r_v, _p, ground_torque_r_ or f1, p1, m1, and a note."""
     triples: dict[str, dict[str, int]] = {}
     for k, label in enumerate(labels):
         if match := _AXIS.match(label):
@@ -324,5 +315,5 @@ def _named(labels: tuple[str, ...]) -> tuple[list[_Load], tuple[str, ...]]:
 
 
 def _first_of(names: list[str], whole: dict[str, list[int]]) -> list[int]:
-    """Return the columns of the first existing name, with or without a final underscore."""
+    """Return the columns of the first existing name, final underscore optional."""
     return next((whole[n] for name in names for n in (name, name.rstrip("_")) if n in whole), [])

@@ -1,9 +1,8 @@
-"""Assignment of plate loads to feet, with shares where two feet stand on one plate.
+"""Assignment of plate loads to feet.
 
 A foot stands on a loaded plate if the centre of pressure is within 60 mm of its sole and one sole point moves slower
-than 0.4 m/s relative to the floor or belt. Two feet on one plate get the shares of least variance with pushing normal
-forces, marked as estimates. Loads without a foot are ignored, and contradicting assignments of the file overruled, with
-a warning.
+than 0.4 m/s relative to the floor or belt. Two feet on one plate get the shares of least variance that push, marked as
+estimates. Loads without a foot are ignored, with a warning; positions overrule the file.
 """
 
 from __future__ import annotations
@@ -28,12 +27,11 @@ class PlateContact:
     """Interval in which a plate was loaded.
 
     Attributes:
-        plate: its name.
-        start: first time [s].
-        end: last time [s].
-        feet: feet on it; empty: none near, two: shared.
-        peak: largest normal force [N].
-        distance: median distance of the centre of pressure from the nearest sole [m]; NaN: not visible.
+        start: [s].
+        end: [s].
+        feet: empty: none near; two: shared.
+        peak: normal force [N].
+        distance: median from centre of pressure to nearest sole [m]; NaN: not visible.
     """
 
     plate: str
@@ -54,9 +52,9 @@ class FootLoads:
     """Plate loads by foot.
 
     Attributes:
-        wrenches: foot -> wrench at the times of the plates; zero without contact.
-        estimated: (n,) samples in which two feet share a plate.
-        contacts: loaded intervals, by plate and time.
+        wrenches: foot -> wrench at plate times; zero without contact.
+        estimated: (n,) samples of shared plates.
+        contacts: by plate and time.
         floor_velocity: (3,) of a treadmill [m/s]; else zero.
         warnings: one sentence each.
     """
@@ -75,17 +73,17 @@ def assign_plates(
     bodies: Mapping[str, str] | None = None,
     settings: AssignmentSettings | None = None,
 ) -> FootLoads:
-    """Assign every loaded interval of every plate to one or more feet.
+    """Assign every loaded interval of every plate to feet.
 
     Args:
         wrenches: of all plates at the same times, zeroed, not filtered, in the axes of the points.
-        times: (m,) of the frames on the clock of the plates [s].
-        feet: foot -> (m, k, 3) points of its sole [m]; NaN: not visible.
-        bodies: body in the file -> foot, to check the file's assignment.
+        times: (m,) of the frames, plate clock [s].
+        feet: foot -> (m, k, 3) sole points [m]; NaN: not visible.
+        bodies: body in the file -> foot, for checks.
 
     Raises:
-        ClipError: if frames and forces have no common time.
-        SizeError: if shapes do not match, or plates have different times.
+        ClipError: if frames and forces do not overlap.
+        SizeError: if shapes or plate times differ.
     """
     settings = settings or AssignmentSettings()
     _check_shapes(wrenches, times, feet)
@@ -163,7 +161,7 @@ def _remarks(contact: PlateContact, body: str, bodies: Mapping[str, str]) -> lis
 
 
 def _floor_velocity(wrenches: Sequence[MeasuredWrench], scenes: list, settings: AssignmentSettings) -> np.ndarray:
-    """Return the floor velocity (3,) [m/s]: the median of loaded soles, zero below the speed threshold."""
+    """Return the floor velocity (3,) [m/s] from loaded soles, or zero."""
     seen = []
     for wrench, scene in zip(wrenches, scenes, strict=True):
         carrying = scene.load > 0.5 * max(wrench.normal_force.max(), 1.0)
@@ -182,7 +180,7 @@ def _floor_velocity(wrenches: Sequence[MeasuredWrench], scenes: list, settings: 
 
 
 def _clock_doubt(contacts: list, wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Mapping) -> list[str]:
-    """Warn if feet and forces match better with a time offset, or most loads have no foot."""
+    """Warn if feet and forces match better with a time offset."""
     if 2 * sum(not c.feet for c in contacts) <= len(contacts):
         offer = offset_offer(wrenches, times, feet)
         return [f"forces may not be in time with the markers{offer}"] if offer else []
@@ -195,14 +193,14 @@ def _clock_doubt(contacts: list, wrenches: Sequence[MeasuredWrench], times: np.n
 def _standing(
     at: Mapping[str, np.ndarray], rests: Mapping[str, np.ndarray], between: np.ndarray, enough: float, distance: float
 ) -> dict[str, np.ndarray]:
-    """Return the feet on a plate during an interval, and the frames in which each carries load.
+    """Return the feet on a plate during an interval, and the frames in which each carries.
 
     Args:
-        at: foot -> frames in which it rests under the centre of pressure.
-        rests: foot -> frames in which it rests and is on no other plate.
-        between: (frames,) distance of the centre of pressure from the outline of two resting feet [m].
-        enough: share of the frames in which a foot must be present.
-        distance: threshold from an outline [m].
+        at: foot -> frames at rest under the centre of pressure.
+        rests: foot -> frames at rest on no other plate.
+        between: (frames,) distance from the outline of two resting feet [m].
+        enough: required share of the frames.
+        distance: threshold [m].
     """
     n = len(between)
     single = [name for name, frames in at.items() if frames.mean() >= enough]
@@ -227,7 +225,7 @@ def _share_out(
     wrench: MeasuredWrench, scene: SoleScene, span: tuple[int, int], who: dict[str, np.ndarray],
     total: dict[str, np.ndarray], estimated: np.ndarray,
 ) -> None:  # fmt: skip
-    """Add the samples [a, b) of a plate to the feet that carried them."""
+    """Add the samples [a, b) of a plate to its feet."""
     a, b = span
     rows = scene.frames(a, b)
     if rows is None or not who:
@@ -252,7 +250,7 @@ def _share_out(
 
 
 def _middle(scene: SoleScene, foot: str, times: np.ndarray, wrench: MeasuredWrench) -> np.ndarray:
-    """Return the middle (m, 3) of a sole on the surface at times (m,) [m]."""
+    """Return sole middles (m, 3) on the surface at times (m,) [m]."""
     points = scene.feet[foot]
     seen = np.isfinite(points).all(axis=2)
     centre = np.nansum(points, axis=1) / np.maximum(seen.sum(axis=1), 1)[:, None]
@@ -262,16 +260,16 @@ def _middle(scene: SoleScene, foot: str, times: np.ndarray, wrench: MeasuredWren
 
 
 def split(both: np.ndarray, p1: np.ndarray, p2: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Return the share (m, 6) of the first of two feet: of least variance, with pushing normal forces.
+    """Return the share (m, 6) of the first of two feet, of least variance and pushing.
 
-    Forces f and moments m about the sole middles p minimise sum(|f|^2 + |m|^2 / lever^2) with the given sum. A foot
-    that would pull carries nothing.
+    Forces f and moments m about the sole middles p minimise sum(|f|^2 + |m|^2 / lever^2) with the given sum. A pulling
+    foot carries nothing.
 
     Args:
-        both: (m, 6) force [N] and moment about the world origin [N m].
+        both: (m, 6) force [N], moment about the world origin [N m].
         p1: (m, 3) [m].
         p2: (m, 3) [m].
-        normal: (3,) of the surface.
+        normal: (3,).
     """
     F, M = both[:, :3], both[:, 3:]
     # Axes with the normal last: the bound then concerns one variable.

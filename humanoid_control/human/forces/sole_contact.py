@@ -1,4 +1,4 @@
-"""Distance of the centre of pressure from the outline of each sole, and rest of soles."""
+"""Distance of the centre of pressure from soles, and rest of soles."""
 
 from __future__ import annotations
 
@@ -15,15 +15,12 @@ from humanoid_control.jit import kernel
 
 @dataclass(frozen=True)
 class AssignmentSettings:
-    """Criteria of a foot on a plate.
+    """Criteria of a foot on a plate; ConfigError unless positive.
 
     Attributes:
-        distance: of the centre of pressure from the sole outline [m].
-        speed: of the slowest sole point relative to the floor [m/s].
-        share: of the frames of a loaded interval in which a foot must be present; 0.1 s suffices.
-
-    Raises:
-        ConfigError: if a value is not positive.
+        distance: of the centre of pressure from the sole [m].
+        speed: of the slowest sole point [m/s].
+        share: required share of a loaded interval; 0.1 s suffices.
     """
 
     distance: float = 0.06
@@ -37,12 +34,12 @@ class AssignmentSettings:
 
 
 class SoleScene:
-    """Soles around the centre of pressure of one plate, at the frames of a clip.
+    """Soles around the centre of pressure of a plate.
 
     Args:
-        wrench: of the plate, cut to its loaded intervals.
+        wrench: cut to loaded intervals.
         times: (m,) [s].
-        feet: foot -> (m, k, 3) points of its sole [m]; NaN: not visible.
+        feet: foot -> (m, k, 3) sole points [m]; NaN: not visible.
     """
 
     def __init__(self, wrench: MeasuredWrench, times: np.ndarray, feet: Mapping[str, np.ndarray]) -> None:
@@ -56,7 +53,7 @@ class SoleScene:
         self.distance = {name: outline_distance(self.pressure, sole) for name, sole in self.soles.items()}
 
     def frames(self, a: int, b: int) -> np.ndarray | None:
-        """Return the frames within samples [a, b), at least the nearest; None outside the clip."""
+        """Return frames within samples [a, b), at least the nearest; None outside."""
         start, end = self.wrench.times[a], self.wrench.times[b - 1]
         rows = np.flatnonzero((self.times >= start) & (self.times <= end))
         if len(rows):
@@ -75,7 +72,7 @@ class SoleScene:
         return near & (self.load > 0) & self.rests(foot, floor, settings)
 
     def between(self, rows: np.ndarray, rests: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the distance (rows,) of the centre of pressure from the outline of two resting feet; else infinity."""
+        """Return distances (rows,) of the pressure from the outline of two resting feet."""
         out = np.full(len(rows), np.inf)
         for one, other in combinations(self.soles, 2):
             both = np.concatenate([self.soles[one][rows], self.soles[other][rows]], axis=1)
@@ -84,7 +81,7 @@ class SoleScene:
         return out
 
     def nearest_foot(self, rows: np.ndarray, settings: AssignmentSettings) -> dict[str, np.ndarray]:
-        """Return the foot nearest to the centre of pressure at any speed, or {} if all are too far."""
+        """Return the nearest foot at any speed, or {}."""
         best = {name: np.nan_to_num(d[rows], nan=np.inf).min() for name, d in self.distance.items()}
         name = min(best, key=lambda name: best[name])
         return {name: np.ones(len(rows), dtype=bool)} if best[name] <= settings.distance else {}
@@ -109,7 +106,7 @@ def sole_velocity(points: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 @kernel
 def outline_distance(p: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Return the distance (m,) of p (m, 2) from the convex hulls of points (m, k, 2): 0 inside; NaN: no points."""
+    """Return distances (m,) of p (m, 2) from convex hulls of points (m, k, 2): 0 inside."""
     m, k = points.shape[0], points.shape[1]
     out = np.full(m, np.nan)
     # The hull is the union of all triangles of its points, and its edges are among all connections. NaN points are

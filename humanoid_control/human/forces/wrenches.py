@@ -1,7 +1,7 @@
-"""Measured force and moment on a person: zeroed, filtered and resampled to the frames of a clip.
+"""Measured wrenches on a person: zeroed, filtered, resampled.
 
-Moments are about the world origin. The centre of pressure is meaningless at small forces. It is computed on request and
-never filtered, interpolated or summed; forces and moments may be.
+Moments are about the world origin. The centre of pressure is meaningless at small forces: it is computed on request,
+never filtered, interpolated or summed.
 """
 
 from __future__ import annotations
@@ -24,23 +24,18 @@ _MOST_TILT = 10.0  # [deg] between the verticals of markers and forces
 
 @dataclass(frozen=True, eq=False)
 class MeasuredWrench:
-    """Force and moment of a plate, or another sensor, on a person.
+    """Wrench of a plate, or another sensor, on a person.
 
     Attributes:
-        name: of the plate.
         times: (n,) on the recording's clock [s].
         force: (n, 3) on the person, world axes [N]: upward in stance.
         moment: (n, 3) about the world origin [N m].
-        normal: (3,) unit normal of the surface, toward the person.
+        normal: (3,) unit vector toward the person.
         surface: (3,) point of the surface [m].
-        body: body or foot under load; "": unknown.
-        corners: (4, 3) of the plate [m], or None.
-        saturated: first and last time [s] of intervals with a channel at its limit.
-        warnings: findings, one sentence each.
-        unloaded: first and last time [s] of an interval that the file declares unloaded, or None.
-
-    Raises:
-        SizeError: if shapes do not match.
+        body: body or foot; "": unknown.
+        corners: (4, 3) [m], or None.
+        saturated: first and last time [s] of saturated intervals.
+        unloaded: first and last time [s] declared unloaded, or None.
     """
 
     name: str
@@ -69,18 +64,18 @@ class MeasuredWrench:
         return self.force @ self.normal
 
     def moment_about(self, point: np.ndarray) -> np.ndarray:
-        """Return the moment (n, 3) [N m] about a point (3,) or points (n, 3) [m]."""
+        """Return moments (n, 3) [N m] about point (3,) or points (n, 3) [m]."""
         return self.moment - np.cross(point, self.force)
 
     def center_of_pressure(self) -> np.ndarray:
-        """Return the surface point (n, 3) [m] about which the moment is along the normal; NaN without load."""
+        """Return surface points (n, 3) [m] with moment along the normal; NaN without load."""
         pressing = self.normal_force != 0
         with np.errstate(divide="ignore", invalid="ignore"):
             arm = np.cross(self.normal, self.moment_about(self.surface)) / self.normal_force[:, None]
         return np.where(pressing[:, None], self.surface + arm, np.nan)
 
     def free_moment(self) -> np.ndarray:
-        """Return the moment (n,) [N m] about the normal through the centre of pressure; NaN without load."""
+        """Return moments (n,) [N m] about the normal at the centre of pressure; NaN without load."""
         return self.moment_about(self.center_of_pressure()) @ self.normal
 
     def rotated(self, R: np.ndarray) -> MeasuredWrench:
@@ -91,10 +86,10 @@ class MeasuredWrench:
     # -------- zero and load
 
     def zeroed(self) -> MeasuredWrench:
-        """Return the wrench minus its median while the plate is unloaded.
+        """Return the wrench minus its unloaded median.
 
-        Unloaded samples are those declared by the file, unless they carry a load. Otherwise they are the samples of the
-        most frequent normal force between -50 and 50 N. A plate that never rests there keeps its zero, with a warning.
+        Unloaded samples are declared by the file (unless loaded), else those of the most frequent normal force between
+        -50 and 50 N. A plate that never rests there keeps its zero, with a warning.
         """
         quiet = self._stated_unloaded()
         if quiet is not None and self._pulls(quiet):
@@ -117,12 +112,12 @@ class MeasuredWrench:
         return within if len(within) and np.isfinite(self.normal_force[within]).any() else None
 
     def _pulls(self, quiet: np.ndarray) -> bool:
-        """Return True if zeroing by these samples makes the plate pull by more than 50 N."""
+        """Return True if this zero makes the plate pull by more than 50 N."""
         v = self.normal_force - np.nanmedian(self.normal_force[quiet])
         return bool(np.nanpercentile(v, 1.0) < -_LARGEST_ZERO)
 
     def _unloaded(self) -> np.ndarray | None:
-        """Return the samples of an unloaded plate, or None if there are too few."""
+        """Return the unloaded samples, or None."""
         v = self.normal_force
         small = np.sort(v[np.abs(v) < _LARGEST_ZERO])
         least = max(10, _QUIET_TIME * rate_of(self.times)) if len(v) > 1 else np.inf
@@ -136,7 +131,7 @@ class MeasuredWrench:
         return quiet if len(quiet) >= least else None
 
     def loaded(self, on: float = LOADED, off: float = UNLOADED) -> list[tuple[int, int]]:
-        """Return loaded intervals [first, end): from rising to `on` until falling below `off` [N]."""
+        """Return intervals [first, end) from rising to `on` until falling below `off` [N]."""
         v = np.nan_to_num(self.normal_force)
         above, below = v >= on, v < off
         # Hysteresis: each sample takes the last decision, 1 above `on`, 0 below `off`.
@@ -158,16 +153,13 @@ class MeasuredWrench:
     def low_passed(self, cutoff: float) -> MeasuredWrench:
         """Return the wrench filtered as in `derivatives`; cutoff [Hz].
 
-        Use the cut-off of the kinematics: different ones create false moments at impact.
-
-        Raises:
-            ConfigError: if the cut-off is not between 0 and half the rate.
+        Another cut-off than that of the kinematics creates false moments at impact.
         """
         smooth = low_pass(self.times, np.hstack([self.force, self.moment]), cutoff)
         return replace(self, force=smooth[:, :3], moment=smooth[:, 3:])
 
     def resampled(self, times: np.ndarray) -> MeasuredWrench:
-        """Return the wrench at times (m,), linearly interpolated; NaN more than one step outside the record."""
+        """Return the wrench at times (m,), linear; NaN outside the record."""
         slack = 1 / rate_of(self.times) if len(self.times) > 1 else 0.0
         outside = (times < self.times[0] - slack) | (times > self.times[-1] + slack)
         both = np.hstack([self.force, self.moment])
@@ -180,7 +172,7 @@ class MeasuredWrench:
 
 
 def upright_force(wrench: MeasuredWrench) -> MeasuredWrench:
-    """Return the wrench, reversed with a warning if the loaded plate pulls the person down."""
+    """Return the wrench, reversed with a warning if it pulls the person down."""
     v = wrench.normal_force
     pressing = np.abs(v) > LOADED
     if not pressing.any() or v[pressing].mean() >= 0:
@@ -190,10 +182,9 @@ def upright_force(wrench: MeasuredWrench) -> MeasuredWrench:
 
 
 def saturated_intervals(times: np.ndarray, channels: np.ndarray) -> tuple[tuple[float, float], ...]:
-    """Return first and last time [s] of each interval with a channel at its limit.
+    """Return first and last time [s] of intervals with a channel at its limit.
 
-    At its limit a channel repeats its largest or smallest number after a jump; a rounded peak is reached in small
-    steps.
+    There a channel repeats its largest or smallest number after a jump; rounded peaks have small steps.
 
     Args:
         times: (n,) [s].
@@ -222,13 +213,9 @@ def saturated_intervals(times: np.ndarray, channels: np.ndarray) -> tuple[tuple[
 
 
 def check_same_gravity(up: np.ndarray, wrenches: Sequence[MeasuredWrench], clip: str, forces: str) -> None:
-    """Raise ClipError if markers and forces have different verticals.
+    """Raise ClipError if zeroed wrenches have another vertical than `up` (3,) of the markers.
 
-    Args:
-        up: (3,) vertical of the markers.
-        wrenches: of all plates, zeroed; unloaded ones are ignored.
-        clip: file name for the message.
-        forces: file name for the message.
+    `clip` and `forces` are file names.
     """
     total = np.sum([np.nan_to_num(w.cut().force).mean(axis=0) for w in wrenches], axis=0)
     size, length = float(np.linalg.norm(total)), float(np.linalg.norm(up))
@@ -243,7 +230,7 @@ def check_same_gravity(up: np.ndarray, wrenches: Sequence[MeasuredWrench], clip:
 
 
 def _axis(vector: np.ndarray) -> str:
-    """Return the nearest axis, such as +z, or the direction if none is near."""
+    """Return the nearest axis, such as +z, or the direction."""
     unit = vector / np.linalg.norm(vector)
     k = int(np.argmax(np.abs(unit)))
     if abs(unit[k]) > np.cos(np.radians(_MOST_TILT / 2)):

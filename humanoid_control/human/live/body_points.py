@@ -1,7 +1,7 @@
-"""Points of a fitted person: joint centres for imitation by robots, and bones to draw.
+"""Joint centres of a fitted person for imitation, and bones to draw.
 
-A joint centre is the joint origin in its moved body, so limb lengths are constant. Bodies are recognised by anatomical
-words in their names. The sternum has no joint: imitation places it between hips and shoulders.
+A joint centre is the joint origin in its moved body: limb lengths are constant. Bodies are recognised by anatomical
+words. Imitation places the sternum between hips and shoulders.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PersonPoints:
     Attributes:
         names: of the K points, such as l_hip.
         missing: absent points that imitation needs.
-        bones: (B, 2) indices of `person.bodies` with connected joints.
+        bones: (B, 2) indices of `person.bodies`.
     """
 
     def __init__(self, person: Person) -> None:

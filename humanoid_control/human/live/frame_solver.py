@@ -1,4 +1,4 @@
-"""Compiled fit of one live frame, with Huber weights against slowly updated usual residuals."""
+"""Compiled fit of one live frame with Huber weights."""
 
 from __future__ import annotations
 
@@ -25,17 +25,15 @@ MOST_USUAL = 1.0  # [m] largest usual residual
 
 
 class LiveRecord(NamedTuple):
-    """Arrays of a single live frame, and state carried to the next.
+    """Arrays of a live frame, and state for the next.
 
     Attributes:
-        fit: of the frame.
-        memory: state of the fit.
         given: (M,) weights of visible markers.
         usual: (M,) usual residuals [m].
         outlier: threshold in usual residuals.
         least: smallest threshold [m].
-        fitted: (M, 3) markers of the fitted person.
-        std: (n,) standard deviations.
+        fitted: (M, 3) markers.
+        std: (n,).
         covariance: (6, 6) of the root.
         far: (M,) True: reduced weight.
     """
@@ -54,13 +52,13 @@ class LiveRecord(NamedTuple):
 
 @kernel
 def arrange(at: np.ndarray, rows: np.ndarray, columns: np.ndarray, farthest: float, out: np.ndarray) -> None:
-    """Copy marker positions (K, 3) to the person's order.
+    """Copy positions (K, 3) to the person's marker order.
 
     Args:
         rows: indices in `at`.
         columns: indices in `out`.
         farthest: larger coordinates are invalid [m].
-        out: (M, 3), filled; NaN: not visible, also for exactly (0, 0, 0).
+        out: (M, 3); NaN: not visible or exactly (0, 0, 0).
     """
     out[:] = np.nan
     for k in range(len(rows)):
@@ -72,11 +70,11 @@ def arrange(at: np.ndarray, rows: np.ndarray, columns: np.ndarray, farthest: flo
 
 @kernel
 def fit_live(table: Table[LiveRecord], markers: np.ndarray, turn: np.ndarray) -> float:
-    """Fit a frame from the state of the previous ones; return the RMS residual [m].
+    """Fit a frame from the state; return the RMS residual [m].
 
     Args:
-        markers: (M, 3), NaN: not visible; turned in place into person axes.
-        turn: (3, 3) rotation to person axes.
+        markers: (M, 3), NaN: not visible; turned in place to person axes.
+        turn: (3, 3).
     """
     live = unpack(table, LiveRecord)
     fit, rest = live.fit, live.fit.problem.rest
@@ -108,7 +106,7 @@ def fit_live(table: Table[LiveRecord], markers: np.ndarray, turn: np.ndarray) ->
 
 @kernel
 def weigh(live: LiveRecord, weight: np.ndarray, residual: np.ndarray) -> bool:
-    """Update Huber weights (M,) by residuals (M,) [m]; return False if all are unreduced."""
+    """Update Huber weights (M,) by residuals (M,) [m]; False: all unreduced."""
     changed = False
     for m in range(len(weight)):
         if weight[m] == 0.0:
@@ -135,7 +133,7 @@ def follow_usual(live: LiveRecord, weight: np.ndarray, residual: np.ndarray) -> 
 
 @kernel
 def tell_frame(live: LiveRecord) -> None:
-    """Fill fitted markers from the last pose, standard deviations and root covariance."""
+    """Fill fitted markers, standard deviations and root covariance."""
     fit = live.fit
     layout, pose = fit.problem.layout, fit.pose
     for m in range(len(layout.body)):

@@ -1,7 +1,6 @@
 """Live fit of a person, each frame from the previous one.
 
-Outliers are down-weighted from the past alone, and the first frames give the up axis. Angles have no jumps of full
-turns.
+Outliers are down-weighted from the past alone. The first frames give the up axis. Angles have no jumps of full turns.
 """
 
 from __future__ import annotations
@@ -36,14 +35,13 @@ class LiveFrame:
     """Result of one frame.
 
     Attributes:
-        q: (n,) coordinates [rad, m].
-        std: (n,) standard deviation; inf: undetermined.
+        q: (n,) [rad, m].
+        std: (n,); inf: undetermined.
         root_covariance: (6, 6); NaN: undetermined.
-        measured: (M, 3) markers, person axes [m]; NaN: not visible.
-        fitted: (M, 3) markers, person axes [m].
+        measured: (M, 3) person axes [m]; NaN: not visible.
+        fitted: (M, 3) person axes [m].
         residuals: (M,) [m]; NaN: not visible.
-        rms: of the residuals [m].
-        steps: number.
+        rms: [m].
         reason: why the search ended.
         restarted: several starts were tried.
         outliers: labels with reduced weight.
@@ -80,9 +78,8 @@ class LiveFit:
         """Create a live fit.
 
         Args:
-            person: of the subject's size, or to be calibrated.
             tasks: weights of the markers.
-            up: (3,) up direction in marker axes; None: from the first frames.
+            up: (3,) marker axes; None: from the first frames.
         """
         self.person, self._tasks = with_free_root(person), tasks or FitTasks()
         self._tasks.check(self.person)
@@ -102,10 +99,10 @@ class LiveFit:
         self._first: list[np.ndarray] = []
 
     def arranged(self, labels: tuple[str, ...], positions: np.ndarray) -> np.ndarray:
-        """Return the markers (M, 3) of a frame in the person's order; NaN: not visible.
+        """Return markers (M, 3) in the person's order; NaN: not visible.
 
         Args:
-            labels: as received; unknown and duplicate ones are ignored.
+            labels: unknown and duplicate ones are ignored.
             positions: one a label [m]; NaN, infinite or exactly (0, 0, 0): not visible.
         """
         if labels != self._given:
@@ -118,13 +115,10 @@ class LiveFit:
         return out
 
     def fit(self, markers: np.ndarray) -> LiveFrame | None:
-        """Fit a frame of markers (M, 3) [m] from `arranged`.
-
-        Returns:
-            None until the up axis is known, and with fewer than three markers.
+        """Fit markers (M, 3) [m] from `arranged`; None until up is known, or with fewer than three.
 
         Raises:
-            ClipError: if the first frames are of another size than the person.
+            ClipError: if the first frames have another size than the person.
         """
         if np.count_nonzero(np.isfinite(markers[:, 0])) < LEAST_SEEN:
             return None
@@ -166,22 +160,14 @@ class LiveFit:
 
 
 def find_up(person: Person, markers: np.ndarray, labels: Sequence[str]) -> np.ndarray:
-    """Return the up axis (3,) of markers (T, M, 3), from the trunk of the fitted person.
-
-    Raises:
-        ClipError: as `fit`.
-    """
+    """Return the up axis (3,) of markers (T, M, 3) from the fitted trunk."""
     trunk = trunk_direction(person, markers, labels)
     k = int(np.argmax(np.abs(trunk)))
     return np.asarray(np.sign(trunk[k]) * np.eye(3)[k])
 
 
 class LiveRecorder:
-    """Recorder of a few seconds of motion, to calibrate a person.
-
-    Attributes:
-        duration: to record [s].
-    """
+    """Recorder of `duration` [s] of motion to calibrate a person."""
 
     def __init__(self, duration: float) -> None:
         self.duration = duration
@@ -190,7 +176,7 @@ class LiveRecorder:
         self.collected = 0.0
 
     def add(self, markers: np.ndarray, now: float) -> bool:
-        """Add a frame (M, 3) at a time [s]; return True once there is enough."""
+        """Add a frame (M, 3) at a time [s]; return True when complete."""
         if not self._frames:
             self._begun = now
         self._frames.append(markers)
@@ -201,8 +187,7 @@ class LiveRecorder:
         """Calibrate the person to the recorded frames.
 
         Args:
-            person: start model.
-            turn: (3, 3) rotation from marker to person axes.
+            turn: (3, 3) marker to person axes.
             labels: of the M markers.
 
         Raises:

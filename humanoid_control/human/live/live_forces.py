@@ -1,12 +1,10 @@
 """Live moments of a person, with plate loads assigned to feet.
 
-Causal filters delay. Coordinates, their derivatives and the foot loads pass the same two filters, each with the
-transfer function w^2 / (s + w)^2, so all have the same delay 4 / w. A filter is twice y += (1 - r) (x - y), r = exp(-w
-T), with the time T since the last sample. Its rate is the difference of its output over T; the delay is 2 r T / (1 -
-r).
+Coordinates, their derivatives and foot loads pass the same two filters, each with the transfer function w^2 / (s +
+w)^2, so all have the same delay 4 / w. A filter is twice y += (1 - r) (x - y), r = exp(-w T), T the time since the last
+sample. Its rate is the output difference over T; the delay is 2 r T / (1 - r).
 
-Moments are NaN while the root's vertical force exceeds a fifth of the weight: a contact is then not measured. In the
-air no plate is needed.
+Moments are NaN while the root's vertical force exceeds a fifth of the weight: a contact is not measured.
 """
 
 from __future__ import annotations
@@ -41,12 +39,12 @@ LONGEST_STEP = 0.2  # [s] a longer pause restarts the filters
 
 @dataclass(frozen=True, eq=False)
 class PlateWrench:
-    """Present measurement of a plate, person axes.
+    """Present wrench of a plate, person axes.
 
     Attributes:
-        wrench: (6,) force on the person and moment about the ground origin [N, N m].
-        normal: (3,) of the surface, toward the person.
-        surface: (3,) point of the surface [m].
+        wrench: (6,) on the person, about the ground origin [N, N m].
+        normal: (3,) toward the person.
+        surface: (3,) point [m].
     """
 
     wrench: np.ndarray
@@ -59,7 +57,7 @@ class PlateWrench:
         return float(self.wrench[:3] @ self.normal)
 
     def center_of_pressure(self) -> np.ndarray:
-        """Return the surface point (3,) about which the moment is along the normal [m]."""
+        """Return the surface point (3,) with moment along the normal [m]."""
         moment = self.wrench[3:] - cross(self.surface, self.wrench[:3])
         return np.asarray(self.surface + cross(self.normal, moment) / self.load)
 
@@ -77,7 +75,7 @@ def share_of(radians: float) -> float:
 
 @kernel
 def two_poles(share: Any, x: Any, half: Any, value: Any) -> Any:
-    """Advance the filter by one step; return the state between the poles, and the output."""
+    """Advance the filter; return the state between the poles, and the output."""
     half = half + share * (x - half)
     return half, value + share * (half - value)
 
@@ -86,18 +84,16 @@ class SoleRecord(NamedTuple):
     """Sole points for kernels.
 
     Attributes:
-        chain: of the person.
-        pose: work memory.
         body: (k,) of each point.
         place: (k, 3) body frame [m].
         first: (F + 1,) first point of each foot.
         at: (k, 3) ground [m].
         half: (k, 3) state of the velocity filter.
-        value: (k, 3) output of the velocity filter.
-        speed: (F,) of the slowest point of each foot [m/s].
+        value: (k, 3) its output.
+        speed: (F,) of the slowest point [m/s].
         pressure: (3,) centre of pressure [m].
         flat: (3, 2) directions along the plate.
-        distance: (F + 1,) of the pressure from each sole outline, and from the outline of all resting soles [m].
+        distance: (F + 1,) of the pressure from each sole, and from all resting soles together [m].
     """
 
     chain: Chain
@@ -116,7 +112,7 @@ class SoleRecord(NamedTuple):
 
 @kernel
 def move_soles(table: Table[SoleRecord], q: np.ndarray, share: float, dt: float) -> None:
-    """Update places and speeds of the soles at q (n,), dt [s] after the last frame; share 1 restarts the filter."""
+    """Update soles at q (n,), dt [s] after the last frame; share 1 restarts the filter."""
     s = unpack(table, SoleRecord)
     place(s.chain, q, s.pose)
     for f in range(len(s.speed)):
@@ -136,7 +132,7 @@ def move_soles(table: Table[SoleRecord], q: np.ndarray, share: float, dt: float)
 
 @kernel
 def measure_soles(table: Table[SoleRecord], slow: float) -> None:
-    """Fill the distances of the centre of pressure from the sole outlines; feet slower than `slow` [m/s] rest."""
+    """Fill the distances of the pressure from soles; feet slower than `slow` [m/s] rest."""
     s = unpack(table, SoleRecord)
     n, count = len(s.speed), 0
     at, points, resting = np.zeros((1, 2)), np.zeros((1, len(s.at), 2)), np.zeros((1, len(s.at), 2))
@@ -158,10 +154,10 @@ class LiveContacts:
     """Causal assignment of plate loads to feet.
 
     Attributes:
-        feet: names of the F feet.
+        feet: F names.
         carriers: foot -> body under load.
-        problems: plate -> present problem.
-        shared: two feet share a plate: an estimate.
+        problems: plate -> problem.
+        shared: two feet share a plate.
     """
 
     def __init__(self, person: Person, settings: AssignmentSettings | None = None) -> None:
@@ -199,12 +195,12 @@ class LiveContacts:
         self.shared = False
 
     def step(self, q: np.ndarray, time: float, plates: Mapping[str, PlateWrench]) -> np.ndarray:
-        """Return the foot loads (F, 6): force and moment about the ground origin [N, N m].
+        """Return foot loads (F, 6) about the ground origin [N, N m].
 
         Args:
             q: (n,).
             time: [s].
-            plates: received plates by name.
+            plates: by name.
         """
         dt, self._time = time - self._time, time
         move_soles(self._soles.table, q, share_of(2 * np.pi * SOLE_BANDWIDTH * dt) if dt > 0 else 1.0, dt)
@@ -241,7 +237,7 @@ class LiveContacts:
         return self._who.get(name, ())
 
     def _standing(self, name: str, plate: PlateWrench) -> tuple[str, ...]:
-        """Return resting feet under the centre of pressure, both if it lies between, else the previous ones."""
+        """Return resting feet under or around the pressure, else the previous ones."""
         soles, settings = self._soles.record, self.settings
         soles.pressure[:], soles.flat[:] = plate.center_of_pressure(), self._flat_of(name, plate.normal)
         measure_soles(self._soles.table, settings.speed)
@@ -300,12 +296,11 @@ class LiveForces:
     """Delayed moments of a person.
 
     Attributes:
-        velocity: (n,) of the coordinates, with half of `delay`.
-        tau: (n,) generalised forces [N m, N]; NaN: unexplained.
+        velocity: (n,) with half of `delay`.
+        tau: (n,) [N m, N]; NaN: unexplained.
         explained: moments are known.
         delay: of the moments [s].
-        left: posture (n,) and root residual (6,) before correction; None until the filters settle.
-        person: fitted person.
+        left: posture (n,), root residual (6,) before correction; None until the filters settle.
     """
 
     velocity: np.ndarray
@@ -317,7 +312,7 @@ class LiveForces:
 
     @cached_property
     def residual(self) -> np.ndarray:
-        """(6,) residual force and moment about the root origin, ground axes [N, N m]; NaN: unknown."""
+        """(6,) residual about the root origin, ground axes [N, N m]; NaN: unknown."""
         if self.left is None:
             return np.full(6, np.nan)
         return root_wrench(self.person, *self.left)[0]
@@ -327,18 +322,15 @@ class LiveDynamics:
     """Live velocities and moments of a person.
 
     Attributes:
-        contacts: of the feet; None without feet: moments only in the air.
+        contacts: None without feet: moments only in the air.
     """
 
     def __init__(self, person: Person, bandwidth: float, plate_variance: float = PLATE_VARIANCE) -> None:
-        """Create live dynamics.
+        """Create live dynamics; ConfigError unless the root has six coordinates.
 
         Args:
             bandwidth: of each filter [Hz].
             plate_variance: see `AnalysisSettings`.
-
-        Raises:
-            ConfigError: if the root does not have six coordinates.
         """
         self.person, self.bandwidth, self.plate_variance = person, bandwidth, plate_variance
         try:
@@ -370,10 +362,9 @@ class LiveDynamics:
         """Process one frame.
 
         Args:
-            q: (n,) angles without jumps.
+            q: (n,) without jumps.
             time: increasing [s].
-            certainty: standard deviations (n,) of q, root covariance (6, 6).
-            plates: present measurements by name.
+            certainty: standard deviations (n,), root covariance (6, 6).
             heard: False if a plate is silent: no moments.
         """
         n, dt = self.person.n, time - self._time
@@ -417,7 +408,7 @@ class LiveDynamics:
         generalised_forces(self._record.table)
 
     def _gain(self) -> float:
-        """Return the variance gain of accelerations at the usual frame rate; 0 if the rate is too low."""
+        """Return the variance gain of accelerations; 0 at too low a rate."""
         return noise_gain(1 / self._usual_step, self.bandwidth) if self.bandwidth < 0.5 / self._usual_step else 0.0
 
     def _make_record(self) -> Packed[DynamicsRecord]:

@@ -1,7 +1,7 @@
-"""Marker templates (humanoid_markers/1): places of the markers of a convention on a person.
+"""Marker templates (humanoid_markers/1): marker places of a convention on a person.
 
-A marker sits on a landmark of the model, or anywhere on a body, in which case the clip shows its place. Templates are
-found by the labels of a clip, without subject and case.
+Markers sit on landmarks of the model, or anywhere on a body (then the clip shows where). Templates are found by labels,
+without subject and case.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ class MarkerTemplate:
     """Convention of markers.
 
     Attributes:
-        name: built-in name, or path of the file.
-        about: short description.
-        rows: all markers of both sides.
-        computed: labels of computed points in files: recognised, not fitted.
+        name: built-in name, or path.
+        rows: markers of both sides.
+        computed: labels of computed points: recognised, not fitted.
     """
 
     name: str
@@ -54,10 +53,10 @@ class MarkerTemplate:
     computed: frozenset[str] = frozenset()
 
     def markers(self, file: PersonFile, labels: Sequence[str] | None = None) -> tuple[list[Marker], list[str]]:
-        """Return markers in the zero posture for stature 1, and the labels of those without a defined place.
+        """Return markers in the zero posture for stature 1, and labels without defined place.
 
         Args:
-            labels: of a clip; None: all markers.
+            labels: of a clip; None: all.
 
         Raises:
             UnknownNameError: if the model lacks a landmark or body.
@@ -82,14 +81,13 @@ class MarkerTemplate:
 
 @dataclass(frozen=True)
 class TemplateMatch:
-    """Template matched to the labels of a clip.
+    """Template matched to a clip.
 
     Attributes:
-        template: the convention.
         found: labels of markers.
         computed: labels of computed points.
-        unknown: unknown labels, not fitted.
-        runners_up: other matching templates with their counts.
+        unknown: labels not fitted.
+        runners_up: other templates with counts.
     """
 
     template: MarkerTemplate
@@ -108,12 +106,7 @@ class TemplateMatch:
 
 
 def read_template(path: Path, name: str = "") -> MarkerTemplate:
-    """Read a template file.
-
-    Raises:
-        RobotError: with file and row, if the content is invalid.
-        UnknownNameError: if a name is unknown.
-    """
+    """Read a template file; RobotError or UnknownNameError if invalid."""
     d = schema_file(path, SCHEMA, "template of markers")
     with told_of(path):
         check_keys(d, _KEYS, ("about", "markers"), "the file")
@@ -135,12 +128,12 @@ def read_template(path: Path, name: str = "") -> MarkerTemplate:
 
 
 def find_template(clip: MarkerClip, name: str | Path | None = None) -> TemplateMatch:
-    """Return the template of a clip: by name or path, else the one that knows most labels.
+    """Return the template by name or path, else the one that knows most labels.
 
     Raises:
         UnknownNameError: if there is no such template.
         RobotError: if its file is invalid.
-        ClipError: if none knows half of the labels, or several subjects share labels.
+        ClipError: if none knows half of the labels, or subjects share labels.
     """
     seen = dict(zip(clip.labels, np.isfinite(clip.positions).all(axis=2).mean(axis=0), strict=True))
     labels = [label for label in clip.labels if seen[label] > 0.0]
@@ -170,7 +163,7 @@ def find_template(clip: MarkerClip, name: str | Path | None = None) -> TemplateM
 
 
 def load_template(name: str | Path) -> MarkerTemplate:
-    """Return a built-in template by name, or a file; raises UnknownNameError or RobotError."""
+    """Return a built-in template or a file; UnknownNameError or RobotError if invalid."""
     path = Path(name)
     if path.suffix.lower() in (".yaml", ".yml"):
         return read_template(path)
@@ -231,7 +224,7 @@ def _rows(row: Any, where: str) -> list[MarkerRow]:
 
 
 def _middles(file: PersonFile) -> dict[str, np.ndarray]:
-    """Return body -> middle in the zero posture, between its joint and its children's joints."""
+    """Return body -> middle between its joint and its children's, zero posture."""
     at = {j.body: j.at for j in file.joints}
     ends: dict[str, list[np.ndarray]] = {body: [place] for body, place in at.items()}
     for j in file.joints:

@@ -1,7 +1,6 @@
-"""Export of a person as an OpenSim model (.osim, version 40000).
+"""Export of a person as an OpenSim model (.osim, version 40000), with full precision.
 
-In OpenSim a coordinate belongs to one joint: further joints get coupled coordinates. Numbers have full precision, so a
-round trip returns the same person.
+In OpenSim a coordinate belongs to one joint: further joints get coupled coordinates.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def _numbers(parent: ET.Element, key: str, values: object) -> None:
 
 
 def _joint(parent: ET.Element, joint: AnatomicalJoint, known: dict[str, Coordinate], taken: set[str]) -> list[Coupling]:
-    """Write a joint; return couplings of its coordinates to those of earlier joints."""
+    """Write a joint; return couplings to coordinates of earlier joints."""
     axes = (*joint.rotations, *joint.translations)
     kind = "CustomJoint" if axes else "WeldJoint"
     element = ET.SubElement(parent, kind, name=joint.name)

@@ -1,11 +1,10 @@
-"""Model file of a person (humanoid_person/1): segments, joints, spine regions, ranges, landmarks.
+"""Model file of a person (humanoid_person/1).
 
-Lengths are shares of the stature in the zero posture, with the same axes for all bodies: x forward, y up from the
-floor, z right. Names with _r stand for both sides; the left is the mirror image, so equal values are a symmetric
-posture. Masses, centres and radii of gyration come from tables for men and women (de Leva 1996).
+Lengths are shares of the stature in the zero posture, with equal axes for all bodies: x forward, y up from the floor, z
+right. Names with _r stand for both sides; the left is the mirror image: equal values are symmetric. Inertias come from
+tables for men and women (de Leva 1996).
 
-A spine region distributes its coordinates over its levels in proportion to their published ranges (Simonidis et al.
-2011).
+A spine region distributes coordinates over its levels by published ranges (Simonidis et al. 2011).
 """
 
 from __future__ import annotations
@@ -90,13 +89,11 @@ class PersonFile:
     """Model of a person with both sides.
 
     Attributes:
-        name: of the model.
         inertia: sex -> row -> mass, centre, radii about x, z and the longitudinal axis [shares].
         segments: parents first.
         joints: parents first.
-        coordinates: angles [rad].
+        coordinates: [rad].
         spreads: standard deviation around rest of poorly determined coordinates [rad].
-        landmarks: by name.
     """
 
     name: str
@@ -116,7 +113,7 @@ class PersonFile:
         """Return the person of a stature [m], mass [kg] and sex ("men" or "women").
 
         Args:
-            markers: places in the zero posture for stature 1, as landmarks.
+            markers: places in the zero posture for stature 1.
 
         Raises:
             ConfigError: if stature or mass is impossible.
@@ -139,7 +136,7 @@ class PersonFile:
 
 
 def find_person_file(name: str | Path) -> PersonFile:
-    """Return a built-in model by name, or a file; raises UnknownNameError or RobotError."""
+    """Return a built-in model or a file; UnknownNameError or RobotError if invalid."""
     path = Path(name)
     if path.suffix.lower() in (".yaml", ".yml"):
         return read_person_file(path)
@@ -154,12 +151,7 @@ def _builtin(name: str) -> PersonFile:
 
 
 def read_person_file(path: Path) -> PersonFile:
-    """Read a model file.
-
-    Raises:
-        RobotError: with file and row, if the content is invalid.
-        UnknownNameError: if a name is unknown.
-    """
+    """Read a model file; RobotError or UnknownNameError if invalid."""
     d = schema_file(path, SCHEMA, "model of a person")
     with told_of(path):
         check_keys(d, KEYS, ("name", "inertia", "bodies", "joints", "coordinates"), "the file")
@@ -317,7 +309,7 @@ def _slide(row: Any, where: str) -> CoordinateAxis:
 
 
 def _region(row: Any, names: Sequence[str], joints: list[_JointRow], where: str) -> list[_JointRow]:
-    """Return the joints of a spine region: places along its curve, coordinates distributed by ranges."""
+    """Return joints of a spine region along its curve, coordinates by ranges."""
     keys = ("parent", "at", "length", "turns", "levels")
     check_row(row, keys, where)
     check_keys(row, keys, ("parent", "length", "turns", "levels"), where)
@@ -429,7 +421,7 @@ def _mirrored_segment(s: _Segment) -> _Segment:
 
 
 def _mirrored_joint(j: _JointRow) -> _JointRow:
-    """Mirror a joint: places change the sign of z, rotations reverse about the mirrored axis."""
+    """Mirror a joint: places negate z, rotations reverse about the mirrored axis."""
     if not j.body.endswith(RIGHT):
         return j
     turns = tuple(replace(a, vector=-_MIRROR @ a.vector, coordinate=mirror(a.coordinate)) for a in j.rotations)
@@ -449,7 +441,7 @@ def _mirrored_mark(mark: Landmark, name: str) -> Landmark:
 
 
 def _scaled(j: _JointRow, stature: float, origin: dict[str, np.ndarray]) -> AnatomicalJoint:
-    """Scale a joint to a stature; the root sits at the ground origin because its coordinates are its place."""
+    """Scale a joint; the root sits at the ground origin: its coordinates are its place."""
     if j.parent == GROUND:
         return AnatomicalJoint("ground_pelvis", GROUND, j.body, rotations=j.rotations, translations=j.translations)
     slides = tuple(replace(a, function=a.function.scaled(stature)) for a in j.translations)

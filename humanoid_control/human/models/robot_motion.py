@@ -1,9 +1,8 @@
 """Fit of a robot to a person's markers.
 
-Markers are mapped segment by segment, from the line between two joints of the person to that of the robot. Segments
-that the robot lacks have no markers, or use the next one (a chest without shoulder girdles). One factor then scales the
-robot to the person, marker places are calibrated, and all frames are fitted within the robot's ranges (Simonidis et al.
-2011, section 4).
+Markers are mapped segment by segment, from the person's to the robot's line between two joints. Segments that the robot
+lacks have no markers, or use the next one. One factor scales the robot to the person, marker places are calibrated, all
+frames are fitted within ranges (Simonidis et al. 2011, section 4).
 """
 
 from __future__ import annotations
@@ -50,13 +49,11 @@ class RobotMotion:
     """Robot fitted to a person's markers.
 
     Attributes:
-        name: of the robot.
-        person: the robot as a person, scaled by `factor`, with markers.
+        person: robot as a person, scaled by `factor`, with markers.
         factor: size of the person relative to the robot.
-        fit: all frames; coordinates are six of the base and the robot's joints.
-        at_limit: joint -> share of the frames at an end of its range.
-        alike: coordinate of the person -> equivalent joint, and sign 1 or -1.
-        warnings: one sentence each.
+        fit: coordinates are six of the base and the robot's joints.
+        at_limit: joint -> share of frames at a limit.
+        alike: person's coordinate -> joint, sign 1 or -1.
     """
 
     name: str
@@ -74,12 +71,12 @@ class RobotMotion:
 
     @property
     def joints(self) -> tuple[tuple[str, ...], np.ndarray]:
-        """Names of all joints of the robot, and their values (T, n) [rad]."""
+        """Names and values (T, n) [rad] of all robot joints."""
         values = {n: v for n, v in self.person.with_dependent(self.fit.q).items() if not n.startswith(f"{BASE}_")}
         return tuple(values), np.stack(list(values.values()), axis=1)
 
     def angle(self, coordinate: str) -> np.ndarray:
-        """Return the joint angle (T,) equivalent to a coordinate of the person, with its sign [rad]."""
+        """Return the joint angle (T,) for a person's coordinate, with its sign [rad]."""
         name, sign = self.alike[coordinate]
         return sign * self.joint(name)
 
@@ -89,11 +86,7 @@ class RobotMotion:
 
 
 def robot_as_person(robot: Robot) -> Person:
-    """Return a floating-base robot as a person without markers.
-
-    Raises:
-        ClipError: if the base is fixed.
-    """
+    """Return a floating-base robot as a person without markers, or raise ClipError."""
     model = robot.model
     if robot.base != "floating":
         raise ClipError(f"{robot.name}: its base is held still: load it with a floating base")
@@ -141,7 +134,7 @@ def _body(name: str, inertia: pin.Inertia) -> PersonBody:
 
 @dataclass(frozen=True, eq=False)
 class _RobotSegment:
-    """Target of a body's markers: robot joint, lines of robot and person (2, 3), factor."""
+    """Target of a body's markers: robot joint, robot and person lines (2, 3), factor."""
 
     joint: int
     there: np.ndarray
@@ -150,11 +143,11 @@ class _RobotSegment:
 
 
 def place_markers(robot: Robot, person: Person) -> tuple[list[Marker], list[str]]:
-    """Return a person's markers on a robot, and the labels of those without a body.
+    """Return a person's markers on a robot, and labels without a body.
 
     Args:
         robot: with a floating base.
-        person: calibrated, y up; body names as in the built-in person.
+        person: calibrated, y up; built-in body names.
     """
     posture = np.where(person.rotational, 0.0, person.rest)
     _, origins = person.body_poses(posture)
@@ -178,7 +171,7 @@ def place_markers(robot: Robot, person: Person) -> tuple[list[Marker], list[str]
 
 
 def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _RobotSegment]:
-    """Return the robot segment of each body of the person that has an equivalent."""
+    """Return body of the person -> equivalent robot segment."""
     model, q = robot.model, robot.q("zero")
     pin.forwardKinematics(model, robot.data, q)
     pin.updateFramePlacements(model, robot.data)
@@ -235,7 +228,7 @@ def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _RobotSegmen
 
 
 def _knee(robot: Robot, side: str, foot: int) -> int | None:
-    """Return the knee joint by name, else the lateral hinge with the longest bones on both sides."""
+    """Return the knee joint by name, else the lateral hinge with the longest bones."""
     named = robot.joint_for(f"{side}_knee_flexion")
     if named is not None:
         return int(robot.model.getJointId(named))
@@ -253,7 +246,7 @@ def _knee(robot: Robot, side: str, foot: int) -> int | None:
 
 
 def _alike(robot: Robot) -> dict[str, tuple[str, float]]:
-    """Return equivalent joints of a person's coordinates, with signs from their lateral axes."""
+    """Return equivalent joints of coordinates, with signs."""
     model = robot.model
     pin.framesForwardKinematics(model, robot.data, robot.q("zero"))
     out = {}
@@ -292,7 +285,7 @@ def _common(model: pin.Model, joints: list[int]) -> int:
 
 
 def _between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the smallest rotation from direction a to b; identity for zero length."""
+    """Return the smallest rotation from a to b; identity for zero length."""
     if not (np.linalg.norm(a) > 0 and np.linalg.norm(b) > 0):
         return np.eye(3)
     return np.asarray(pin.Quaternion.FromTwoVectors(a / np.linalg.norm(a), b / np.linalg.norm(b)).toRotationMatrix())
@@ -304,8 +297,8 @@ def _between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def robot_rows(analysis: Analysis, motions: Sequence[RobotMotion]) -> list[dict[str, Any]]:
     """Return comparison rows of the person and each robot.
 
-    Columns: free coordinates, markers, their RMS distance, joints at limits, and correlation and RMS difference [deg]
-    of knees and elbows.
+    Columns: coordinates, markers, RMS distance, joints at limits, correlation and RMS difference [deg] of knees and
+    elbows.
     """
     a = analysis
     rms = 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2)))
@@ -333,11 +326,11 @@ def fit_robot(analysis: Analysis, robot: Robot) -> RobotMotion:
     """Fit a robot to the markers of an analysis.
 
     Args:
-        analysis: of a person with the body names of the built-in one.
+        analysis: of a person with built-in body names.
         robot: with a floating base.
 
     Raises:
-        ClipError: if the robot has fewer than six of the markers, or an implausible size.
+        ClipError: if the robot has fewer than six markers, or an implausible size.
     """
     markers, lost = place_markers(robot, analysis.person)
     used = {m.name for m in markers} & set(analysis.fit.labels)

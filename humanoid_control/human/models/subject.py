@@ -1,8 +1,7 @@
-"""Built-in person model with the markers, size and mass of a clip's subject.
+"""Built-in person model with markers, size and mass of a clip's subject.
 
-The marker template is found by labels. Calibration scales the whole body first, then places markers without a landmark,
-then scales all segments. In frames with the whole person on the plates the vertical force is m (g + a), with the
-acceleration a of the centre of mass from the markers; this gives the mass.
+Calibration scales the whole body, then places markers without landmark, then scales all segments. With all load on the
+plates the vertical force is m (g + a), with the acceleration a of the centre of mass: this gives the mass.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ class Subject:
 
     Attributes:
         person: with markers, size and mass.
-        tasks: weights that hold poorly determined coordinates near rest.
+        tasks: weights that hold poorly determined coordinates.
         stature: [m].
-        notes: findings, one sentence each.
-        guesses: assumptions without a measurement that affect the results.
-        match: marker template of the clip; None without a clip.
+        notes: findings.
+        guesses: assumptions that affect the results.
+        match: marker template, or None.
         calibration: None without a clip.
     """
 
@@ -66,14 +65,14 @@ class Subject:
 
 @dataclass(frozen=True)
 class SubjectSettings:
-    """Known data of a subject; missing data are estimated or assumed.
+    """Known data of a subject; missing data are estimated.
 
     Attributes:
-        model: name of a model, or path of its file (.yaml).
-        markers: name of a template, or path of its file; "": found by labels.
-        stature: [m]; None: estimated.
-        mass: [kg]; None: estimated.
-        sex: "men" or "women", for the table of masses; "": men, with a note.
+        model: name, or path of a file (.yaml).
+        markers: template name, or path; "": by labels.
+        stature: [m], or None.
+        mass: [kg], or None.
+        sex: "men" or "women"; "": men, with a note.
     """
 
     model: str | Path = "person"
@@ -96,8 +95,8 @@ def own_person(
         stature: [m].
         mass: [kg].
         sex: "men" or "women".
-        markers: name of a template, or path of its file; "": none.
-        model: name of a model, or path of its file.
+        markers: template name, or path; "": none.
+        model: name, or path.
 
     Raises:
         ConfigError: if stature or mass is impossible.
@@ -109,7 +108,7 @@ def own_person(
 
 
 def tasks_of(file: PersonFile) -> FitTasks:
-    """Return weights (marker noise / spread)^2 [m^2] that hold poorly determined coordinates."""
+    """Return weights (marker noise / spread)^2 [m^2] of poorly determined coordinates."""
     rest = {c.name: c.default for c in file.coordinates}
     return FitTasks(coordinates={n: CoordinateTask((NOISE / s) ** 2, rest[n]) for n, s in file.spreads.items()})
 
@@ -121,10 +120,7 @@ def analyse_subject(
     tasks: FitTasks | None = None,
     settings: AnalysisSettings | None = None,
 ) -> Analysis:
-    """Analyse a motion with a built-in person; see `analyse`.
-
-    The person's own tasks and notes are included; `tasks` take priority.
-    """
+    """Run `analyse` with a built-in person, its tasks and notes; `tasks` take priority."""
     given = tasks or FitTasks()
     held = {**subject.tasks.coordinates, **given.coordinates}
     found = analyse(subject.person, clip, wrenches, replace(given, coordinates=held), settings)
@@ -140,13 +136,13 @@ def find_subject(
     """Estimate the subject of a clip.
 
     Args:
-        clip: markers, any axis up.
+        clip: any axis up.
         wrenches: of all plates, clip axes, as recorded.
-        static: standing trial of the same person and axes, possibly with more markers.
+        static: standing trial of the same person and axes.
         settings: known data.
 
     Raises:
-        ClipError: if labels match no template, markers are too few, or the size is implausible.
+        ClipError: if labels match no template, or the size is implausible.
         ConfigError: if stature or mass is impossible.
         UnknownNameError: if model, template or sex is unknown.
     """
@@ -198,7 +194,7 @@ def _check_known(s: SubjectSettings) -> None:
 
 
 def _frames(clips: Sequence[MarkerClip], names: list[str], most: int) -> tuple[np.ndarray, list[str]]:
-    """Return equally many frames (F, M, 3) of each clip, by marker name; NaN: absent."""
+    """Return equally many frames (F, M, 3) of each clip; NaN: absent."""
     parts = []
     for clip in clips:
         column = {plain_label(label): k for k, label in reversed(list(enumerate(clip.labels)))}
@@ -245,7 +241,7 @@ def _check_same_size(
 
 
 def _of_one_size(person: Person, clip: tuple[np.ndarray, list[str]], tasks: FitTasks, loose: Sequence[str]) -> Person:
-    """Scale all bodies by one factor, and place markers without a landmark as in the clip."""
+    """Scale all bodies equally; place markers without landmark as in the clip."""
     positions, names = clip
     known = [k for k, name in enumerate(names) if name not in loose]
     if len(known) < 3:
@@ -274,7 +270,7 @@ def _of_one_size(person: Person, clip: tuple[np.ndarray, list[str]], tasks: FitT
 
 
 def _one_factor(person: Person, positions: np.ndarray, names: list[str], tasks: FitTasks) -> float:
-    """Return the factor of the whole body from markers (F, M, 3) on landmarks."""
+    """Return the body factor from landmark markers (F, M, 3)."""
     firm = person.with_markers([m for m in person.markers if m.name in names])
     every = np.arange(len(positions))
     sized = calibrate(firm, positions, names, tasks, replace(_ONE_SIZE, frames=len(every)), every).person
@@ -282,12 +278,12 @@ def _one_factor(person: Person, positions: np.ndarray, names: list[str], tasks: 
 
 
 def _length(person: Person) -> float:
-    """Return the sum of the distances between joints and their parents [m]."""
+    """Return the summed distances of joints from their parents [m]."""
     return float(sum(np.linalg.norm(j.P.p) for j in person.joints))
 
 
 def _stature(file: PersonFile, person: Person, start: float) -> float:
-    """Return the height [m] of the upright person, from the mean of both soles to the top of the head."""
+    """Return the upright height [m], from mean sole to top of the head."""
     posture = np.where(person.rotational, 0.0, person.rest)
     _, p = person.body_poses(posture)
     origin = {j.body: j.at for j in file.joints}
@@ -302,7 +298,7 @@ def _stature(file: PersonFile, person: Person, start: float) -> float:
 
 
 def _growth(model: Person, person: Person) -> dict[str, float]:
-    """Return body -> factor relative to the model: from joint distances, else of its size group."""
+    """Return body -> factor from joint distances, else of its size group."""
     ways: dict[str, list[float]] = {name: [] for name in person.body_names}
     place = {j.child: j.P.p for j in model.joints}
     for joint in person.joints:
@@ -324,7 +320,7 @@ def _growth(model: Person, person: Person) -> dict[str, float]:
 def _mass(
     person: Person, clip: MarkerClip, wrenches: Sequence[MeasuredWrench], tasks: FitTasks
 ) -> tuple[float | None, str]:
-    """Return the mass [kg] from the plates and a sentence, or None and the reason."""
+    """Return the mass [kg] from plates and a note, or None and the reason."""
     if not wrenches:
         return None, "no forces"
     if clip.n_frames < SHORTEST:
@@ -357,13 +353,13 @@ def centre_of_mass(person: Person, q: np.ndarray) -> np.ndarray:
 
 
 def mass_by_forces(force: np.ndarray, gravity: np.ndarray, rate: float) -> tuple[float | None, int]:
-    """Return the mass [kg] by impulse over frames with all load on the plates, and their number.
+    """Return the mass [kg] by impulse over fully loaded frames, and their number.
 
-    A foot off the plates lowers force / gravity, so the search starts at the highest frequent value.
+    A foot off the plates lowers force / gravity: the search starts at the highest frequent value.
 
     Args:
-        force: (T,) vertical force of all plates [N].
-        gravity: (T,) g plus the acceleration of the centre of mass [m/s^2].
+        force: (T,) vertical, all plates [N].
+        gravity: (T,) g plus acceleration of the centre of mass [m/s^2].
         rate: [Hz].
     """
     firm = gravity > 0.8 * GRAVITY

@@ -1,8 +1,8 @@
-"""Export of a person as a URDF: links, hinges and slides.
+"""Export of a person as a URDF.
 
-A joint with three axes becomes three joints with massless links. A coordinate of several joints becomes one joint
-mimicked by the others. A knee with sliding shank becomes a hinge about its mean axis: with rotation R(q) and
-translation t(q) of the joint, points a (parent) and b (child) minimise sum |t(q) + R(q) b - a|^2 over the range.
+A three-axis joint becomes three joints with massless links. A coordinate of several joints becomes one joint mimicked
+by the others. A knee with sliding shank becomes a hinge about its mean axis: with rotation R(q) and translation t(q),
+points a (parent) and b (child) minimise sum |t(q) + R(q) b - a|^2.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SAMPLES = 41
 
 @dataclass(frozen=True, eq=False)
 class UrdfExport:
-    """URDF text of a person, and one sentence for each deviation from the model."""
+    """URDF text, and a sentence for each deviation."""
 
     text: str
     notes: tuple[str, ...]
 
 
 def urdf_of(person: Person) -> UrdfExport:
-    """Return the URDF; its root `base_link` (z up) is on the first body and not fixed to the world.
+    """Return the URDF; its root `base_link` (z up) on the first body is free.
 
     Raises:
         RobotError: if a nonlinear joint has several coordinates, or a coupling is nonlinear.
@@ -68,10 +68,10 @@ def urdf_of(person: Person) -> UrdfExport:
 
 
 def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[AnatomicalJoint, tuple[float, float]]:
-    """Return the hinge nearest to a one-coordinate joint, and its largest deviation [rad, m].
+    """Return the nearest hinge of a one-coordinate joint, and its deviation [rad, m].
 
     Raises:
-        RobotError: if the joint has several coordinates, no range, or no rotation.
+        RobotError: if there are several coordinates, no range or no rotation.
     """
     names = {a.coordinate for a in (*joint.rotations, *joint.translations) if a.coordinate}
     if len(names) != 1:
@@ -108,7 +108,7 @@ def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[An
 
 
 def _moved(joint: AnatomicalJoint, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rotations (n, 3, 3) and translations (n, 3) between the joint frames."""
+    """Return rotations (n, 3, 3) and translations (n, 3) of the joint."""
     R, t = np.tile(np.eye(3), (len(q), 1, 1)), np.zeros((len(q), 3))
     for a in joint.translations:
         t += np.outer(a.function(q), a.vector / np.linalg.norm(a.vector))
@@ -175,7 +175,7 @@ def _chain(
     known: dict[str, Coordinate],
     state: tuple[set[str], dict],
 ) -> None:
-    """Add one-axis links between two bodies: translations along parent axes, then rotations."""
+    """Add one-axis links: translations along parent axes, then rotations."""
     taken, follows = state
     parent, X, count = joint.parent, joint.P, 0
     for axis, kind in [*((a, "prismatic") for a in joint.translations), *((a, "revolute") for a in joint.rotations)]:
@@ -229,7 +229,7 @@ def _mimic(
     line: tuple[float, float],
     state: tuple[dict[str, Coordinate], set[str]],
 ) -> None:
-    """Let a joint mimic its coordinate's joint, created on a link of its own if needed."""
+    """Mimic the coordinate's joint, created on its own link if needed."""
     known, taken = state
     if leader not in taken:
         taken.add(leader)

@@ -1,7 +1,4 @@
-"""Reader of Acclaim skeletons (.asf) and motions (.amc), as in the CMU motion capture database.
-
-Each bone becomes a marker at its start.
-"""
+"""Reader of Acclaim skeletons (.asf) and motions (.amc), as in the CMU database; bones become markers."""
 
 from __future__ import annotations
 
@@ -29,13 +26,12 @@ class Bone:
     """Bone of an ASF skeleton; the root has length zero.
 
     Attributes:
-        name: as in the file; the root is "root".
         parent: index, -1: none.
         direction: unit vector from start to end, file axes, zero pose.
         length: [file units].
         axis: angles of the frame of the degrees of freedom [file's angle unit].
         axis_order: "XYZ": fixed-axis turns about x, then y, then z.
-        dof: values in the motion file, in order: "rx", ..., for the root also "tx", ...
+        dof: values in the motion file: "rx", ..., for the root also "tx", ...
     """
 
     name: str
@@ -54,8 +50,8 @@ class Skeleton:
     Attributes:
         bones: root first, parents before children.
         length_unit: `length` in :units; NaN: none.
-        degrees: angles are degrees, else radians.
-        p_root: (3,) added to the motion's root position [file units].
+        degrees: unit of angles, else radians.
+        p_root: (3,) added to the root path [file units].
     """
 
     bones: tuple[Bone, ...]
@@ -65,11 +61,7 @@ class Skeleton:
 
 
 def parse_skeleton(text: str, source: str) -> Skeleton:
-    """Return the skeleton of an ASF file.
-
-    Raises:
-        ClipError: if the file is invalid; the message names the bone.
-    """
+    """Return the skeleton of an ASF file; ClipError names an invalid bone."""
     sections = _sections(text)
     for needed in ("root", "bonedata", "hierarchy"):
         if needed not in sections:
@@ -213,7 +205,7 @@ def skeleton_beside(path: PurePath, beside: Sequence[PurePath], where: str = "")
     `11_01.amc` belongs to `11.asf`, `walk.amc` to `walk.asf`, else the only .asf file in the folder.
 
     Args:
-        beside: files in the same folder, sorted.
+        beside: files in the folder, sorted.
         where: name in messages; "": path.
 
     Raises:
@@ -246,17 +238,17 @@ def parse_amc(
 ) -> MarkerClip:
     """Return an AMC file as a clip of bone starts, and ends of the last bones.
 
-    As in BVH, "lradius" is the elbow. The end of a bone without children is "<bone>_end". The length unit is 1/length
-    inches (CMU: 1/0.45 inch = 0.056444 m), unless implausible for a person.
+    "lradius" is the elbow, "<bone>_end" the end of a bone without children. The length unit is 1/length inches (CMU:
+    1/0.45 inch = 0.056444 m), unless implausible.
 
     Args:
-        source: path, for messages and the clip's name.
+        source: path, for messages and the name.
         skeleton_data: bytes of the .asf file.
         skeleton_source: its path.
         rate: [Hz]; default: 120 Hz of the CMU database, with a warning.
 
     Raises:
-        ClipError: if a file is invalid, motion and skeleton do not match, or no unit gives a person.
+        ClipError: if files are invalid or do not match, or no unit gives a person.
     """
     skeleton = parse_skeleton(decoded(skeleton_data), skeleton_source)
     degrees, values = _motion(decoded(data), skeleton, source)
@@ -277,11 +269,10 @@ def parse_amc(
 def bone_points(
     skeleton: Skeleton, values: dict[str, np.ndarray], degrees: bool
 ) -> tuple[list[str], np.ndarray, np.ndarray | None]:
-    """Return names and positions (T, P, 3) [file units] of bone starts and last ends, and head rotations (T, 3, 3) or
-    None.
+    """Return names and positions (T, P, 3) [file units] of bone starts and last ends, head rotations (T, 3, 3) or None.
 
-    A bone starts at its parent's end and turns by C M C^-1: C by its axis angles, M by its degrees of freedom in the
-    listed order, both about fixed axes.
+    A bone starts at its parent's end and turns by C M C^-1: C by its axis angles, M by its degrees of freedom in listed
+    order, both about fixed axes.
 
     Args:
         values: bone -> (T, dof); absent bones rest.
@@ -348,7 +339,7 @@ def _motion(text: str, skeleton: Skeleton, source: str) -> tuple[bool, dict[str,
 
 
 def _values(words: list[str], width: dict[str, int], where: str) -> np.ndarray:
-    """Return the numbers of a bone in a frame, one per degree of freedom."""
+    """Return a bone's numbers in a frame, one per degree of freedom."""
     bone, *rest = words
     if bone not in width:
         near = nearest_names(bone, width)
@@ -360,7 +351,7 @@ def _values(words: list[str], width: dict[str, int], where: str) -> np.ndarray:
 
 
 def _ankle_to_head(bones: tuple[Bone, ...]) -> float:
-    """Return the length of the bones between ankle and head [file units]; all bones without such names."""
+    """Return the bone length from ankle to head [file units], else of all bones."""
 
     def above(word: str) -> set[int]:
         index = next((i for i, bone in enumerate(bones) if word in bone.name.lower()), -1)

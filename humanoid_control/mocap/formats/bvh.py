@@ -1,4 +1,4 @@
-"""Reader of BVH: a hierarchy of joints and a table of channel values; each joint becomes a marker."""
+"""Reader of BVH: joint hierarchy and channel values; joints become markers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class BvhJoint:
     """Joint or end site of a BVH hierarchy, parents first.
 
     Attributes:
-        name: as in the file; an end site is "<parent>_end".
+        name: an end site is "<parent>_end".
         parent: index, -1: root.
         offset: position in the parent without position channels [file units].
         channels: such as ["Xposition", "Zrotation"], in file order.
@@ -56,11 +56,10 @@ class BvhJoint:
 def parse_bvh(data: bytes, source: str, rate: float | None = None, size: Size = AS_STATED) -> MarkerClip:
     """Return a BVH file as a clip of joints and end sites.
 
-    The unit follows from the bones between ankle and head. A rest pose before the motion is dropped with a warning; see
-    `rest_frames`.
+    The unit follows from the bones between ankle and head. A rest pose is dropped with a warning; see `rest_frames`.
 
     Args:
-        source: path, for messages and the clip's name.
+        source: path, for messages and the name.
         rate: [Hz]; overrides the stated one.
 
     Raises:
@@ -117,7 +116,7 @@ _FEWEST, _LEAST_WAY = 10, 0.3  # smallest number of frames, and path of the feet
 
 
 def _in_radians(joints: list[BvhJoint], values: np.ndarray) -> str:
-    """Warn if no rotation of values (T, C) exceeds a turn in radians, though joints move."""
+    """Warn if no rotation of values (T, C) exceeds a turn in radians."""
     channels = [name for joint in joints for name in joint.channels]
     turns = values[:, [name.endswith("rotation") for name in channels]]
     most = float(np.abs(turns).max(initial=0.0))
@@ -129,9 +128,8 @@ def _in_radians(joints: list[BvhJoint], values: np.ndarray) -> str:
 def root_factor(joints: list[BvhJoint], positions: np.ndarray) -> tuple[float, bool]:
     """Return a unit factor for the root path, and True if certain; 1 if not needed.
 
-    Bones and root may have different units. A standing foot moves about the root opposite to the root, so the slower
-    foot is slow only with the right factor. If feet are not conclusive, the root height relative to the legs suggests a
-    factor.
+    Bones and root may differ in unit. Only with the right factor is the slower foot slow in stance. Otherwise the root
+    height relative to the legs suggests a factor.
 
     Args:
         joints: parents first.
@@ -166,11 +164,7 @@ def _is_above(joints: list[BvhJoint], j: int, k: int) -> bool:
 
 
 def parse_hierarchy(text: str, source: str) -> list[BvhJoint]:
-    """Return the joints of the HIERARCHY part, parents first.
-
-    Raises:
-        ClipError: if it is invalid; the message names the joint.
-    """
+    """Return the joints of the HIERARCHY part, parents first; ClipError names an invalid one."""
     joints: list[BvhJoint] = []
     open_joints: list[int] = []
     awaits_brace = False
@@ -217,7 +211,7 @@ def parse_motion(text: str, n_channels: int, source: str, start: int = 0) -> tup
     """Return rate [Hz] and channel values (T, C) [file units, degrees] of the MOTION part.
 
     Args:
-        text: not copied; MOTION ends at `start`.
+        text: MOTION ends at `start`.
         n_channels: C.
         source: path, for messages.
         start: index in the text.
@@ -248,7 +242,7 @@ def parse_motion(text: str, n_channels: int, source: str, start: int = 0) -> tup
 
 
 def _numbers(text: str, start: int, what: str) -> np.ndarray:
-    """Return the numbers of a text, read in blocks to save memory."""
+    """Return the numbers of a text, in blocks to save memory."""
     parts = []
     while start < len(text):
         end = text.find("\n", start + _BLOCK)
@@ -261,7 +255,7 @@ def _numbers(text: str, start: int, what: str) -> np.ndarray:
 def joint_positions(joints: list[BvhJoint], values: np.ndarray) -> np.ndarray:
     """Return joint positions (T, J, 3), file axes and units.
 
-    Position channels replace coordinates of the offset; rotations are about moving axes in channel order.
+    Position channels replace offset coordinates; rotations are about moving axes in channel order.
 
     Args:
         joints: parents first.
@@ -271,7 +265,7 @@ def joint_positions(joints: list[BvhJoint], values: np.ndarray) -> np.ndarray:
 
 
 def joint_poses(joints: list[BvhJoint], values: np.ndarray, turning: int = -1) -> tuple[np.ndarray, np.ndarray]:
-    """Return `joint_positions`, and the rotations (T, 3, 3) of joint `turning` (-1: none), file axes."""
+    """Return `joint_positions`, and rotations (T, 3, 3) of joint `turning` (-1: none)."""
     positions, R = np.empty((len(values), len(joints), 3)), np.tile(np.eye(3), (len(values), 1, 1))
     for first in range(0, len(values), _FRAMES):
         block = slice(first, first + _FRAMES)
@@ -283,7 +277,7 @@ def joint_poses(joints: list[BvhJoint], values: np.ndarray, turning: int = -1) -
 
 
 def _some_poses(joints: list[BvhJoint], values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions (J, T, 3) and rotations (J, T, 3, 3) of a block of frames."""
+    """Return positions (J, T, 3) and rotations (J, T, 3, 3) of some frames."""
     p_PJ, R_PJ = [], []
     column = 0
     for joint in joints:
@@ -301,7 +295,7 @@ def _some_poses(joints: list[BvhJoint], values: np.ndarray) -> tuple[np.ndarray,
 
 
 def rest_up(joints: list[BvhJoint]) -> str:
-    """Return the up axis, such as "+y": from feet to head in the rest pose, else the BVH convention y."""
+    """Return the up axis, such as "+y", from the rest pose, else by convention y."""
     at_rest = joint_positions(joints, np.zeros((1, sum(len(joint.channels) for joint in joints))))[0]
     names = [joint.name.lower() for joint in joints]
     head = next((k for k, name in enumerate(names) if "head" in name), -1)
@@ -318,9 +312,9 @@ def rest_up(joints: list[BvhJoint]) -> str:
 def rest_frames(joints: list[BvhJoint], values: np.ndarray, positions: np.ndarray) -> tuple[int, float]:
     """Return the number of rest-pose frames before the motion, and the largest joint distance to its first frame.
 
-    In a rest pose three quarters of the rotations that turn later are exactly zero (CMU clips turn the hips by 20
-    degrees). It is dropped if the step away is three times the next one and above 0.5 % of the skeleton's size. Another
-    first frame is dropped if `first_frame_apart`.
+    At rest three quarters of the later rotations are exactly zero (CMU clips turn the hips by 20 degrees). A rest pose
+    is dropped if the step away is three times the next and above 0.5 % of the skeleton's size. Another first frame is
+    dropped if `first_frame_apart`.
 
     Args:
         joints: parents first.
@@ -347,7 +341,7 @@ def rest_frames(joints: list[BvhJoint], values: np.ndarray, positions: np.ndarra
 
 
 def _held_frames(turns: np.ndarray) -> int:
-    """Return the number of initial frames with constant rotations (T, C) [deg]."""
+    """Return the number of initial frames with constant rotations (T, C)."""
     for first in range(0, len(turns), _FRAMES):
         changed = (np.abs(turns[first : first + _FRAMES] - turns[0]) >= _ZERO).any(axis=1)
         if changed.any():

@@ -1,8 +1,8 @@
 """Reader of C3D, the binary marker format of most laboratories.
 
-Unlike the public C++ reader, it reports damaged files and reads big-endian files. Layout (C3D user guide, c3d.org):
-blocks of 512 bytes; block 1 is the header; the parameter section names the processor of the number formats; each frame
-has four words a point (x, y, z, residual) and the analog samples.
+Unlike the public C++ reader, it reports damaged files and reads big-endian ones. Layout (C3D user guide, c3d.org):
+blocks of 512 bytes; block 1 is the header; the parameter section names the processor of the number formats; frames have
+four words a point (x, y, z, residual) and analog samples.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _OUTPUT_ENDINGS = ("angle", "angles", "force", "moment", "power", "grf")
 
 
 def parse_c3d(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
-    """Return the markers of a C3D file, without angles, forces, moments, powers and scalars stored as points.
+    """Return the markers of a C3D file, without computed results stored as points.
 
     A marker is missing if its residual is negative, or exactly in the origin.
 
     Args:
-        source: path, for messages and the clip's name.
+        source: path, for messages and the name.
 
     Raises:
         ClipError: if the file is invalid, has no marker, or no unit gives a person.
@@ -71,10 +71,10 @@ class AnalogChannels(NamedTuple):
 
     Attributes:
         values: (n, C) in `units`.
-        labels: of the C channels, or "".
-        units: of the C channels, or "".
+        labels: of channels, or "".
+        units: of channels, or "".
         rate: [Hz].
-        start: time of the first sample on the recording's clock [s].
+        start: on the recording's clock [s].
     """
 
     values: np.ndarray
@@ -90,12 +90,12 @@ class C3dContent:
 
     Attributes:
         points: (T, M, 3) [file units]; undefined where `missing`.
-        missing: (T, M) True: negative residual.
+        missing: (T, M) negative residual.
         rate: [Hz].
-        start: time of the first frame on the recording's clock [s]; frame 1 is time 0.
+        start: on the recording's clock [s]; frame 1 is time 0.
         samples: (T * S, C) analog samples as stored, S a frame.
         parameters: "GROUP:NAME" -> strings or numbers.
-        warnings: contradicting fields.
+        warnings: contradictions.
     """
 
     points: np.ndarray
@@ -112,11 +112,11 @@ class C3dContent:
         return value if isinstance(value, list) else []
 
     def all_texts(self, name: str) -> list[str]:
-        """Return the strings of NAME, NAME2, NAME3, ..., each with up to 255."""
+        """Return the strings of NAME, NAME2, NAME3, ... (255 each)."""
         return [text for part in self._parts(name) for text in self.texts(part)]
 
     def numbers(self, name: str) -> np.ndarray:
-        """Return the numbers of a parameter, flat, first index fastest; empty if absent."""
+        """Return a parameter's numbers, flat, first index fastest; else empty."""
         value = self.parameters.get(name)
         return value if isinstance(value, np.ndarray) else np.empty(0)
 
@@ -144,7 +144,7 @@ class C3dContent:
         return AnalogChannels(values, tuple(names[0]), tuple(names[1]), rate, self.start)
 
     def _channels(self, name: str, default: float) -> np.ndarray:
-        """Return a finite number (C,) for each analog channel, by default `default`."""
+        """Return a finite number (C,) a channel, else `default`."""
         out = np.full(self.samples.shape[1], default)
         stated = np.concatenate([self.numbers(part) for part in self._parts(name)])[: len(out)].astype(float)
         out[: len(stated)] = np.where(np.isfinite(stated), stated, default)
@@ -163,7 +163,7 @@ class _C3dNumbers:
         return np.frombuffer(raw, dtype=f"{self.order}i2")
 
     def floats(self, raw: bytes) -> np.ndarray:
-        """Return 32-bit reals; DEC swaps the halves and has an exponent higher by two."""
+        """Return 32-bit reals; DEC swaps halves and raises the exponent by two."""
         if not self.dec:
             return np.frombuffer(raw, dtype=f"{self.order}f4")
         halves = np.frombuffer(raw, dtype="<u2").reshape(-1, 2).astype(np.uint32)
@@ -172,7 +172,7 @@ class _C3dNumbers:
 
 
 def decode_c3d(data: bytes, source: str) -> C3dContent:
-    """Return the content of a C3D file in any encoding (Intel, DEC, SGI; integer, real).
+    """Return the content of a C3D file (Intel, DEC, SGI; integer, real).
 
     Raises:
         ClipError: if the file is invalid, cut off or inconsistent.
@@ -220,7 +220,7 @@ def decode_c3d(data: bytes, source: str) -> C3dContent:
 
 
 def _parameters(section: bytes, numbers: _C3dNumbers, source: str) -> dict[str, list[str] | np.ndarray]:
-    """Read the chain of groups and parameters; a link outside the section means damage."""
+    """Read the chain of parameters; a link outside the section means damage."""
     groups: dict[int, str] = {}
     found: list[tuple[int, str, list[str] | np.ndarray]] = []
     at = 4
@@ -244,7 +244,7 @@ def _parameters(section: bytes, numbers: _C3dNumbers, source: str) -> dict[str, 
 
 
 def _value(raw: bytes, numbers: _C3dNumbers) -> list[str] | np.ndarray:
-    """Return the data of a parameter as a flat list of texts or array of numbers."""
+    """Return a parameter's data as flat texts or numbers."""
     kind = int.from_bytes(raw[:1], "little", signed=True)
     n_dimensions = raw[1]
     dimensions = list(raw[2 : 2 + n_dimensions])
@@ -262,7 +262,7 @@ def _value(raw: bytes, numbers: _C3dNumbers) -> list[str] | np.ndarray:
 
 
 def _preferred(parameters: dict, name: str, header: float, warnings: list[str]) -> float:
-    """Return the parameter if present, with a warning if the header differs, else the header's number."""
+    """Return the parameter, with a warning if it differs, else the header's number."""
     value = parameters.get(name)
     if not isinstance(value, np.ndarray) or value.size == 0 or not np.isfinite(value[0]) or value[0] == 0:
         return header
@@ -273,7 +273,7 @@ def _preferred(parameters: dict, name: str, header: float, warnings: list[str]) 
 
 
 def _first_frame(parameters: dict, first: int) -> int:
-    """Return the number of the first frame: the header's, or TRIAL:ACTUAL_START_FIELD beyond 16 bits."""
+    """Return the first frame number, from TRIAL:ACTUAL_START_FIELD beyond 16 bits."""
     actual = _field(parameters, "TRIAL:ACTUAL_START_FIELD")
     return actual if first in (actual & 0xFFFF, min(actual, 0xFFFF)) and actual else first
 
@@ -287,15 +287,15 @@ def _field(parameters: dict, name: str) -> int:
 
 
 def _frame_count(parameters: dict, first: int, last: int, warnings: list[str], held: int = 0) -> int:
-    """Return the number of frames: the header's, or the largest count in the file if its 16 bits are full.
+    """Return the number of frames: the header's, or the largest in the file if its 16 bits are full.
 
-    Vicon writes the last frame to TRIAL:ACTUAL_END_FIELD, others the count to POINT:FRAMES, which may be full, too.
+    Vicon writes the last frame to TRIAL:ACTUAL_END_FIELD, others the count to POINT:FRAMES, possibly full.
 
     Args:
         first: of the header.
         last: of the header.
         warnings: extended.
-        held: frames with bytes in the file.
+        held: frames with bytes.
     """
     end = _field(parameters, "TRIAL:ACTUAL_END_FIELD")
     if last == 0xFFFF and end > last:

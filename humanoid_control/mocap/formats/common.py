@@ -1,4 +1,4 @@
-"""Common parts of readers: units checked against the size of a person, and numbers of text files."""
+"""Common parts of readers: units by the size of a person, numbers of texts."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Size:
     """Size of a recording as given by the user.
 
     Attributes:
-        unit: of the file's numbers, from `UNITS`; "": stated, or plausible for a person.
-        scale: factor of positions, applied before the unit is guessed.
+        unit: from `UNITS`; "": stated, or plausible for a person.
+        scale: factor, applied before the unit is guessed.
 
     Raises:
         UnknownNameError: if the unit is unknown.
@@ -53,9 +53,9 @@ class Size:
         """Return metres per file unit for the given unit, and a note.
 
         Args:
-            length: measured [file units].
+            length: [file units].
             what: such as "the markers span".
-            where: file, for messages.
+            where: file.
 
         Raises:
             ClipError: if the size is implausible.
@@ -85,7 +85,7 @@ MOST_POINTS = 10_000  # markers or joints; laboratories record 500
 
 
 def check_count(points: int, where: str) -> None:
-    """Raise ClipError if a file has more than `MOST_POINTS` markers or joints."""
+    """Raise ClipError above `MOST_POINTS` markers or joints."""
     if points > MOST_POINTS:
         raise ClipError(
             f"{where}: names {points:,} markers or joints, at most {MOST_POINTS:,} are read: export it again"
@@ -93,12 +93,12 @@ def check_count(points: int, where: str) -> None:
 
 
 def check_growth(needed: int, held: int, where: str) -> None:
-    """Raise ClipError before a small file fills the memory: above 256 MiB and 100 times its size.
+    """Raise ClipError if reading needs above 256 MiB and 100 times the file size.
 
     Args:
         needed: bytes in memory.
         held: bytes of the file.
-        where: file, for messages.
+        where: file.
     """
     if needed > max(ALWAYS_ALLOWED, MOST_GROWTH * held):
         raise ClipError(
@@ -115,7 +115,7 @@ def known_unit(spelling: str) -> str:
 
 
 def body_extent(positions: np.ndarray) -> float:
-    """Return the longest side of the markers' box, median over frames; NaN without frames with two markers.
+    """Return the longest side of the markers' box, median over frames, or NaN.
 
     Args:
         positions: (T, M, 3) any unit; NaN: missing.
@@ -131,12 +131,12 @@ def body_extent(positions: np.ndarray) -> float:
 def scale_of_markers(
     positions: np.ndarray, stated: str, where: str, size: Size = AS_STATED
 ) -> tuple[float, tuple[str, ...]]:
-    """Return metres per file unit, and warnings: the stated unit unless implausible for a person.
+    """Return metres per file unit, and warnings: the stated unit unless implausible.
 
     Args:
         positions: (T, M, 3) [file units]; NaN: missing.
-        stated: unit as in the file, or "".
-        where: file, for messages.
+        stated: unit in the file, or "".
+        where: file.
 
     Raises:
         ClipError: if no unit gives a person.
@@ -173,9 +173,9 @@ def scale_of_skeleton(
     """Return metres per file unit, and a note unless the stated unit is used.
 
     Args:
-        chain: bones from the ankle over the hip to the head [file units].
-        where: file, for messages.
-        stated: unit of the file [m], or None.
+        chain: bones from ankle over hip to head [file units].
+        where: file.
+        stated: [m], or None.
 
     Raises:
         ClipError: if no unit gives a person.
@@ -203,13 +203,13 @@ def scale_of_skeleton(
 
 
 def ankle_to_head(names: Sequence[str], parents: Sequence[int], positions: np.ndarray) -> float:
-    """Return the length of the bones from an ankle over the hip to the head [file units], independent of the pose.
+    """Return the bone length from an ankle over the hip to the head [file units], for any pose.
 
-    Joints have "foot" or "ankle" and "head" in their names; else the longest side of the skeleton's box is used.
+    Without "foot" or "ankle" and "head" in joint names it is the longest side of the box.
 
     Args:
         names: of the joints.
-        parents: parent indices, negative: none.
+        parents: indices, negative: none.
         positions: (T, J, 3) [file units].
     """
     ankle, head = _first_named(names, ("foot", "ankle")), _first_named(names, ("head",))
@@ -227,14 +227,14 @@ _OUTLIER_STEP = 20.0  # ratio to the usual step: no motion starts like that
 def first_frame_apart(positions: np.ndarray) -> bool:
     """Return True if the first frame of joints (T, J, 3) is not part of the motion.
 
-    Its step is then 20 times the usual and 3 times the largest other one.
+    Its step is 20 times the usual and 3 times the largest other one.
     """
     steps = largest_steps(positions)
     return len(steps) > 2 and bool(steps[0] > _OUTLIER_STEP * np.median(steps[1:]) and steps[0] > 3 * steps[1:].max())
 
 
 def largest_steps(positions: np.ndarray) -> np.ndarray:
-    """Return the largest joint step (T - 1,) between frames of positions (T, J, 3)."""
+    """Return the largest joint step (T - 1,) of positions (T, J, 3)."""
     steps = np.empty(max(len(positions) - 1, 0))
     for first in range(0, len(steps), _FRAMES):
         block = np.diff(positions[first : first + _FRAMES + 1], axis=0)
@@ -243,7 +243,7 @@ def largest_steps(positions: np.ndarray) -> np.ndarray:
 
 
 def _first_named(names: Sequence[str], words: tuple[str, ...]) -> int:
-    """Return the index of the first joint with one of the words in its name, or -1."""
+    """Return the first joint with one of the words, or -1."""
     return next((i for i, name in enumerate(names) if any(word in name.lower() for word in words)), -1)
 
 
@@ -257,7 +257,7 @@ def _to_root(parents: Sequence[int], index: int) -> list[int]:
 
 
 def _advice(length: float, typical: float) -> str:
-    """Return unit and scale that make a person of a length, for messages."""
+    """Return unit and scale that make a person, for messages."""
     if not (np.isfinite(length) and length > 0):
         return ""
     unit = _nearest_unit(length, typical, UNITS)
@@ -265,7 +265,7 @@ def _advice(length: float, typical: float) -> str:
 
 
 def _nearest_unit(size: float, typical: float, units: dict[str, float]) -> str:
-    """Return the unit in which `size` is nearest to `typical` metres, as a ratio."""
+    """Return the unit in which `size` is nearest to `typical` metres."""
     with np.errstate(divide="ignore"):
         return min(units, key=lambda unit: abs(np.log(size * units[unit] / typical)))
 
@@ -279,12 +279,12 @@ _TIME_UNITS = {"seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6, "nano
 
 
 def base_step(steps: np.ndarray) -> float:
-    """Return the time step between neighbouring frames [s] despite omitted frames; 0 without steps.
+    """Return the time step of neighbouring frames [s] despite omitted ones; 0: none.
 
-    It is the mean of the short steps: the median of rounded times (8 and 9 ms at 120 Hz) is wrong.
+    It is the mean of short steps: the median of rounded times (8 and 9 ms at 120 Hz) is wrong.
 
     Args:
-        steps: between rows or keys [s].
+        steps: [s].
     """
     steps = steps[steps > 0]
     if not len(steps):
@@ -300,15 +300,15 @@ def seconds_of_times(
     usual: tuple[float, float] = MOTION_RATES,
     counted: bool = True,
 ) -> tuple[float, tuple[str, ...]]:
-    """Return seconds per unit of a time column, and a note: the unit with a plausible rate.
+    """Return seconds per unit of a time column, by plausible rates, and a note.
 
     Plausible rates of two units never coincide. Steps of 1 may count frames or milliseconds: only a stated rate
     decides.
 
     Args:
         times: (T,) [unknown unit].
-        stated: rate from header or caller [Hz], or None.
-        where: file, for messages.
+        stated: rate [Hz], or None.
+        where: file.
         usual: plausible rates [Hz].
         counted: False: steps of 1 are milliseconds.
 
@@ -349,11 +349,11 @@ def on_even_times(
     Args:
         times: (T,) increasing [s].
         positions: (T, M, 3), NaN: missing.
-        stated: rate of the header [Hz], used if the times agree; or None.
-        where: file, for messages.
+        stated: rate [Hz], used if times agree; or None.
+        where: file.
 
     Raises:
-        ClipError: if rows are more than a minute apart, or frames would fill the memory.
+        ClipError: if rows are a minute apart, or frames would fill the memory.
     """
     steps = np.diff(times)
     base = base_step(steps)
@@ -398,7 +398,7 @@ def on_even_times(
 
 
 def _near_rate(rate: float, stated: float | None) -> float:
-    """Return the rate [Hz] without rounding of times: stated or whole, if near."""
+    """Return the rate [Hz] rounded to the stated or a whole one, if near."""
     if stated is not None and abs(rate / stated - 1) < 1e-3:
         return stated
     whole = round(rate)
@@ -406,7 +406,7 @@ def _near_rate(rate: float, stated: float | None) -> float:
 
 
 def floats(words: Sequence[str], what: str) -> np.ndarray:
-    """Return finite numbers from words, or raise ClipError that begins with `what`."""
+    """Return finite numbers, or raise ClipError that begins with `what`."""
     try:
         numbers = np.array(words, dtype=float)
     except ValueError:

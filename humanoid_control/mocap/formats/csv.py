@@ -36,19 +36,17 @@ _LONGEST_LABEL = 200  # characters of a column name
 def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = AS_STATED) -> MarkerClip:
     """Return the clip of a marker CSV file.
 
-    The header is a row of `LASI_x,LASI_y,LASI_z` (or `LASI.x`, `LASI x [mm]`), or two rows, labels above X, Y, Z. Rows
-    above may state rate and unit (`# rate: 120`, `# unit: mm`, preambles of Vicon and Motive). A column `time` gives
-    the rate, in its stated unit (`time_ms`, `time (ms)`, a row of units) or the one with a plausible rate. Other
-    columns are ignored. Separators are commas, tabs or semicolons (then also decimal commas). A marker is missing if a
-    cell is empty or NaN, or all three are zero.
+    The header is a row of `LASI_x,LASI_y,LASI_z` (or `LASI.x`, `LASI x [mm]`), or labels above X, Y, Z. Rows above may
+    state rate and unit (`# rate: 120`, `# unit: mm`, preambles of Vicon and Motive). A column `time` gives the rate, in
+    its stated unit (`time_ms`, `time (ms)`, a row of units) or a plausible one. Separators are commas, tabs or
+    semicolons (then also decimal commas). A marker is missing if a cell is empty or NaN, or all three are zero.
 
     Args:
-        source: path, for messages and the clip's name.
-        rate: [Hz], for a file without rate and time column.
+        source: path, for messages and the name.
+        rate: [Hz], for a file without rate and times.
 
     Raises:
-        ClipError: with the line, if the header is missing, a row is cut off, rate or times are implausible, or no unit
-            gives a person.
+        ClipError: with the line, if the table is invalid, the rate is missing, or no unit gives a person.
     """
     text = decoded(data)
     text = _with_header(text, source) if _is_qualisys(text) else _trajectories(text, source)
@@ -79,11 +77,7 @@ _SECTIONS = ("devices", "model outputs", "trajectories", "joints", "segments", "
 
 
 def _trajectories(text: str, source: str) -> str:
-    """Return the marker section of a Vicon export; other lines are blanked.
-
-    Raises:
-        ClipError: if there are only other tables.
-    """
+    """Return the marker section of a Vicon export, others blanked; ClipError without it."""
     lines = text.splitlines()
     titles = {k: t for k, line in enumerate(lines) if (t := line.strip(' ,;\t"').casefold()) in _SECTIONS}
     first = next((k for k, title in titles.items() if title == "trajectories"), None)
@@ -99,7 +93,7 @@ def _trajectories(text: str, source: str) -> str:
 
 
 def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:
-    """Return non-blank rows of stripped cells, their line numbers, and True for semicolons."""
+    """Return non-blank rows of cells, line numbers, and True for semicolons."""
     head = "\n".join([line for line in text.splitlines() if line.strip()][:20])
     delimiter = max(";\t,", key=head.count)
     reader = csv.reader(text.replace("\0", "?").splitlines(), delimiter=delimiter, skipinitialspace=True)
@@ -145,7 +139,7 @@ def _table(rows: list[list[str]], lines: list[int], header: CsvHeader, decimal_c
 
 
 def _with_time_unit(header: CsvHeader, numbers: np.ndarray, given: float | None, source: str) -> CsvHeader:
-    """Return the header with the unit of its time column, and a note unless it is seconds."""
+    """Return the header with the unit of its times, and a note unless seconds."""
     if header.time is None or header.time[1]:
         return header
     column, stated = header.time[0], header.rate if header.rate is not None else given
@@ -156,7 +150,7 @@ def _with_time_unit(header: CsvHeader, numbers: np.ndarray, given: float | None,
 def _rate(
     numbers: np.ndarray, positions: np.ndarray, header: CsvHeader, given: float | None, source: str
 ) -> tuple[float, np.ndarray, tuple[str, ...]]:
-    """Return the rate of the time column, the preamble or the caller, and the rows at even times."""
+    """Return the rate of times, preamble or caller, and rows at even times."""
     if header.time is None:
         rate = header.rate if header.rate is not None else given
         if rate is None:
@@ -182,7 +176,7 @@ def _rate(
 def _at_frame_numbers(
     numbers: np.ndarray, positions: np.ndarray, header: CsvHeader, rate: float, source: str
 ) -> tuple[float, np.ndarray, tuple[str, ...]]:
-    """Return the rows at their frame numbers; missing rows become frames without markers."""
+    """Return rows at their frame numbers; missing ones become empty frames."""
     if header.frame is None or len(numbers) < 2 or not rate > 0:
         return rate, positions, ()
     frames = numbers[:, header.frame]
@@ -198,13 +192,13 @@ def _at_frame_numbers(
 
 
 def _first_time(numbers: np.ndarray, header: CsvHeader, rate: float) -> float:
-    """Return the time of the first row [s] by a column of frame numbers from 1, else 0."""
+    """Return the time of the first row [s] by frame numbers from 1, else 0."""
     first = numbers[0, header.frame] if header.frame is not None else 1.0
     return max(0.0, float(first) - 1.0) / rate if np.isfinite(first) and rate > 0 else 0.0
 
 
 def clock_time(cell: str) -> float | None:
-    """Return the seconds of 10:00:00.25, or since 1970 of 2024-05-01T10:00:00.25Z (without zone: UTC), else None."""
+    """Return seconds of 10:00:00.25, or since 1970 of 2024-05-01T10:00:00.25Z (default UTC), else None."""
     if found := _TIME_OF_DAY.match(cell):
         hours, minutes, seconds = (float(x.replace(",", ".") or 0) for x in found.groups(""))
         return 3600.0 * hours + 60.0 * minutes + seconds
@@ -244,7 +238,7 @@ class CsvHeader:
         labels: M markers, or "".
         columns: (M, 3) of x, y, z.
         first_row: of the data.
-        time: column and unit [s] of the time, 0: unit not stated; or None.
+        time: column and unit [s], 0: not stated; or None.
         frame: column of frame numbers, or None.
         rate: stated [Hz], or None.
         unit: as in the file, or "".
@@ -262,11 +256,7 @@ class CsvHeader:
 
 
 def read_header(rows: Sequence[list[str]], source: str) -> CsvHeader:
-    """Return the header of a marker table.
-
-    Raises:
-        ClipError: if there is no marker column.
-    """
+    """Return the header of a marker table; ClipError without marker columns."""
     for number, row in enumerate(rows):
         found = _named_columns(row) or _bare_columns(rows, number)
         if found:
@@ -328,7 +318,7 @@ def _named_columns(row: list[str]) -> _Columns | None:
 
 
 def _bare_columns(rows: Sequence[list[str]], number: int) -> _Columns | None:
-    """Return the markers of a row X, Y, Z below a row of labels, or None."""
+    """Return the markers of a row X, Y, Z below labels, or None."""
     matches = [_BARE_AXIS.match(cell[:_LONGEST_LABEL]) for cell in rows[number]]
     axes = "".join(m["axis"].lower() if m else " " for m in matches)
     starts = [s.start() for s in re.finditer("xyz", axes)]
@@ -350,10 +340,10 @@ _LEAST_BONES = 9  # of a skeleton preferred to markers: an upper body
 
 
 def _chosen_kinds(above: Sequence[list[str]], starts: list[int]) -> list[int]:
-    """Return the useful columns by a row of types (Motive): bones of a skeleton, or measured markers.
+    """Return the useful columns by a row of types (Motive): skeleton bones, or measured markers.
 
-    Motive writes markers as measured and as solved ("Rigid Body Marker", "Bone Marker"), and rigid bodies. Measured
-    markers are preferred; rigid bodies are used only alone.
+    Motive writes markers as measured and as solved ("Rigid Body Marker", "Bone Marker"), and rigid bodies, used only
+    alone.
     """
     row = next((r for r in above if any(c.casefold() == "type" for c in r[: starts[0]])), None)
     if row is None:
@@ -370,20 +360,20 @@ def _chosen_kinds(above: Sequence[list[str]], starts: list[int]) -> list[int]:
 
 
 def _labels(row: list[str], starts: list[int]) -> list[str]:
-    """Return the labels above the x columns; all empty if the row is another one."""
+    """Return the labels above the x columns, or empty ones."""
     labels = [row[s] if s < len(row) else "" for s in starts]
     usual = sum(label.casefold() in _NOT_A_LABEL or bool(known_unit(label)) for label in labels)
     return labels if usual == 0 else [""] * len(starts)
 
 
 def _seconds(cell: str) -> float | None:
-    """Return the unit of a time column [s], 0 if not stated, None for another column."""
+    """Return the unit of a time column [s], 0: not stated, None: another column."""
     match = _TIME.match(cell[:_LONGEST_LABEL])
     return _SECONDS.get((match["unit"] or match["word"] or "").casefold()) if match else None
 
 
 def _stated(preamble: Sequence[list[str]]) -> tuple[float | None, str]:
-    """Return rate [Hz] and unit above the header: pairs of cells, `# rate: 120`, or below "Trajectories" (Vicon)."""
+    """Return rate [Hz] and unit above the header: cell pairs, `# rate: 120`, or Vicon's."""
     rate, unit = None, ""
     after_title = False
     for row in preamble:
@@ -420,7 +410,7 @@ def _is_qualisys(text: str) -> bool:
 
 
 def _with_header(text: str, source: str) -> str:
-    """Return a Qualisys text with one header row of marker columns, in the line of marker names.
+    """Return a Qualisys text with one header row of marker columns.
 
     Columns before the markers are frame and time, unless named.
 

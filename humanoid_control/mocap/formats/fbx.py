@@ -1,6 +1,6 @@
-"""Reader of FBX characters, converted to glTF by the Assimp command in a separate process.
+"""Reader of FBX characters, converted to glTF by the Assimp command in its own process.
 
-Assimp is a dependency of the collision library. Python bindings of ufbx (0.0.5) crash when objects are freed.
+Assimp comes with the collision library. Python bindings of ufbx (0.0.5) crash when objects are freed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _LOOKED_AT = 4096  # bytes searched for the format
 
 
 def parse_fbx(file: ClipFile, size: Size) -> MarkerClip:
-    """Return the clip of an animated character in an FBX file.
+    """Return the clip of an animated FBX character.
 
     Args:
         file: its `part` names the animation ("mixamo.com"); "": longest.
-        size: default: centimetres, unless implausible for a person.
+        size: default: centimetres, unless implausible.
 
     Raises:
-        ClipError: if the file is invalid or has no animation, or Assimp is missing; with a command for Blender.
+        ClipError: if file or animation is invalid, or Assimp is missing; with a command for Blender.
     """
     data = file.read()
     if not any(head in data[:_LOOKED_AT] for head in _HEADS):
@@ -49,7 +49,7 @@ def parse_fbx(file: ClipFile, size: Size) -> MarkerClip:
 
 
 def assimp_command() -> str | None:
-    """Return the path of `assimp` in this environment or the system, or None."""
+    """Return the path of `assimp` in this environment or system, or None."""
     beside = [Path(sys.executable).parent, Path(sysconfig.get_paths()["purelib"]) / "cmeel.prefix" / "bin"]
     return shutil.which("assimp", path=os.pathsep.join([*map(str, beside), os.environ.get("PATH", "")]))
 

@@ -1,7 +1,4 @@
-"""Reader of glTF 2.0 (`.glb`, `.gltf`): joints of an animated skeleton.
-
-Node translation, rotation and scale may have stepped, linear (slerp) or cubic keys.
-"""
+"""Reader of glTF 2.0 (`.glb`, `.gltf`): joints of an animated skeleton, with stepped, linear (slerp) or cubic keys."""
 
 from __future__ import annotations
 
@@ -47,8 +44,8 @@ def parse_gltf(file: ClipFile, size: Size, where: str = "", stated: float = 1.0)
 
     Args:
         file: its `part` names the animation; "": longest.
-        where: name in messages, for a converted file.
-        stated: unit [m], unless implausible for a person.
+        where: name in messages, if converted.
+        stated: unit [m], unless implausible.
 
     Raises:
         ClipError: if the file is invalid, compressed, or lacks animation or joints.
@@ -64,7 +61,7 @@ def parse_gltf(file: ClipFile, size: Size, where: str = "", stated: float = 1.0)
 
 @dataclass(frozen=True)
 class _Track:
-    """Keys of a node property: times (K,) [s], values (K, w), or (K, 3, w) with tangents if cubic."""
+    """Keys of a node property: times (K,) [s], values (K, w), cubic (K, 3, w)."""
 
     times: np.ndarray
     values: np.ndarray
@@ -96,7 +93,7 @@ class _Track:
 
 
 def _slerp(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Return rotations (T, 4) between unit quaternions, the shorter way; u (T, 1) in 0 to 1."""
+    """Return rotations (T, 4) between unit quaternions, the shorter way; u (T, 1)."""
     cosine = np.sum(a * b, axis=1, keepdims=True)
     b = np.where(cosine < 0, -b, b)
     angle = np.arccos(np.clip(np.abs(cosine), 0.0, 1.0))
@@ -107,7 +104,7 @@ def _slerp(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 class _Document:
-    """glTF document with buffers; malformed content raises errors of indexing and numpy."""
+    """glTF document with buffers; malformed content raises any error."""
 
     def __init__(self, file: ClipFile, where: str, stated: float) -> None:
         self.file, self.where, self.stated = file, where, stated
@@ -151,7 +148,7 @@ class _Document:
         return text
 
     def _buffer(self, index: int) -> bytes:
-        """Return a buffer: binary chunk, data URI, or file in the same folder."""
+        """Return a buffer: binary chunk, data URI or file."""
         if index not in self._buffers:
             uri = self.json["buffers"][index].get("uri")
             if uri is None:

@@ -33,7 +33,7 @@ _NUMBERED = re.compile(r"^(?:landmark|lm|point|kp|joint|pose)?[_ ]?(\d{1,2})$", 
 
 
 def find_landmarks(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Return landmarks (T, 33, 3) among named arrays (T, 33, 3 or more) or (T, 99 or more), or None."""
+    """Return landmarks (T, 33, 3) among arrays (T, 33, 3 or more), (T, 99 or more), or None."""
     for name in _ARRAYS:
         if name not in arrays:
             continue
@@ -55,8 +55,7 @@ def landmark_clip(
     Args:
         positions: (T, 33, 3) [file units].
         rate: [Hz].
-        source: path, for messages and the clip's name.
-        warnings: of the reader.
+        source: path, for messages and the name.
 
     Raises:
         ClipError: if these are picture coordinates, or not a person.
@@ -70,7 +69,7 @@ def landmark_clip(
 
 
 def landmark_names(labels: Sequence[str]) -> tuple[str, ...] | None:
-    """Return landmark names if labels only number them from 0 or 1, else None."""
+    """Return landmark names for labels numbered from 0 or 1, else None."""
     matches = [_NUMBERED.match(label) for label in labels]
     numbers = [int(m[1]) for m in matches if m]
     if len(labels) != len(LANDMARKS) or len(numbers) != len(labels):
@@ -100,7 +99,6 @@ def with_path(labels: Sequence[str], positions: np.ndarray, rate: float) -> tupl
     The lowest sole point is on the floor, and the standing one does not slide.
 
     Args:
-        labels: of the points.
         positions: (T, M, 3) [m], y down; NaN: missing.
         rate: [Hz].
     """
@@ -125,10 +123,9 @@ def with_path(labels: Sequence[str], positions: np.ndarray, rate: float) -> tupl
 
 
 def _hip_velocity(raised: np.ndarray, velocity: np.ndarray, rate: float) -> np.ndarray:
-    """Return the hip velocity (T, 2) over the floor [m/s] at which a sole point stands still.
+    """Return the hip velocity (T, 2) [m/s] at which a sole point stands still.
 
-    A swinging foot may be as low as a standing one, but implies an abrupt change. The chosen sole point minimises
-    height and change.
+    A swinging foot may be as low as a standing one, but implies an abrupt change: the chosen point minimises both.
 
     Args:
         raised: (T, 4) above the lowest point [m].

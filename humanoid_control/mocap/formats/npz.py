@@ -1,4 +1,4 @@
-"""Reader of named arrays (NPZ, PKL, PT): SMPL motions, landmarks, tables of joint positions."""
+"""Reader of named arrays (NPZ, PKL, PT): SMPL motions, landmarks, joint positions."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def parse_npz(data: bytes, source: str, rate: float | None = None, size: Size = 
     """Return the clip of an NPZ file, recognised by array names.
 
     Args:
-        source: path, for messages and the clip's name.
+        source: path, for messages and the name.
         rate: [Hz], for a file without rate.
 
     Raises:
-        ClipError: if the file is invalid, not a recording of a person, pickled, or without rate.
+        ClipError: if the file is invalid, pickled, without rate, or not a recording.
     """
     return clip_of_arrays(_arrays(data, source), source, rate, size)
 
 
 def parse_pickle(data: bytes, source: str, rate: float | None = None, size: Size = AS_STATED) -> MarkerClip:
-    """Return the clip of a pickle of arrays (AIST++, scripts); see `load_pickle`."""
+    """Return the clip of a pickle of arrays (AIST++, scripts)."""
     return clip_of_arrays(named_arrays(load_pickle(data, source), source), source, rate, size)
 
 
 def parse_tensors(data: bytes, source: str, rate: float | None = None, size: Size = AS_STATED) -> MarkerClip:
-    """Return the clip of a torch.save file; see `load_tensors`. `smpl_params_global` (GVHMR) implies 30 Hz."""
+    """Return the clip of a torch.save file; `smpl_params_global` (GVHMR) implies 30 Hz."""
     content = load_tensors(data, source)
     assumed = GVHMR_RATE if isinstance(content, Mapping) and "smpl_params_global" in content else None
     return clip_of_arrays(named_arrays(content, source), source, rate, size, assumed)
@@ -52,13 +52,13 @@ def parse_tensors(data: bytes, source: str, rate: float | None = None, size: Siz
 def clip_of_arrays(
     arrays: Mapping[str, np.ndarray], source: str, rate: float | None, size: Size, assumed: float | None = None
 ) -> MarkerClip:
-    """Return the clip of named arrays: SMPL motion, landmarks, or positions (T, M, 3) with labels.
+    """Return the clip of named arrays: SMPL motion, landmarks, or labelled positions (T, M, 3).
 
     Args:
-        assumed: rate of the writing program [Hz], if neither file nor caller states one.
+        assumed: default rate of the writing program [Hz].
 
     Raises:
-        ClipError: if the arrays are none of these, or without rate.
+        ClipError: if there is no recording or rate.
     """
     motion = find_smpl(arrays, source)
     landmarks = None if motion is not None else find_landmarks(arrays)
@@ -92,7 +92,7 @@ def clip_of_arrays(
 
 
 def _arrays(data: bytes, source: str) -> dict[str, np.ndarray]:
-    """Return the arrays of an NPZ file without objects, or raise ClipError."""
+    """Return the arrays of an NPZ file without objects."""
     found, pickled = {}, []
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -121,7 +121,7 @@ def _arrays(data: bytes, source: str) -> dict[str, np.ndarray]:
 def _rate(
     arrays: Mapping[str, np.ndarray], given: float | None, assumed: float | None, source: str
 ) -> tuple[float, tuple[str, ...]]:
-    """Return the rate of the file, the caller or the writing program, and a note."""
+    """Return the rate of file, caller or writing program, and a note."""
     name = next((k for k in _RATES if k in arrays and np.size(arrays[k]) == 1), None)
     if name is not None:
         try:

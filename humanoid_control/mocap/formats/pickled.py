@@ -1,7 +1,7 @@
-"""Safe reader of arrays in pickled files (`.pkl`, `.pt`), without executing their content.
+"""Safe reader of arrays in pickled files (`.pkl`, `.pt`), without executing them.
 
-Only calls that build arrays, tensors and ordered dictionaries are followed. Other files are rejected, with a command
-that converts trusted ones. torch is not needed.
+Only calls that build arrays, tensors and ordered dictionaries are followed; torch is not needed. Other files are
+rejected, with a command that converts trusted ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NESTING = 6  # searched levels of dictionaries
 
 
 def load_pickle(data: bytes, where: str) -> Any:
-    """Return the dictionaries, lists, numbers, texts and numpy arrays of a pickle (Python 2, too).
+    """Return dictionaries, lists, numbers, texts and arrays of a pickle (Python 2, too).
 
     Raises:
         ClipError: if it is damaged, or contains other objects.
@@ -41,7 +41,7 @@ def load_pickle(data: bytes, where: str) -> Any:
 
 
 def load_tensors(data: bytes, where: str) -> Any:
-    """Return the content of a `torch.save` file (zip, torch 1.6 or later), tensors as arrays.
+    """Return the content of a `torch.save` file (torch 1.6 or later), tensors as arrays.
 
     Raises:
         ClipError: if it is damaged, older, or contains other objects.
@@ -68,12 +68,9 @@ def load_tensors(data: bytes, where: str) -> Any:
 
 
 def named_arrays(content: Any, where: str) -> dict[str, np.ndarray]:
-    """Return the named arrays of the first person in nested dictionaries.
+    """Return the named arrays of the first person in nested dictionaries, or raise ClipError.
 
     `smpl_params_global` (GVHMR) is preferred and `smpl_params_incam` ignored: a camera may be tilted.
-
-    Raises:
-        ClipError: if there is none.
     """
     found = _arrays_in(content, _NESTING)
     if not found:
@@ -109,7 +106,7 @@ class _Refused(Exception):
 
 
 class _Sealed:
-    """Object that a pickle can name but not change through the opcode BUILD."""
+    """Object that a pickle can name but not change (opcode BUILD)."""
 
     __slots__ = ()
 
@@ -140,7 +137,7 @@ class _Ordered(OrderedDict[Any, Any]):
 
 
 class _Name(_Sealed):
-    """Array class for `_reconstruct` only: called directly it would expose uninitialised memory."""
+    """Array class for `_reconstruct` only: a direct call exposes uninitialised memory."""
 
     __slots__ = ()
 
@@ -151,7 +148,7 @@ _ARRAY = _Name()
 class _Type:
     """Type of numbers or texts, never of objects.
 
-    A numpy dtype state could forge size, fields or objects. It is checked, and numpy creates the type from a code.
+    A numpy dtype state could forge size, fields or objects: it is checked, and numpy creates the type from a code.
 
     Args:
         code: such as 'f8', 'U10'.
@@ -191,7 +188,7 @@ def _checked(kind: Any, data: Any) -> tuple[np.dtype, bytes]:
 
 
 class _Array(np.ndarray):
-    """Array whose state must hold exactly the bytes of its shape, and no objects."""
+    """Array whose state must hold exactly its bytes, and no objects."""
 
     _spend: Callable[[int], None]
 
@@ -244,10 +241,9 @@ def _from_buffer(buffer: Any, kind: Any, shape: Any, order: str) -> np.ndarray:
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Unpickler for arrays, tensors and ordered dictionaries of them.
+    """Unpickler for arrays, tensors and ordered dictionaries.
 
     Args:
-        program: the pickle.
         stored: storage name -> bytes of tensors.
     """
 
@@ -268,7 +264,7 @@ class _ArrayUnpickler(pickle.Unpickler):
         }
 
     def _spend(self, size: int) -> None:
-        """Limit the bytes of copies: a pickle may request the same bytes repeatedly."""
+        """Limit the bytes of copies: a pickle may repeat the same bytes."""
         self._left -= size
         if self._left < 0:
             raise _Refused("the same numbers many times")
@@ -309,11 +305,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def _check_program(program: bytes) -> None:
-    """Reject memo indices beyond the file size: the memo table would fill the memory.
-
-    Raises:
-        ValueError: if the pickle is damaged.
-    """
+    """Reject memo indices beyond the file size: the memo would fill the memory."""
     for code, argument, _ in pickletools.genops(program):
         if code.name in ("PUT", "BINPUT", "LONG_BINPUT") and not 0 <= int(argument or 0) <= len(program):
             raise _Refused("a table larger than the file")

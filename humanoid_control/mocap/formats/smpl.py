@@ -1,7 +1,7 @@
-"""Reader of SMPL, SMPL+H and SMPL-X motions: joint rotations, root path, shape coefficients.
+"""Reader of SMPL, SMPL+H and SMPL-X motions.
 
-The licence of the body models does not allow copying their joint places. The bones are those of an average person. Limb
-directions follow from the rotations alone.
+The licence of the body models forbids copying their joint places: bones are those of an average person. Limb directions
+follow from rotations alone.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class SmplMotion:
     """SMPL motion.
 
     Attributes:
-        rotations: (T, 22, 3) rotation vectors of body joints in their parents [rad]; NaN: missing.
-        root: (T, 3) path [m].
+        rotations: (T, 22, 3) rotation vectors in the parents [rad]; NaN: missing.
+        root: (T, 3) [m].
         shape: coefficients, possibly empty.
-        scaling: size relative to the model (AIST++).
+        scaling: relative to the model (AIST++).
         male: shape of the male model.
     """
 
@@ -107,7 +107,6 @@ def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | Non
         arrays: `poses` and `trans` (AMASS, SMPL, SMPL+H, SMPL-X), `root_orient`, `pose_body` and `trans` (SMPL-X),
             `global_orient`, `body_pose` and `transl` (GVHMR), `pose_world` and `trans_world` (WHAM), `smpl_poses`,
             `smpl_trans` and `smpl_scaling` (AIST++).
-        source: path, for messages.
 
     Raises:
         ClipError: if shapes do not match, or the root path is missing.
@@ -191,14 +190,12 @@ def _other_units(motion: SmplMotion) -> tuple[str, ...]:
 def smpl_clip(motion: SmplMotion, rate: float, source: str, size: Size, warnings: tuple[str, ...] = ()) -> MarkerClip:
     """Return the motion of an average person: joints, toes, heels, wrist sides, knuckles, front of the head.
 
-    The height is 1.66 m + 0.1 m times the first shape coefficient (Ze et al. 2025), or 1.74 m for the male model. It is
-    corrected if standing feet would otherwise slide.
+    The height is 1.66 m + 0.1 m times the first shape coefficient (Ze et al. 2025), or 1.74 m for the male model,
+    corrected if standing feet would slide.
 
     Args:
-        motion: from `find_smpl`.
         rate: [Hz].
-        source: path, for messages and the clip's name.
-        warnings: of the reader.
+        source: path, for messages and the name.
     """
     warnings = (*warnings, *_other_units(motion))
     shape = motion.shape if motion.shape.size and np.isfinite(motion.shape).all() else np.zeros(0)
@@ -227,7 +224,7 @@ def smpl_clip(motion: SmplMotion, rate: float, source: str, size: Size, warnings
 
 
 def _places(rotations: np.ndarray) -> np.ndarray:
-    """Return joints and points (T, P, 3) about the root for rotations (T, 22, 3), world axes [share of the height]."""
+    """Return joints and points (T, P, 3) about the root for rotations (T, 22, 3) [share of the height]."""
     from scipy.spatial.transform import Rotation  # slow import
 
     places = np.empty((len(rotations), N + len(POINTS), 3))
@@ -252,13 +249,13 @@ _STANDING = 0.3  # share of the frames, with the slowest foot, that count as sta
 
 
 def leg_factor(root: np.ndarray, feet: np.ndarray, rate: float) -> float | None:
-    """Return the factor of leg length with least sliding of standing feet, or None if not observable.
+    """Return the factor of leg length with least sliding in stance, or None.
 
     A foot's velocity is v_root + f v_foot/root, zero in stance. f is a least-squares fit over the frames with the
     slowest foot, updated with f.
 
     Args:
-        root: (T, 3) path [m].
+        root: (T, 3) [m].
         feet: (T, 2, 3) about the root [m].
         rate: [Hz].
     """

@@ -1,4 +1,4 @@
-"""Reader of TRC, the tab-separated marker format of Motion Analysis, OpenSim and FiLMBOX."""
+"""Reader of TRC, the tab-separated marker format of OpenSim."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _EVEN = 1.5  # largest ratio of even steps to the usual one
 
 
 def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
-    """Return the clip of a TRC file, with or without a blank line before the data.
+    """Return the clip of a TRC file.
 
-    A marker is missing if its cells are empty or all zero.
+    A blank line before the data is optional. A marker is missing if its cells are empty or all zero.
 
     Args:
-        source: path, for messages and the clip's name.
+        source: path, for messages and the name.
 
     Raises:
         ClipError: with the line, if the file is invalid, or no unit gives a person.
@@ -76,7 +76,7 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
 def _in_order(
     times: np.ndarray, positions: np.ndarray, rate: float, source: str
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Return rows sorted by time [s], without duplicates; milliseconds are recognised by the stated rate."""
+    """Return rows sorted by time [s], without duplicates, milliseconds converted."""
     if len(times) < 2 or not np.isfinite(times).all() or not np.ptp(times) > 0:
         return times, positions, ()
     notes: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ def _in_order(
 
 
 def _with_tabs(lines: list[str], source: str) -> list[str]:
-    """Return lines with tabs instead of spaces, if all cells are separated by spaces."""
+    """Return lines with tabs, if all cells are separated by spaces."""
     if any("\t" in line for line in lines[1:4]):
         return lines
     check_count(lines[3].count(" ") // _WIDE, source)
@@ -108,7 +108,7 @@ def _with_tabs(lines: list[str], source: str) -> list[str]:
 
 
 def _header(keys: str, values: str) -> dict[str, str]:
-    """Return the second and third line as a dictionary with lower-case keys."""
+    """Return the second and third line as a dictionary."""
     names, cells = ([cell.strip() for cell in line.split("\t")] for line in (keys, values))
     told, given = [name for name in names if name], [cell for cell in cells if cell]
     if len(cells) > len(names) and len(told) == len(given):  # some writers double the tabs of one line
@@ -128,7 +128,7 @@ def _number(text: str, field: str, source: str) -> float:
 
 
 def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Return times (T,), positions (T, M, 3) [file units] (NaN: missing), and a warning."""
+    """Return times (T,), positions (T, M, 3) [file units] and a warning."""
     width, short = 2 + 3 * n_markers, 0
     last = max((k for k, line in enumerate(lines, start=6) if line.strip()), default=0)
     rows = []
