@@ -41,7 +41,7 @@ class ClockOffset:
         self._since, self._count, self._correction = 0.0, 0, 0.0
 
     def time(self, stamp: float, now: float, arrival: float) -> float:
-        """Return the local time at which a message was made [s], never later than now.
+        """Return the local time of a message [s], never later than now.
 
         A zero stamp means now; an equal stamp gives an equal time.
 
@@ -131,7 +131,7 @@ def _apart(offset: float) -> str:
 
 
 class ClockOffsets:
-    """Clock offsets of several sources on one topic, distinguished by message content such as names."""
+    """Clock offsets of several sources on one topic, distinguished by message content."""
 
     def __init__(self) -> None:
         self._sources: dict[Hashable, ClockOffset] = {}
@@ -151,7 +151,7 @@ class ClockOffsets:
 
     @property
     def problem(self) -> str:
-        """Message about the clock of a recent source, newest first, or empty."""
+        """Message about a recent source's clock, or empty."""
         since = self._arrival - TOLD
         present = (s for s in reversed(self._sources.values()) if s.heard_at >= since)
         return next((text for offset in present if (text := offset.problem)), "")

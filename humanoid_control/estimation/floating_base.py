@@ -1,8 +1,8 @@
 """Floating-base estimator: base pose and velocity of a walking robot from joints, IMU and sole forces.
 
-The IMU gives the orientation. Each loaded sole is assumed at rest since touch-down and gives base position and
-velocity, averaged by load. The accelerometer predicts velocity; the soles correct it slowly, because soles may slide
-for 0.1 s in quick steps.
+The IMU gives the orientation. Loaded soles, assumed at rest since touch-down, give position and velocity, averaged by
+load. The accelerometer predicts velocity; the soles correct it slowly, because soles may slide for 0.1 s in quick
+steps.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ class FloatingBaseEstimator:
     """Floating-base estimator without ground truth.
 
     Attributes:
-        data: pinocchio data of the last update, base at the origin; only sole frames are placed.
+        data: pinocchio data of the last update, base at the origin; of frames only the soles.
         contacts: of the soles.
-        acceleration: (3,) trunk acceleration in world axes [m/s^2]; None without accelerometer.
+        acceleration: (3,) trunk acceleration in world axes [m/s^2], or None.
         pivots: (F, 3) resting point of each sole, in its frame [m].
     """
 
@@ -289,6 +289,7 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
             a, b = (i + 1) % 3, (i + 2) % 3
             places[k, i] = s.p[k, i] + arm[i]
             speeds[k, i] = s.v[k, i] + s.w[k, a] * arm[b] - s.w[k, b] * arm[a]
+        # Light contacts slip easily, so their weight fades in with the load.
         load = min(max((s.forces[k] / weight - LIGHT) / (SURE - LIGHT), 0.0), 1.0)
         s.weights[k] = s.forces[k] * load if s.touches[k] else 0.0
         total += s.weights[k]
@@ -306,9 +307,11 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
         s.position[:] = np.array([0.0, 0.0, -lowest])
         s.counts[STARTED] = True
     believe(s, seen, carried, dt)
+    # Dead reckoning serves for flight and for anchoring new contacts.
     guess, place = s.position + dt * s.velocity, np.zeros(3)
     for k in range(n):
         s.slip[k] = s.turned[k] = 0.0
+        # Lift-off discards the anchor: the next contact is a new one.
         if not s.touches[k]:
             s.anchors[k], s.headings[k] = np.nan, np.nan
             continue
@@ -316,6 +319,7 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
         if np.isnan(s.headings[k]):
             s.headings[k] = heading
         turned = heading - s.headings[k]
+        # Wrap the yaw difference to half a turn.
         s.turned[k] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
         if s.weights[k] == 0.0:
             continue
@@ -325,6 +329,7 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
             if not np.isnan(s.ground[k]):
                 s.anchors[k, 2] = s.ground[k] + s.pivots[k, 2]
             s.counts[STEPS] += 1
+        # Anchor - place is the base position that this sole implies.
         s.slip[k] = np.hypot(speeds[k, 0] + s.velocity[0], speeds[k, 1] + s.velocity[1])
         place += s.weights[k] * (s.anchors[k] - places[k])
     s.position[:] = place if carried else guess
@@ -335,6 +340,7 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
 def believe(s: SoleTrack, seen: F1, carried: bool, dt: float) -> None:
     """Update the base velocity from accelerometer and sole velocity (3,), if loaded."""
     measured = not np.isnan(s.acceleration[0])
+    # Without an accelerometer, or at the start, the soles give the velocity directly.
     if not s.counts[KNOWN] or (carried and not measured):
         s.velocity[:] = seen if carried else np.zeros(3)
     else:
@@ -342,6 +348,7 @@ def believe(s: SoleTrack, seen: F1, carried: bool, dt: float) -> None:
             s.velocity[:] += dt * s.acceleration
         # The doubt tracks the disagreement of soles and accelerometer, and grows in flight.
         if carried:
+            # First-order correction with rate BELIEF.
             gain, off = 1.0 - np.exp(-dt * BELIEF), seen - s.velocity
             s.velocity[:] += gain * off
             s.doubt[0] += gain * (np.sqrt(np.sum(off**2)) - s.doubt[0])

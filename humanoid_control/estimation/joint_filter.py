@@ -102,5 +102,5 @@ class JointFilter:
         return np.clip(position, np.fmin(self._lower, known), np.fmax(self._upper, known))
 
     def age(self, time: float) -> np.ndarray:
-        """Return the time (n,) since each joint's last measurement [s]; NaN: never."""
+        """Return the time (n,) since each joint's last measurement [s], or NaN."""
         return time - self._time

@@ -99,8 +99,8 @@ class JointSupervisionLimits:
 class JointSupervision:
     """Comparison of measured and commanded positions of n joints.
 
-    A joint follows if it is within the limit of any command of the last `lag`, so speed and message delay cause no
-    errors. All times are of one increasing clock.
+    A joint follows if it is near any command of the last `lag`, so speed and message delay cause no errors. All times
+    are of one increasing clock.
 
     Attributes:
         names: joints.
@@ -192,7 +192,7 @@ class JointSupervision:
     def late(self, now: float) -> bool:
         """Return True if no sample came or changed while commands moved.
 
-        This precedes any fault. A commander that waits does not run ahead of the joints.
+        This precedes any fault, so a commander can wait.
         """
         if not self._count or np.isnan(self._changed).all():
             return False
@@ -206,10 +206,7 @@ class JointSupervision:
         return self.names[k], float(self.error[k])
 
     def _note(self, kind: JointFaultKind, joints: np.ndarray, value: np.ndarray, limit: float | np.ndarray) -> None:
-        """Store the worst excess as the fault, if none is stored.
-
-        A frozen fault replaces a following error, its consequence.
-        """
+        """Store the worst excess as the fault; a frozen fault replaces a following error, its consequence."""
         unknown = self._found is None or (
             kind is JointFaultKind.FROZEN and self._found.kind is JointFaultKind.FOLLOWING
         )

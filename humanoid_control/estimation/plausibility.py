@@ -107,7 +107,7 @@ class JointPlausibility:
         return "; ".join(texts[:NAMED]) + more
 
     def _unwrap(self, joints: np.ndarray, q: np.ndarray, time: float) -> None:
-        """Remove whole turns from samples (k,) of joints without ends, in place."""
+        """Remove whole turns from samples (k,), in place."""
         q += self._turns[joints]
         jump = TURN * np.round((q - self._good[joints]) / TURN)
         rest = np.abs(q - jump - self._good[joints])
@@ -163,7 +163,7 @@ class JointPlausibility:
 class EncoderTurns:
     """Whole turns between n encoders and joint angles.
 
-    Joints without ends continue across encoder wraps; for others a wrapped reading is refused while it lasts.
+    Joints without ends continue across wraps; for others a wrapped reading is refused while it lasts.
     """
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray) -> None:
@@ -172,7 +172,7 @@ class EncoderTurns:
         self.restart()
 
     def restart(self) -> None:
-        """Accept the next readings as they are."""
+        """Accept the next readings."""
         n = len(self._endless)
         self._before, self._turns = np.full(n, np.nan), np.zeros(n)
 

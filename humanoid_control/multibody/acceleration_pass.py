@@ -1,7 +1,6 @@
 """Third pass of the O(n) solver: accelerations from the environment to the leaves.
 
-Schwienbacher 2014, algorithms 2.1 and 2.4, eq. (2.79) and (2.90): Featherstone's articulated-body algorithm with
-sub-systems.
+Schwienbacher 2014, algorithms 2.1 and 2.4, eq. (2.79), (2.90): Featherstone's algorithm with sub-systems.
 """
 
 from __future__ import annotations
@@ -118,6 +117,7 @@ def subsystem_acceleration(t: Tables, n: int, w: Work, qdd: F1) -> None:
     for c in range(size - 1, -1, -1):  # qdd = L^-T (y - Y a_p)
         b = yb + 6 * c
         x = S[yr + c]
+        # The environment does not accelerate.
         if po != 0:
             for k in range(6):
                 x -= S[b + k] * W[p + k]

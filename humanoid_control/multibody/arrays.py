@@ -161,7 +161,7 @@ class Arrays:
         self._works, self._jacobians = work, jacobian
 
     def _first_level(self, node: TreeNode, inside: list[int]) -> list[int]:
-        """Return the members on the outside parent; spinning leaves further down become ordinary bodies."""
+        """Return the members on the outside parent; deeper spinning leaves become ordinary bodies."""
         own = {i + 1 for i in inside}
         first = [i for i in inside if int(self.ints[i, at.PARENT]) not in own]
         for i in set(inside) - set(first):

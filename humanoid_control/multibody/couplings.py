@@ -61,6 +61,7 @@ def hinge_tilt(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]
 @kernel
 def rotate_about(n0: float, n1: float, n2: float, s: float, c: float, x: float, y: float, z: float) -> tuple:
     """Rotate (x, y, z) about the unit vector n by an angle with sine s and cosine c."""
+    # Rodrigues' formula.
     k = (1.0 - c) * (n0 * x + n1 * y + n2 * z)
     return (
         c * x + s * (n1 * z - n2 * y) + k * n0,
@@ -83,6 +84,7 @@ def coupler_screw(par: np.ndarray, at: int, q1: float, q2: float) -> tuple[float
     e0, e1, e2 = par[at + 15], par[at + 16], par[at + 17]
     length, branch = par[at + 18], par[at + 19]
     s1, c1, s2, c2 = np.sin(q1), np.cos(q1), np.sin(q2), np.cos(q2)
+    # d and dd are the first and second derivatives of R_2 r_bot by q2.
     b0, b1, b2 = rotate_about(m0, m1, m2, s2, c2, par[at + 12], par[at + 13], par[at + 14])
     d0, d1, d2 = m1 * b2 - m2 * b1, m2 * b0 - m0 * b2, m0 * b1 - m1 * b0
     dd0, dd1, dd2 = m1 * d2 - m2 * d1, m2 * d0 - m0 * d2, m0 * d1 - m1 * d0
@@ -141,6 +143,7 @@ def four_bar(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
     ax, ay = a * np.cos(t), a * np.sin(t)
     x, y = ax - d, ay
     far = np.sqrt(x * x + y * y)
+    # Law of cosines in the triangle of rocker pivot, crank end and coupler.
     p = np.arctan2(y, x) + par[at + 5] * np.arccos((c * c + far * far - b * b) / (2.0 * c * far))
     bx, by = c * np.cos(p), c * np.sin(p)
     ex, ey = bx - x, by - y  # coupler, A to B
@@ -245,8 +248,8 @@ def hinge_parameters(r_b: Vector, r_a: Vector, axis: Vector) -> np.ndarray:
     """Return parameters of `hinge_screw` and `hinge_tilt`, with zero tilt at q = 0.
 
     Args:
-        r_b: hinge on the parent (3,), from the joint [m].
-        r_a: pivot on the child (3,), from the joint [m]; axes agree at q = 0.
+        r_b: hinge (3,), from the joint [m].
+        r_a: pivot (3,), from the joint [m]; axes agree at q = 0.
         axis: joint axis (3,).
     """
     n = unit_vector(axis, "the joint axis")
@@ -377,6 +380,7 @@ def joint_coordinate(ints: I2, i: int, par: F1, qpos: I1, q: F1, v: F1, W: F1, o
     if kind == LINEAR:
         W[o + GRAD], W[o + RATE], W[o + BIAS] = par[at], par[at] * u, 0.0
         return par[at] * x + par[at + 1]
+    # A gear (ratio, offset) precedes the parameters of every mechanism.
     if kind == COUPLER_SCREW:
         y, w = q[qpos[ints[i, COORD + 1]]], v[ints[i, COORD + 1]]
         n = par[at]

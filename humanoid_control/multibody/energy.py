@@ -54,6 +54,7 @@ def force_needed(floats: F1, k: int, W: F1, o: int) -> Vector6:
     cx, cy, cz = cross(x, y, z, lx, ly, lz)
     nx, ny, nz = symmetric_times(floats, i, ax, ay, az)
     nx, ny, nz = nx + hx + cx, ny + hy + cy, nz + hz + cz
+    # Force m (a + alpha x c + w x (w x c)), with x, y, z = m c.
     sx, sy, sz = cross(wx, wy, wz, x, y, z)
     sx, sy, sz = cross(wx, wy, wz, sx, sy, sz)
     cx, cy, cz = cross(ax, ay, az, x, y, z)
@@ -65,6 +66,7 @@ def moment_of_rotor(ints: I2, i: int, floats: F1, W: F1, po: int, qdd: F1) -> Ve
     """Return the moment of a massless spinning leaf, in parent axes."""
     ex, ey, ez, jz, nx, ny, nz = rotor_terms(floats, i, W, po)
     spun, j, a = 0.0, i * NF + PARENT_INERTIA, po + ACC
+    # A rotor spins by its coordinates, relative to the parent.
     for c in range(ints[i, NC]):
         spun += W[(i + 1) * NW + GRAD + c] * qdd[ints[i, COORD + c]]
     spun *= jz
@@ -144,9 +146,11 @@ def sums(t: Tables, w: Work, out: F1) -> None:
         lx, ly, lz = lx + cx, ly + cy, lz + cz
         out[0] += m
         out[1] += 0.5 * (wx * lx + wy * ly + wz * lz + ux * px + uy * py + uz * pz)
+        # To the environment: rotate, then shift the moment to its origin.
         ax, ay, az = W[e + POS], W[e + POS + 1], W[e + POS + 2]
         mx, my, mz = turn(W, e + ROT, x, y, z0)
         mx, my, mz = mx + m * ax, my + m * ay, mz + m * az
+        # Potential energy -g . (sum of m r).
         out[2] -= W[GRAVITY] * mx + W[GRAVITY + 1] * my + W[GRAVITY + 2] * mz
         px, py, pz = turn(W, e + ROT, px, py, pz)
         lx, ly, lz = turn(W, e + ROT, lx, ly, lz)
@@ -164,7 +168,7 @@ def sums(t: Tables, w: Work, out: F1) -> None:
 
 @kernel
 def rates(t: Tables, w: Work, qdd: F1, out: F1) -> None:
-    """Fill out (6,) with the rates of angular momentum about the origin, and of momentum."""
+    """Fill out (6,) with the rates of angular momentum about the origin and momentum."""
     ints, floats, W = t.ints, t.floats, w.W
     out[:] = 0.0
     for i in range(ints.shape[0]):
@@ -205,6 +209,7 @@ def transmitted(t: Tables, w: Work, qdd: F1, wrench: F2, out: F2) -> None:
     ints, floats, W = t.ints, t.floats, w.W
     for i in range(ints.shape[0] - 1, -1, -1):
         o, k, p = (i + 1) * NW, i * NF, ints[i, PARENT]
+        # A rotor has no mass, so only its moment reaches the parent.
         if ints[i, SPIN] == 1:
             nx, ny, nz = moment_of_rotor(ints, i, floats, W, p * NW, qdd)
             out[i, 0], out[i, 1], out[i, 2] = turn(floats, k + TURN_0, nx, ny, nz)

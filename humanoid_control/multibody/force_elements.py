@@ -117,13 +117,15 @@ def law_force(kind: int, par: np.ndarray, command: float, length: float, rate: f
     """Return F(l, dl/dt) [N]; `par` (LAW_SIZE,) from `numbers`, command in [N] or activation."""
     if kind == SPRING:
         f = par[0] * (length - par[1]) + par[2] * rate
+        # A rope transmits no compression, also not from its damper.
         if par[3] > 0.0 and (length <= par[1] or f < 0.0):
             f = 0.0
         return f + command
     # x is the fibre length less 1; the passive force is exponential in the strain.
     x, u = (length - par[2]) / par[1] - 1.0, rate / (par[3] * par[1])
     passive = (math.exp(PASSIVE_SHAPE * x / PASSIVE_STRAIN) - 1.0) / (math.exp(PASSIVE_SHAPE) - 1.0) if x > 0 else 0.0
-    # Hyperbolic force-velocity curve: concentric, then eccentric with equal slope at u = 0.
+    # Hyperbolic force-velocity curve: concentric, then eccentric with twice the slope at u = 0 and the limit
+    # LENGTHENING.
     if u <= 0.0:
         by_speed = (1.0 + max(u, -1.0)) / (1.0 - max(u, -1.0) / SPEED_SHAPE)
     else:
@@ -141,6 +143,7 @@ def law_energy(kind: int, par: np.ndarray, length: float) -> float:
     x = (length - par[2]) / par[1] - 1.0
     if x <= 0.0:
         return 0.0
+    # Integral of the passive force over the length; the active force stores nothing.
     k = PASSIVE_SHAPE / PASSIVE_STRAIN
     return par[0] * par[1] * ((math.exp(k * x) - 1.0) / k - x) / (math.exp(PASSIVE_SHAPE) - 1.0)
 
@@ -264,7 +267,7 @@ class ForceElements:
 
     @property
     def state(self) -> np.ndarray:
-        """(elements, 3) lengths [m], rates, forces [N]; for joints angles, rates, torques."""
+        """(elements, 3) length [m], rate, force [N]; for joints angle, rate, torque."""
         return self.table.state
 
     @property
@@ -327,6 +330,7 @@ def add_element_wrenches(t: Tables, w: Work, x: ElementTable, q: F1, v: F1, wren
     for e in range(x.kind.shape[0]):
         _measure(x, e, W)
         x.state[e, 2] = law_force(x.kind[e], x.par[e], x.command[e], x.state[e, 0], x.state[e, 1])
+        # The environment, work row 0, feels no force.
         for p in range(x.first[e], x.first[e + 1]):
             if x.body[p] > 0:
                 _pull(x, e, p, W, wrench)
@@ -340,6 +344,7 @@ def _measure(x: ElementTable, e: int, W: F1) -> None:
     for p in range(x.first[e], x.first[e + 1]):
         o = x.body[p] * NW
         px, py, pz = x.point[p, 0], x.point[p, 1], x.point[p, 2]
+        # World position and velocity of a point: v + w x r in body axes, then rotated.
         rx, ry, rz = turn(W, o + ROT, px, py, pz)
         cx, cy, cz = cross(W[o + OMEGA], W[o + OMEGA + 1], W[o + OMEGA + 2], px, py, pz)
         ux, uy, uz = turn(W, o + ROT, W[o + VEL] + cx, W[o + VEL + 1] + cy, W[o + VEL + 2] + cz)
@@ -348,6 +353,7 @@ def _measure(x: ElementTable, e: int, W: F1) -> None:
         if p > x.first[e]:
             dx, dy, dz, size = _segment(x, p)
             length += size
+            # dl/dt is the relative velocity along the segment.
             for j, d in enumerate((dx, dy, dz)):
                 rate += d * (x.place[p, 3 + j] - x.place[p - 1, 3 + j])
     x.state[e, 0], x.state[e, 1] = length, rate
@@ -355,7 +361,7 @@ def _measure(x: ElementTable, e: int, W: F1) -> None:
 
 @inlined
 def _segment(x: ElementTable, p: int) -> tuple[float, float, float, float]:
-    """Return direction and distance from the previous point to p; coincident points have no direction."""
+    """Return direction and distance from the previous point to p; zero direction if coincident."""
     dx, dy, dz = x.place[p, 0] - x.place[p - 1, 0], x.place[p, 1] - x.place[p - 1, 1], x.place[p, 2] - x.place[p - 1, 2]
     size = math.sqrt(dx * dx + dy * dy + dz * dz)
     s = 1.0 / size if size > 1e-12 else 0.0
@@ -372,6 +378,7 @@ def _pull(x: ElementTable, e: int, p: int, W: F1, wrench: F2) -> None:
     if p < x.first[e + 1] - 1:
         dx, dy, dz, _ = _segment(x, p + 1)
         fx, fy, fz = fx + dx, fy + dy, fz + dz
+    # In body axes at the body origin.
     fx, fy, fz = turn_back(W, o + ROT, f * fx, f * fy, f * fz)
     mx, my, mz = cross(x.point[p, 0], x.point[p, 1], x.point[p, 2], fx, fy, fz)
     for j, value in enumerate((mx, my, mz, fx, fy, fz)):
@@ -387,6 +394,7 @@ def _turn_joint(t: Tables, W: F1, x: ElementTable, k: int, q: F1, v: F1, wrench:
     x.state[e, 0], x.state[e, 1], x.state[e, 2] = angle, W[o + RATE], T
     a = o + TURN + 6  # joint axis in the parent
     ux, uy, uz = -T * W[a], -T * W[a + 1], -T * W[a + 2]
+    # The joint axis is z of the body; the parent feels the opposite torque about the same axis.
     if t.ints[i, MOTION] == REVOLUTE:
         wrench[i, 2] += T
         if parent >= 0:
@@ -395,6 +403,7 @@ def _turn_joint(t: Tables, W: F1, x: ElementTable, k: int, q: F1, v: F1, wrench:
             wrench[parent, 2] += uz
         return
     wrench[i, 5] += T
+    # Force along the axis: the reaction also has a moment about the parent's origin.
     if parent >= 0:
         mx, my, mz = cross(W[o + ORIGIN], W[o + ORIGIN + 1], W[o + ORIGIN + 2], ux, uy, uz)
         for j, value in enumerate((mx, my, mz, ux, uy, uz)):

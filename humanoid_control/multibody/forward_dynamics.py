@@ -1,4 +1,4 @@
-"""Forward dynamics of a model by any solver."""
+"""Forward dynamics of a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from humanoid_control.numerics.packed import Packed, Table, uncounted, unpack
 
 
 class ModelArrays(NamedTuple):
-    """Arrays of a model as one packed table: passing sixteen arrays takes as long as solving."""
+    """Arrays of a model, passed to solvers as one packed table."""
 
     tables: Tables
     work: Work

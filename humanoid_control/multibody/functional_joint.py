@@ -57,7 +57,7 @@ class Axis(NamedTuple):
 
 
 class JointFrame(NamedTuple):
-    """Pose of a frame in another: rotation R (3, 3) to the other's axes, origin p (3,) [m]."""
+    """Pose of a frame in another: rotation R (3, 3), origin p (3,) [m]."""
 
     R: np.ndarray
     p: np.ndarray

@@ -118,6 +118,7 @@ def _joint(ints: I2, i: int, W: F1, o: int) -> tuple[float, float]:
 def _single(ints: I2, i: int, tau: F1, armature: F1, W: F1, po: int) -> None:
     o, c, u, f = (i + 1) * NW, ints[i, COORD], (i + 1) * NW + UNIT_FORCE, (i + 1) * NW + FORCE
     d, w = _joint(ints, i, W, o)
+    # Armature acts on the joint only, not on the parent.
     d += armature[c]
     p = (tau[c] - w) / d
     W[o + JOINT_INERTIA], W[o + FREE_ACCELERATION] = d, p
@@ -162,7 +163,7 @@ def _rotor(ints: I2, i: int, floats: F1, tau: F1, armature: F1, W: F1, po: int) 
 
 @inlined
 def _geared(ints: I2, floats: F1, nodes: I2, n: int, members: I1, tau: F1, armature: F1, W: F1) -> None:
-    """Process a link and its rotors: a sub-system of one coordinate, without matrices."""
+    """Process a link and its rotors, without matrices."""
     first, last, po = nodes[n, FIRST], nodes[n, LAST], nodes[n, OUTSIDE] * NW
     i = members[first]
     o, c, u = (i + 1) * NW, ints[i, COORD], (i + 1) * NW + UNIT_FORCE
@@ -211,6 +212,7 @@ def subsystem_inertia(t: Tables, n: int, tau: F1, armature: F1, w: Work) -> None
     size, first, s = nodes[n, NCOLUMNS], nodes[n, COLUMNS], nodes[n, WORK]
     po = nodes[n, OUTSIDE] * NW
     yb, yr = s + size * size, s + size * size + 6 * size
+    # Clear the sums of the previous call.
     for j in range(size * size + 7 * size):
         S[s + j] = 0.0
     for c in range(size):
@@ -226,6 +228,7 @@ def subsystem_inertia(t: Tables, n: int, tau: F1, armature: F1, w: Work) -> None
     _factorise(S, s, size, po != 0)
     if po == 0:
         return
+    # K_S = sum of M_i - Y^T Y, k_S likewise: a Schur complement over the group's coordinates.
     for c in range(size):
         b, y = six(S, yb + 6 * c), S[yr + c]
         subtract_square(W, po + INERTIA, b, 1.0)

@@ -62,6 +62,7 @@ def kinematics_pass(t: Tables, q: F1, v: F1, w: Work) -> None:
         o, po = (i + 1) * NW, ints[i, PARENT] * NW
         if ints[i, MOTION] <= PRISMATIC:
             angle = joint_coordinate(ints, i, par, qpos, q, v, W, o)
+            # The angle of a rotor moves no inertia, so it needs no pose.
             if ints[i, SPIN] == 1:
                 continue
             _one_axis(ints[i, MOTION], floats, i * NF, angle, W, o, po)
@@ -91,6 +92,7 @@ def _one_axis(motion: int, floats: F1, k: int, angle: float, W: F1, o: int, po: 
             W[o + ORIGIN + j] = floats[k + ORIGIN_0 + j] + angle * floats[c + 6 + j]
     # Drift: centripetal, Coriolis and bias accelerations at qdd = 0.
     rate, bias = W[o + RATE], W[o + BIAS]
+    # Velocity of the parent at the joint origin, in body axes.
     px, py, pz = W[po + OMEGA], W[po + OMEGA + 1], W[po + OMEGA + 2]
     rx, ry, rz = W[o + ORIGIN], W[o + ORIGIN + 1], W[o + ORIGIN + 2]
     cx, cy, cz = cross(px, py, pz, rx, ry, rz)
@@ -99,6 +101,7 @@ def _one_axis(motion: int, floats: F1, k: int, angle: float, W: F1, o: int, po: 
     ccx, ccy, ccz = cross(px, py, pz, cx, cy, cz)
     bx, by, bz = turn(W, a, ccx, ccy, ccz)
     b = o + DRIFT
+    # Coriolis: w x z rate of a rotating joint, 2 w x z rate of a sliding joint.
     if motion == REVOLUTE:
         W[b], W[b + 1], W[b + 2] = wy * rate, -wx * rate, bias
         W[b + 3], W[b + 4], W[b + 5] = bx, by, bz
@@ -126,6 +129,7 @@ def _load(floats: F1, k: int, W: F1, o: int, po: int) -> None:
         W[o + INERTIA + j] = floats[k + BODY_INERTIA + j]
     m = floats[k + MASS]
     x, y, z = floats[k + FIRST_MOMENT], floats[k + FIRST_MOMENT + 1], floats[k + FIRST_MOMENT + 2]
+    # Cross block m c~ and linear block m E of the spatial inertia about the origin.
     h = o + CROSS
     W[h], W[h + 1], W[h + 2] = 0.0, -z, y
     W[h + 3], W[h + 4], W[h + 5] = z, 0.0, -x
@@ -162,6 +166,7 @@ def add_wrenches(t: Tables, wrench: F2, w: Work) -> None:
 def _extend_group(ints: I2, i: int, W: F1, o: int, po: int, J: F1, columns: I1) -> None:
     n, j0 = columns[i], ints[i, GROUP_JACOBIAN]
     b, h = o + DRIFT, o + GROUP_DRIFT
+    # A member on the outside parent starts the group's frame.
     if ints[i, LEVEL] == 0:
         for j in range(9):
             W[o + GROUP_TURN + j] = W[o + TURN + j]
@@ -174,6 +179,7 @@ def _extend_group(ints: I2, i: int, W: F1, o: int, po: int, J: F1, columns: I1) 
         for j in range(6 * n):
             J[j0 + j] = 0.0
     else:
+        # Deeper members compose pose, Jacobian and drift with those of their parent.
         _below_a_member(W, o, po)
         p0 = ints[ints[i, PARENT] - 1, GROUP_JACOBIAN]
         for c in range(n):
@@ -325,7 +331,7 @@ def _move_free(q: F1, v: F1, h: float, p: int, k: int) -> None:
 
 @kernel
 def configuration_rate(t: Tables, q: F1, v: F1, rate: F1) -> None:
-    """Fill the time derivative of q (nq,) at v (nv,), for integrators without quaternions."""
+    """Fill dq/dt (nq,) at v (nv,), for integrators without quaternions."""
     for k in range(t.qpos.shape[0]):
         if t.single[k] == 1:
             rate[t.qpos[k]] = v[k]

@@ -61,6 +61,7 @@ def fill_mass_matrix(t: Tables, tau: F1, armature: F1, w: Work) -> None:
             continue
         o, po = (i + 1) * NW, ints[i, PARENT] * NW
         h, f, b = o + GROUP_DRIFT, o + FORCE, o + DRIFT
+        # a_i = C a_p + b at qdd = 0, then f = M a - f_external.
         x = motion_down(W, o + TURN, o + ORIGIN, six(W, po + GROUP_DRIFT))
         for j in range(6):
             W[h + j] = x[j] + W[b + j]
@@ -78,6 +79,7 @@ def fill_mass_matrix(t: Tables, tau: F1, armature: F1, w: Work) -> None:
                 _add_rotor(floats, i * NF + PARENT_INERTIA, rotor, W, po)
             continue
         f, g = o + FORCE, po + FORCE
+        # After the children have added theirs, M_i is the composite inertia of the subtree.
         for c in range(ints[i, NC]):
             rhs[rank[ints[i, COORD + c]]] -= _along(ints, i, c, W, J, six(W, f))
             unit = inertia_times(W, o, _direction(ints, i, c, W, J))
@@ -114,6 +116,7 @@ def _column(ints: I2, i: int, rank: I1, W: F1, J: F1, unit: Vector6, c: int, M: 
     k = rank[ints[i, COORD + c]]
     for d in range(ints[i, NC]):  # both orders of a pair occur
         m = rank[ints[i, COORD + d]]
+        # Lower triangle only.
         if m <= k:
             M[k, m] += _along(ints, i, d, W, J, unit)
     p = ints[i, PARENT] - 1
@@ -123,7 +126,7 @@ def _column(ints: I2, i: int, rank: I1, W: F1, J: F1, unit: Vector6, c: int, M: 
 
 
 class LoadedRotor(NamedTuple):
-    """Spinning leaf at qdd = 0: axis, inertia Jz, required moment, and its component along the axis."""
+    """Spinning leaf at qdd = 0: axis, inertia Jz, required moment, and its axial component."""
 
     axis: tuple[float, float, float]
     jz: float
@@ -157,6 +160,7 @@ def _couple_rotor(ints: I2, i: int, rank: I1, W: F1, J: F1, rotor: LoadedRotor, 
 
 @inlined
 def _add_rotor(floats: F1, j: int, rotor: LoadedRotor, W: F1, po: int) -> None:
+    # A rotor adds inertia about its parent's origin, and no mass.
     nx, ny, nz = rotor.need
     for e in range(6):
         W[po + INERTIA + e] += floats[j + e]
@@ -178,6 +182,7 @@ def _above(ints: I2, b: int, rank: I1, W: F1, J: F1, f: Vector6, k: int, M: F2) 
                 M[k, m] += s
             else:
                 M[m, k] += s
+        # Transport the force to the next ancestor.
         o = (b + 1) * NW
         f = force_up(W, o + TURN, o + ORIGIN, f)
         b = ints[b, PARENT] - 1
@@ -238,6 +243,7 @@ def sparse_factor(M: F2, lam: I1) -> None:
         s = math.sqrt(M[k, k])
         M[k, k] = s
         r = 1.0 / s
+        # Scale row k, then subtract its outer product from ancestor rows.
         i = lam[k]
         while i >= 0:
             M[k, i] *= r
@@ -257,6 +263,7 @@ def sparse_solve(M: F2, lam: I1, x: F1) -> None:
     """Solve M x = b in place by `sparse_factor`."""
     sparse_factor(M, lam)
     n = M.shape[0]
+    # L^T y = b from the leaves, then L x = y from the root.
     for i in range(n - 1, -1, -1):
         s = x[i] / M[i, i]
         x[i] = s

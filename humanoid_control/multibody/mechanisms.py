@@ -1,7 +1,4 @@
-"""Drive mechanisms in both directions: motor angles from joint angles, and back by Newton's method.
-
-Gears, four-bars, camera vergence and roller screws of knee and ankle (Schwienbacher 2014, chapter 3).
-"""
+"""Drive mechanisms: motor angles from joint angles, and back by Newton's method (Schwienbacher 2014, chapter 3)."""
 
 from __future__ import annotations
 
@@ -56,7 +53,7 @@ class DriveMechanism(ABC):
 
     @property
     def turn(self) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) joint limits [rad], one turn about zero if infinite."""
+        """(n,) joint limits [rad], or one turn about zero."""
         lower, upper = self.lower, self.upper
         low = np.where(np.isinf(lower), np.where(np.isinf(upper), -np.pi, upper - 2 * np.pi), lower)
         return low, np.where(np.isinf(upper), low + 2 * np.pi, upper)
@@ -75,7 +72,7 @@ class DriveMechanism(ABC):
 
     @abstractmethod
     def closure(self, q: np.ndarray) -> np.ndarray:
-        """Return the closure error [m] of each rigid member (m,), from points at q."""
+        """Return the closure error (m,) of the rigid members at q [m]."""
 
     def jacobian_rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the time derivative (m, n) of the Jacobian at v (n,)."""
@@ -207,7 +204,7 @@ class FourBar(OneJoint):
 
 
 class Vergence(OneJoint):
-    """Motor of a camera pair by a double lever; ratio: N of its gear (3.43)."""
+    """Motor of a camera pair by a double lever (3.43)."""
 
     coupling = staticmethod(vergence_lever)
 
@@ -233,15 +230,20 @@ def rotated(axis: np.ndarray, angle: float, v: np.ndarray) -> np.ndarray:
 
 
 class KneeScrew(OneJoint):
-    """Screw between hinge B on the parent and pivot A on the child (Schwienbacher 2014, eq. (3.3) to (3.20))."""
+    """Screw between hinge B on the parent and pivot A on the child (Schwienbacher 2014, eq. (3.3) to (3.20)).
+
+    Args:
+        r_b: hinge B (3,), from the joint [m].
+        r_a: pivot A (3,), from the joint [m]; axes agree at q = 0.
+        axis: of the joint (3,).
+        lead: travel per turn [m].
+    """
 
     coupling = staticmethod(hinge_screw)
 
     def __init__(
         self, name: str, lower: float, upper: float, *, r_b: np.ndarray, r_a: np.ndarray, axis: np.ndarray, lead: float
     ) -> None:
-        # Arguments: r_b and r_a (3,) from the joint, axes agree at zero [m]; axis of the joint (3,); lead: travel per
-        # turn [m].
         super().__init__(name, lower, upper)
         self.r_b, self.r_a = checked_vector(r_b, "r_b"), checked_vector(r_a, "r_a")
         self.axis = unit_vector(axis, "the joint axis")
@@ -256,18 +258,22 @@ class KneeScrew(OneJoint):
         return np.array([self._at(q)[0] - float(np.linalg.norm(r))])
 
     def screw_axis(self) -> np.ndarray:
-        """Return the screw direction (3,) on the parent at joint angle zero."""
+        """Return the screw direction (3,) on the parent at q = 0."""
         return (self.r_a - self.r_b) / self.at_zero
 
     def tilt(self, q: float) -> tuple[float, float, float]:
-        """Return the screw's rotation about the joint axis since q = 0 [rad], with two derivatives."""
+        """Return the screw's rotation about the joint axis since q = 0 [rad], and two derivatives."""
         return hinge_tilt(self.par, 0, float(q))
 
 
 class AnkleScrews(DriveMechanism):
     """Two screws that move two joints by couplers (Schwienbacher 2014, eq. (3.22) to (3.36)).
 
-    The joint nearer to the screws comes first; both screws have the same joints.
+    Args:
+        lower: (2,) [rad], the joint nearer to the screws first.
+        upper: (2,) [rad].
+        screws: both, with the same joints.
+        lead: travel per turn [m].
     """
 
     def __init__(
@@ -296,7 +302,7 @@ class AnkleScrews(DriveMechanism):
         return np.array([np.linalg.norm(r) - p[18] for r, p in zip(self.couplers(q), self.pars, strict=True)])
 
     def couplers(self, q: np.ndarray) -> np.ndarray:
-        """Return coupler vectors (2, 3) from carriage to link, in axes of the screws' link [m]."""
+        """Return coupler vectors (2, 3) from carriage to link, in the screws' link [m]."""
         out = []
         for p, travel in zip(self.pars, self.travel(q), strict=True):
             below = rotated(p[9:12], float(q[1]), p[12:15]) + p[6:9]

@@ -47,7 +47,7 @@ COUPLINGS = {
 
 @dataclass(frozen=True)
 class Inertia:
-    """Mass [kg], centre of gravity (3,) [m], and inertia (3, 3) about the origin [kg m^2], in body axes."""
+    """Mass [kg], centre of gravity (3,) [m], inertia (3, 3) about the origin [kg m^2], in body axes."""
 
     mass: float = 0.0
     com: np.ndarray = field(default_factory=lambda: np.zeros(3))
@@ -141,7 +141,7 @@ def polynomial(coordinate: str, coefficients: Vector, motion: int = REVOLUTE) ->
 def quadratic(
     coordinates: Sequence[str], constant: float, gradient: Sequence[float], hessian: np.ndarray, motion: int = REVOLUTE
 ) -> Joint:
-    """Return any loop near a posture: angle = c + g^T q + q^T H q / 2."""
+    """Return a joint with angle = c + g^T q + q^T H q / 2: any loop near a posture."""
     h = np.asarray(hessian, float)
     lower = [float(h[a, b]) for a in range(len(h)) for b in range(a + 1)]
     return Joint(motion, tuple(coordinates), QUADRATIC, (float(constant), *map(float, gradient), *lower))
@@ -330,7 +330,7 @@ class PinocchioBodies:
     """Bodies of pinocchio joints, with joint axes along z.
 
     Attributes:
-        bodies: in pinocchio's order of joints, q and v.
+        bodies: in pinocchio's order.
         turn: rotation (3, 3) from body axes to pinocchio's joint frame, by name.
     """
 

@@ -76,6 +76,7 @@ def motion_down(W: F1, a: int, r: int, m: Vector6) -> Vector6:
 
     Rotation at offset a, origin at offset r.
     """
+    # v' = A (v + w x r), w' = A w.
     wx, wy, wz, vx, vy, vz = m
     cx, cy, cz = cross(wx, wy, wz, W[r], W[r + 1], W[r + 2])
     ox, oy, oz = turn(W, a, wx, wy, wz)
@@ -86,6 +87,7 @@ def motion_down(W: F1, a: int, r: int, m: Vector6) -> Vector6:
 @inlined
 def force_up(W: F1, a: int, r: int, f: Vector6) -> Vector6:
     """Return C^T f: a child's force at the parent's origin in parent axes."""
+    # f' = A^T f, n' = A^T n + r x f'.
     nx, ny, nz, fx, fy, fz = f
     tx, ty, tz = turn_back(W, a, nx, ny, nz)
     lx, ly, lz = turn_back(W, a, fx, fy, fz)
@@ -96,6 +98,7 @@ def force_up(W: F1, a: int, r: int, f: Vector6) -> Vector6:
 @inlined
 def inertia_times(W: F1, o: int, m: Vector6) -> Vector6:
     """Return M m for the articulated inertia of the row at o."""
+    # M = [I H; H^T L] in blocks: angular, cross, linear.
     i, h, k = o + INERTIA, o + CROSS, o + LINEAR
     wx, wy, wz, vx, vy, vz = m
     return (
@@ -141,6 +144,7 @@ def add_inertia_up(W: F1, o: int, a: int, r: int, t: int) -> None:
     h0, h1, h2 = W[h], W[h + 1], W[h + 2]
     h3, h4, h5 = W[h + 3], W[h + 4], W[h + 5]
     h6, h7, h8 = W[h + 6], W[h + 7], W[h + 8]
+    # H' = A^T H A of the unsymmetric cross block.
     p0, p1, p2 = h0 * a0 + h1 * a3 + h2 * a6, h0 * a1 + h1 * a4 + h2 * a7, h0 * a2 + h1 * a5 + h2 * a8
     p3, p4, p5 = h3 * a0 + h4 * a3 + h5 * a6, h3 * a1 + h4 * a4 + h5 * a7, h3 * a2 + h4 * a5 + h5 * a8
     p6, p7, p8 = h6 * a0 + h7 * a3 + h8 * a6, h6 * a1 + h7 * a4 + h8 * a7, h6 * a2 + h7 * a5 + h8 * a8
@@ -214,6 +218,7 @@ def acceleration_down(W: F1, o: int, po: int) -> Vector6:
 @inlined
 def add_point_inertia(W: F1, o: int, point: Vector3, K: Vector6) -> None:
     """Add J^T K J to the inertia at o, J the Jacobian of a point (3), K symmetric, in body axes."""
+    # J = [-point~, E]: J^T K J = [-p~ K p~, p~ K; (p~ K)^T, K].
     x, y, z = point
     xx, xy, xz, yy, yz, zz = K
     i, h, m = o + INERTIA, o + CROSS, o + LINEAR

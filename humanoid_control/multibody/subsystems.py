@@ -48,7 +48,7 @@ class TreeNode:
 def pointer_tree(
     names: Sequence[str], parents: Sequence[int], coordinates: Sequence[tuple[int, ...]]
 ) -> list[TreeNode]:
-    """Return the environment and all bodies, parents first."""
+    """Return environment and bodies, parents first."""
     root = TreeNode("environment", ())
     nodes = [root]
     for name, parent, own in zip(names, parents, coordinates, strict=True):
@@ -78,7 +78,7 @@ def with_subsystems(nodes: list[TreeNode], joined: Sequence[set[TreeNode]] = ())
 
 
 def _groups(nodes: list[TreeNode], joined: Sequence[set[TreeNode]]) -> list[list[TreeNode]]:
-    """Return connected components of "shares a coordinate", closed under paths between members."""
+    """Return connected components of "shares a coordinate", closed under paths."""
     groups: list[set[TreeNode]] = [set(g) for g in joined]
     owner: dict[int, set[TreeNode]] = {}
     for node in nodes[1:]:

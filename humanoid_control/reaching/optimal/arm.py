@@ -134,7 +134,7 @@ def _told(limits: np.ndarray) -> np.ndarray:
 
 
 def arm_joints(robot: Robot, side: str) -> tuple[str, np.ndarray]:
-    """Return the reaching point, and the joints that move it without the trunk, from the trunk outwards."""
+    """Return the reaching point, and the joints that move it without the trunk, proximal first."""
     point = next((f"{side}_{h}" for h in HANDS if f"{side}_{h}" in robot.points), None)
     if point is None:
         raise RobotError(

@@ -145,6 +145,7 @@ def reach_cost_derivatives(
     problem = unpack(table, ReachProblem)
     quadrature, memory = problem.quadrature, cost_memory(x.shape[1], problem.quadrature.phi.shape[1])
     w = problem.weights
+    # Without rates and jerks nothing depends on the third derivative.
     orders = 4 if w.torque_change > 0.0 or w.jerk > 0.0 or w.hand_jerk > 0.0 else 3
     gradient[:] = 0.0
     H[:] = 0.0
@@ -233,6 +234,7 @@ def _held(limits: Limits, p: int, kind: int, i: int, value: float) -> tuple[floa
 def _add_square(memory: CostMemory, r: int, size: int, slope: float, curve: float) -> None:
     """Add to g and C the terms of a scalar with derivative J[r]."""
     for i in range(size):
+        # Gauss-Newton term: slope J of the gradient, curve J^T J of the Hessian, lower triangle.
         memory.g[i] += slope * memory.J[r, i]
         t = curve * memory.J[r, i]
         for k in range(i + 1):
@@ -327,6 +329,7 @@ def _spread(
     local, n = phi.shape[0], memory.z.shape[1]
     C, T, g = memory.C, memory.T, memory.g
     # Without rates or jerks the jerk block of g and C is zero: then orders = 3.
+    # C comes with its lower triangle only; the products below need all of it.
     for i in range(orders * n):
         for k in range(i):
             C[k, i] = C[i, k]
@@ -338,6 +341,7 @@ def _spread(
             for k in range(orders):
                 t += phi[b, k] * g[k * n + i]
             gradient[column[b, i]] += weight * t
+        # T_b = weight C phi_b, then H_ab += phi_a T_b.
         w0, w1, w2, w3 = weight * phi[b, 0], weight * phi[b, 1], weight * phi[b, 2], weight * phi[b, 3]
         for k in range(orders):
             for i in range(n):
@@ -354,6 +358,7 @@ def _spread(
                 continue
             for i in range(n):
                 row = column[a, i]
+                # Diagonal blocks of H are symmetric: lower triangle only.
                 for j in range(i + 1 if a == b else n):
                     t = p0 * T[b, 0, i, j] + p1 * T[b, 1, i, j] + p2 * T[b, 2, i, j]
                     H[column[b, j], row - column[b, j]] += t + p3 * T[b, 3, i, j] if orders > 3 else t

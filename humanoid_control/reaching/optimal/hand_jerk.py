@@ -23,7 +23,7 @@ class HandJerk(NamedTuple):
 
 @kernel
 def hand_position(arm: ArmModel, q: np.ndarray, s: ArmMotion, x: np.ndarray) -> None:
-    """Fill the hand position x (3,) from the first joint [m], and the poses and S of the motion."""
+    """Fill the hand position x (3,) from the first joint [m], and poses and S."""
     n = q.shape[0]
     for j in range(n):
         place_joint(arm, j, q[j], s)

@@ -115,7 +115,7 @@ LONG = 2.0  # [s]
 
 
 def study_settings() -> dict[str, ReachSettings]:
-    """Return the settings compared with people: quintic, four segments, one straight start, no limits.
+    """Return the settings compared with people: quintic, four segments, straight start, no limits.
 
     People stay far within their ranges; limits would mask a criterion.
     """

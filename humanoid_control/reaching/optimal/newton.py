@@ -97,7 +97,7 @@ def minimise(
             if not mu < MU_MOST:
                 return Minimum(x, float(cost), k, False)
         d = lapack.dpbtrs(L.T, -g, lower=1)[0]
-        # Gain of the shifted quadratic model; nonpositive only by rounding.
+        # Predicted decrease of the quadratic model, positive for a positive definite matrix.
         predicted = 0.5 * float(mu * (d @ (D * d)) - d @ g)
         if not predicted > tolerance * abs(cost):
             return Minimum(x, float(cost), k, bool(np.isfinite(cost)))
@@ -119,7 +119,7 @@ def minimise(
 
 
 def values_at_points(problem: ReachProblem, x: np.ndarray) -> np.ndarray:
-    """Return positions, velocities and accelerations (3, P, N) at the quadrature points."""
+    """Return positions, velocities, accelerations (3, P, N) at the quadrature points."""
     q = problem.quadrature
     first = np.arange(q.segments)[:, None] * q.stride + np.arange(q.phi.shape[1])
     out = np.einsum("pak,san->kspn", q.phi[:, :, :3], x[first])

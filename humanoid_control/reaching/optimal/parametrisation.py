@@ -89,7 +89,7 @@ class Parametrisation:
 
     @property
     def has_jerk(self) -> bool:
-        """False if accelerations jump at knots, which costs of jerk or torque rate cannot see."""
+        """False if accelerations jump at knots, invisible to costs of jerk."""
         return self.kind != CUBIC
 
     def ends(self, free_acceleration: bool = False) -> np.ndarray:

@@ -345,14 +345,14 @@ def starts(
 
 
 def easier_posture(arm: Arm, q: np.ndarray) -> np.ndarray:
-    """Return a posture (N,) near q with less holding torque, within range; without gravity, nearer to 0."""
+    """Return a posture (N,) near q with less holding torque; without gravity, nearer to 0."""
     if not np.any(arm.model.gravity):
         return np.clip(0.5 * q, arm.lower, arm.upper)
     return _nearer(arm, q, holding_torque)
 
 
 def folded_posture(arm: Arm, q: np.ndarray) -> np.ndarray:
-    """Return a posture (N,) near q with masses nearer to the first joint, within range."""
+    """Return a posture (N,) near q with masses nearer to the first joint."""
     return _nearer(arm, q, mass_places)
 
 

@@ -67,6 +67,7 @@ def along(a: Six, s: float, b: Six) -> Six:
 @inlined
 def cross_motion(V: Six, S: Six) -> Six:
     """Return V x S: rate of a motion S carried by V."""
+    # Rotation S_w' = w x S_w; linear part w x S_v + v x S_w.
     a = cross((V[0], V[1], V[2]), (S[0], S[1], S[2]))
     b = cross((V[0], V[1], V[2]), (S[3], S[4], S[5]))
     c = cross((V[3], V[4], V[5]), (S[0], S[1], S[2]))
@@ -76,6 +77,7 @@ def cross_motion(V: Six, S: Six) -> Six:
 @inlined
 def cross_force(V: Six, F: Six) -> Six:
     """Return V x* F: rate of a force F carried by V."""
+    # Dual of cross_motion: power is invariant, (V x S) . F = -S . (V x* F).
     a = cross((V[0], V[1], V[2]), (F[0], F[1], F[2]))
     b = cross((V[3], V[4], V[5]), (F[3], F[4], F[5]))
     c = cross((V[0], V[1], V[2]), (F[3], F[4], F[5]))
@@ -119,6 +121,7 @@ def times_transposed(M: np.ndarray, k: int, w: Vec) -> Vec:
 def momentum(m: float, h: Vec, inertia: np.ndarray, k: int, u: Six) -> Six:
     """Return the momentum I u of mass m, first moment h [kg m] and inertia[k] about the origin."""
     w, v = (u[0], u[1], u[2]), (u[3], u[4], u[5])
+    # Angular momentum about the origin I w + h x v; linear momentum m v + w x h.
     turn, lever, swing = times(inertia, k, w), cross(h, v), cross(w, h)
     return (
         turn[0] + lever[0],

@@ -85,6 +85,7 @@ def distribute(t: DistributionTables, G: np.ndarray) -> int:
         Iterations; negative without a solution, with `f` still in range.
     """
     m, d = G.shape
+    # Relative weights keep the meaning of EPS independent of their unit.
     mean = 0.0
     for i in range(m):
         mean += t.weight[i]
@@ -96,14 +97,17 @@ def distribute(t: DistributionTables, G: np.ndarray) -> int:
         w = t.weight[i] / mean + 1e-9  # a tension without weight stays determined
         # Normal form of the program above: H = W + G G^T / eps, g = G tau / eps - W b.
         t.g[i] = at / EPS - w * t.bias[i]
+        # Lower triangle only: the solver reads H as symmetric.
         for j in range(i + 1):
             total = 0.0
             for k in range(d):
                 total += G[i, k] * G[j, k]
             t.H[i, j] = total / EPS
         t.H[i, i] += w
+    # No inequality rows: the box of tensions is the only constraint.
     problem = BoxQp(t.H, t.g, t.least, t.most, t.no_rows, t.no_bound)
     used = solve_box_qp_from(problem, 0, 1.0, t.f, t.multipliers, Guess(t.side, t.works))
+    # A failed solve leaves finite tensions within their range.
     for i in range(m):
         if not np.isfinite(t.f[i]):
             used = min(used, -1)
@@ -113,6 +117,7 @@ def distribute(t: DistributionTables, G: np.ndarray) -> int:
         for i in range(m):
             total += G[i, k] * t.f[i]
         t.missed[k] = total
+    # Discard the warm start of a failed solve.
     if used < 0:
         t.side[:] = 1
     return used

@@ -142,6 +142,7 @@ def bound_tensions_at(table: Table[LawTable]) -> None:
     for i in range(t.used.shape[0]):
         used = b.used[i] and not b.dead[i]
         t.used[i] = 1.0 if used else 0.0
+        # The thermal limit never falls below the minimum tension.
         if used:
             s.least[i] = b.least[i]
             s.most[i] = min(b.most[i], max(b.warm_most[i], b.least[i]))
@@ -174,6 +175,7 @@ def wind(t: LawTable, feedback: bool) -> float:
                 v += t.trusted[k] * kappa * (t.error[k] + k_i * t.integral[k])
             rate += t.G[i, k] * v
         t.speed[i] = -rate
+        # Unused winches do not limit the speed of the others.
         if t.used[i] > 0.0:
             slow = max(slow, abs(rate) / t.fastest[i])
     # A common scale keeps the direction of joint motion.

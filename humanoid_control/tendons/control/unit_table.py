@@ -39,6 +39,7 @@ def wire_tension(unit: UnitTable, k: int, s: float) -> tuple[float, float]:
     The tension is negative at negative stretch; callers clip it.
     """
     stiffness, s1 = unit.stiffness[k], unit.stiffening[k]
+    # T = k s (1 + s / s1), hence dT/ds = k (1 + 2 s / s1).
     if s1 > 0.0 and s > 0.0:
         return stiffness * s * (1.0 + s / s1), stiffness * (1.0 + 2.0 * s / s1)
     return stiffness * s, stiffness

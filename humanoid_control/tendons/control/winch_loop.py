@@ -151,6 +151,7 @@ def hear_tension(d: LoopTable, k: int, w: float, T: float, h: float) -> float:
     # Static friction has no known sign, so it is left out near standstill.
     load = d.force[k] - d.unit.viscous[k] * w - d.unit.friction[k] * turning
     d.by_current[k] += (1.0 - math.exp(-h / CURRENT_TIME)) * (load - d.by_current[k])
+    # Latched: a sensor that failed once is not trusted again before a reset.
     if d.deaf[k] == 0:
         doubt = T < SILENT and d.by_current[k] > LOADED
         d.doubtful[k] = d.doubtful[k] + h if doubt else 0.0
@@ -226,6 +227,7 @@ def winch_force(d: LoopTable, k: int, x: float, w: float, T: float, h: float) ->
         d.last[k], d.integral[k] = kind, 0.0
         d.reference[k], d.forward[k] = x, T
     if kind == HYBRID:
+        # The clip bounds the winding speed after a large tension error.
         lead = min(max(d.tension[k] - T, -LEAD), LEAD)
         return velocity_force(d, k, d.speed[k] + d.admittance[k] * lead, w, T, h)
     # F = f + kT (f - T) - dT (w - w_c) + b w_c + f_c tanh(w_c / 1 cm/s). No integrator: with Coulomb friction the
@@ -245,6 +247,7 @@ def winch_force(d: LoopTable, k: int, x: float, w: float, T: float, h: float) ->
     if kind == HOLD:
         return length_force(d, k, (x, w, T), (0.0, min(d.forward[k], d.most[k])), h)
     if kind == PAY_OUT:
+        # PAY_OUT: the admittance follows a decaying tension, and lowering limits the speed.
         falling = d.forward[k] - d.tension[k]  # decays to 1/28 within pay_out_time
         d.forward[k] = d.tension[k] + falling * math.exp(-h / (0.3 * g.pay_out_time))
         lead = min(max(d.forward[k] - T, -LEAD), LEAD)

@@ -79,6 +79,7 @@ def count_rejections(
         measured[i], expected[i] = c.measured[k] + c.offset[k], c.expected[k]
         # The filter itself rejected an allowed tendon, or its score is beyond the gate.
         if abs(c.score[k]) > gate or (c.use[k] == 0 and h.allowed[i] != 0):
+            # One bad update outweighs four good ones; the cap bounds the recovery time.
             bad[i], good[i] = min(bad[i] + 1.0, 2 * REJECT), 0
         else:
             bad[i], good[i] = max(bad[i] - 0.25, 0.0), good[i] + 1
@@ -290,7 +291,9 @@ def is_honest(test: InnovationTest, nis: float, count: int, largest: float) -> b
         largest: largest squared leave-one-out innovation.
     """
     means = test.means
+    # One length has no redundancy and tests nothing.
     if count > 1:
+        # The cap keeps a single outlier from raising an alarm.
         means[0] += NEWEST * (min(nis - largest, test.caps[count - 1]) - means[0])
         means[1] += NEWEST * (count - 1 - means[1])
     return means[0] <= test.limits[int(np.ceil(means[1] - 1e-9))]

@@ -76,6 +76,7 @@ def predict_still_at(table: Table[FilterArrays]) -> None:
 def update_at(table: Table[FilterArrays], again: bool) -> Innovations:
     """Update with the allowed tendons; if `again`, from the prior of the last update."""
     f = unpack(table, FilterArrays)
+    # A repeated update (new linearisation or more noise) starts from the stored prior.
     if again:
         f.estimate.x[:] = f.update.x0
         f.estimate.P[:] = f.update.P0
@@ -89,6 +90,7 @@ def widen_at(table: Table[FilterArrays]) -> None:
     f = unpack(table, FilterArrays)
     f.estimate.x[:] = f.update.x0
     f.estimate.P[:] = f.update.P0
+    # FASTER^2 - 1 is added because the prior already contains the variance once.
     for a in range(f.process.motion.shape[0]):
         f.estimate.P[a, a] += (FASTER * FASTER - 1.0) * f.process.owned[a] * f.process.motion[a]
 

@@ -78,6 +78,7 @@ def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: Updat
     """Update with all measurements in use, rejecting those in contradiction."""
     m, n = measured.H.shape
     before, prior = estimate.P.reshape(-1), memory.P0.reshape(-1)
+    # Keep the prior: every pass after a rejection starts from it.
     for a in range(n):
         memory.x0[a] = estimate.x[a]
     for a in range(n * n):
@@ -93,6 +94,7 @@ def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: Updat
         nis, count = absorb(measured, memory, dense)
         worst = leave_one_out(measured, memory, dense)
         size = abs(measured.score[worst]) if worst >= 0 else 0.0
+        # The innovation test needs the statistics before any rejection.
         if dropped == 0:
             all_nis, all_count, largest = nis, count, size * size
         # Reject the worst measurement by its leave-one-out innovation and repeat from the prior.
@@ -129,6 +131,7 @@ def hold_limits(estimate: Estimate, limits: AngleLimits) -> int:
         elif x[d] > limits.upper[d]:
             e = limits.upper[d] - x[d]
         if e != 0.0:
+            # Kalman gain of a direct measurement of angle d at its limit.
             gain = e / (P[d, d] + limits.variance)
             for a in range(x.shape[0]):
                 x[a] += gain * P[a, d]

@@ -224,6 +224,7 @@ def moved_angles(estimate: Estimate, B: np.ndarray, noise: TwoInstantNoise, leas
     x, P, hessian, r = estimate.x, estimate.P, noise.hessian, noise.r
     m, d = hessian.shape[0], B.shape[0]
     change, arms = 0.0, 0.0  # mean variance of a length change, without and with the moment-arm error K e_c d
+    # E[(K e_c d)^2]: independent errors e_c of the angles, motion d known.
     for i in range(m):
         mixed = 0.0
         for a in range(d):
@@ -262,6 +263,7 @@ def compare_instants(
         for a in range(d):
             change = arms.moved[i, a] - arms.before[i, a]
             variance = 0.0
+            # Tendons that do not cross a joint have a zero Hessian there.
             if hessian[i, a, a] > 0.0:
                 error = P[d + a, d + a]
                 size += (x[a] - x[d + a]) ** 2

@@ -74,6 +74,7 @@ def length_changes(changes: LengthChanges) -> None:
         known = change - change == 0.0  # neither NaN nor infinite
         changes.use[i] = changes.allowed[i] if known else 0
         changes.dz[i] = change if known else 0.0
+        # A missing length keeps its last value, so the next change spans the gap.
         if now[i] - now[i] == 0.0:
             last[i] = now[i]
 
@@ -109,6 +110,7 @@ def linearisation_variance(
     for i in range(m):
         total = 0.0
         for a in range(d):
+            # K vanishes for joints that the tendon does not cross.
             if hessian[i, a, a] > 0.0:
                 for e in range(d):
                     total += hessian[i, a, e] * u[a] * v[e]
@@ -122,6 +124,7 @@ def squared_pseudo_inverse(
     """Fill out (D, D) with (G^T G)^+ for tendons in use, with a relative cutoff of singular values; return the rank."""
     m, n = G.shape
     A[:] = 0.0
+    # Tendons cross few joints: skip the zeros of G.
     for i in range(m):
         if use[i] != 0:
             for a in range(n):
@@ -129,6 +132,7 @@ def squared_pseudo_inverse(
                 if g != 0.0:
                     for b in range(n):
                         A[a, b] += g * G[i, b]
+    # Cholesky is the fast path; the eigenvalue path handles rank deficiency.
     if cholesky(A, n, L):
         cholesky_inverse(L, n, out)
         size, inverse = 0.0, 0.0
@@ -192,6 +196,7 @@ def predict(
     dropped = 0
     while True:
         rank = squared_pseudo_inverse(G, changes.use, process.cutoff, A, B, memory.L)
+        # G^T dz goes to the first row of A, which is free again.
         for a in range(n):
             A[0, a] = 0.0
             for i in range(m):
@@ -201,11 +206,13 @@ def predict(
             delta[a] = 0.0
             for b in range(n):
                 delta[a] += B[a, b] * A[0, b]
+        # Rejecting one tendon changes the fit of all others, so the fit is repeated.
         at = _most_contradicting(changes, r, gate.limit, memory) if dropped < gate.most else -1
         if at < 0:
             break
         changes.use[at] = 0
         dropped += 1
+    # Borrowed angles belong to other groups and do not move here.
     for a in range(n):
         delta[a] *= owned[a]
         x[a] += delta[a]
@@ -227,6 +234,7 @@ def predict_by_lengths(
     memory: PredictionMemory,
 ) -> int:
     """Run `predict` on measured lengths, tolerating moment-arm errors."""
+    # The error of G is K e theta: variance of the angles times squared motion.
     length_changes(changes)
     squared_angle_increments(changes.G, changes.dz, process.fastest, process.motion)
     memory.neglected[:] = 0.0

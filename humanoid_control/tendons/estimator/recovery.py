@@ -159,6 +159,12 @@ class Found(NamedTuple):
 class PostureSearch:
     """Search for a group's posture from several starts, spread over filter steps.
 
+    Args:
+        mapping: of the group.
+        settings: of the filter.
+        own: number of own joints, which come first.
+        start: (D,) initial deviation [rad].
+
     Attributes:
         alarms: number of searches.
     """
@@ -169,7 +175,6 @@ class PostureSearch:
         self.reset()
 
     def reset(self) -> None:
-        """Clear history and search."""
         self._now, self._next, self._pause = 0, 0, PAUSE
         self._passed: deque[Array] = deque()
         self._rng = np.random.default_rng(0)
@@ -189,9 +194,9 @@ class PostureSearch:
         return self._work is None and self._now >= self._next
 
     def watch(self, step: int, z: Array, theta: Array, doubted: bool) -> None:
-        """Observe a step: lengths (M,) [m], estimate (D,) [rad], and doubt.
+        """Observe a step: lengths (M,) [m], estimate (D,) [rad], doubt.
 
-        Required during a search, in doubt, and at each `SPACING`-th step.
+        Required in a search, in doubt, and at each `SPACING`-th step.
         """
         self._now = step
         if self._work is not None:
@@ -273,7 +278,7 @@ class PostureSearch:
 
 
 def is_better(found: PostureFit, estimate: PostureFit) -> bool:
-    """Return True if a fit explains the lengths, and the estimate fails by more than one tendon can cause."""
+    """Return True if a fit explains the lengths, and the estimate fails by more than one tendon."""
     gain = estimate.squares - found.squares
     better = float(gain.sum()) + estimate.prior_cost - found.prior_cost
     alone = better - max(float(gain.max()), 0.0)

@@ -53,10 +53,16 @@ class TendonSample:
 
 
 class TendonSamples:
-    """Reorders samples and drops duplicated and outdated ones."""
+    """Reorders samples and drops duplicated and outdated ones.
+
+    Args:
+        names: the estimator's tendons.
+        period: expected sample period [s].
+        max_age: age of a late sample [s].
+        relative: lengths are changes and may be negative.
+    """
 
     def __init__(self, names: Sequence[str], period: float, max_age: float = 0.1, relative: bool = True) -> None:
-        # Arguments: tendon names, sample period [s], age of a late sample [s]; relative lengths may be negative.
         if not (period > 0 and max_age > 0):
             raise ConfigError(f"tendon samples: period {period} s and greatest age {max_age} s must be above 0")
         self._index = {name: i for i, name in enumerate(names)}

@@ -145,6 +145,7 @@ def load_covariance(P: np.ndarray, panels: np.ndarray) -> None:
     for first in range(0, n - 7, 8):
         for a in range(n):
             put_lanes(panels, first * n8 + 8 * a, lanes(flat, a * n + first))
+    # The last, partial panel is copied entry by entry.
     for a in range(n):
         for j in range(n - n % 8, n):
             panels[(n - n % 8) * n8 + 8 * a + j % 8] = flat[a * n + j]
@@ -159,6 +160,7 @@ def store_covariance(panels: np.ndarray, P: np.ndarray) -> None:
     for row in range(0, n, 8):
         for column in range(0, row + 1, 8):
             first = column * n8 + 8 * row
+            # Partial tiles at the lower edge are copied entry by entry.
             if row + 8 <= n:
                 t = tile(panels, first, 8)
                 put_tile(flat, row * n + column, n, t)
@@ -202,6 +204,7 @@ def list_entries(H: np.ndarray, memory: UpdateMemory) -> None:
                 at[end] = 8 * a + lowest_bit(bits)
                 memory.values[end] = H[i, at[end]]
                 end += 1
+                # Clears the lowest set bit.
                 bits &= bits - 1
         memory.counts[i] = end - i * n
 
@@ -213,6 +216,7 @@ def load_rows(H: np.ndarray, rows: np.ndarray) -> None:
     flat, at = H.reshape(-1), 0
     for i in range(0, m, 8):
         for a in range(0, n, 8):
+            # Only complete tiles of H are contiguous in memory.
             if i + 8 <= m and a + 8 <= n:
                 put_tile(rows, at, 8, transposed(tile(flat, i * n + a, n)))
             else:
@@ -250,6 +254,7 @@ def _see_all(memory: UpdateMemory, first: int) -> None:
             t = add_outer(t, panels, a * n8 + 8 * j, 1, lanes(rows, first + 8 * j))
         put_tile(product, 8 * a, 8, t)
         put_tile(memory.gain, 8 * a, 8, transposed(t))
+    # S = H W, accumulated over all tiles of W.
     s = zero_tile()
     for a in range(n8):
         s = add_outer(s, rows, first + 8 * a, 1, lanes(product, 8 * a))
@@ -284,6 +289,7 @@ def _see_few(memory: UpdateMemory, block: int, n: int) -> None:
             for c in range(begin, end):
                 e[k] -= values[c] * memory.dx[at[c]]
             _product_of_few(memory, k, begin, end)
+    # gain has rows of W^T; product needs columns of W.
     for first in range(0, product.shape[0], 64):
         put_tile(product, first, 8, transposed(tile(gain, first, 8)))
     for k in range(8):
@@ -309,6 +315,7 @@ def _eliminate(memory: UpdateMemory) -> float:
     put_lanes(pivots, 0, scale)
     whitened = eliminated_lanes(lanes(memory.e, 0), eliminators) * scale
     put_lanes(y, 0, whitened)
+    # V = W U^-1 D^-1/2 by rows, and x += V y, tile by tile.
     for first in range(0, 8 * dx.shape[0], 64):
         t = scaled_rows(eliminated(tile(gain, first, 8), factor, 0), pivots, 0)
         put_tile(gain, first, 8, t)
@@ -342,6 +349,7 @@ def _add_noise(measured: Measurements, memory: UpdateMemory, block: int) -> None
         if memory.used[k] != 0:
             factor[9 * k] += measured.r[8 * block + k]
             continue
+        # An identity row leaves the factorisation of the other rows unchanged.
         for j in range(8):
             factor[8 * j + k] = factor[8 * k + j] = 0.0
         factor[9 * k], memory.e[k] = 1.0, 0.0
@@ -362,6 +370,7 @@ def absorb(measured: Measurements, memory: UpdateMemory, dense: bool) -> tuple[f
         here = 0
         for k in range(8):
             i = 8 * block + k
+            # The innovation refers to the prior; H dx is subtracted when the block is reached.
             e[k], used[k] = 0.0, 0
             if i < m and measured.use[i] != 0:
                 e[k], used[k] = measured.nu[i], 1
@@ -436,6 +445,7 @@ def leave_one_out(measured: Measurements, memory: UpdateMemory, dense: bool) -> 
         # h^T) / r. The residual of an unused one has variance r + h P h^T.
         for k in range(8):
             i = min(8 * block + k, m - 1)
+            # The sign of the share distinguishes used from unused measurements.
             share[k] = -share[k] if use[i] != 0 else share[k]
             memory.pivots[k] = r[i]
         noise = lanes(memory.pivots, 0)

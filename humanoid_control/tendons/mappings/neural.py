@@ -73,6 +73,7 @@ class Network(NamedTuple):
 @kernel
 def hidden(theta: np.ndarray, scaling: Scaling, w: Weights, a1: np.ndarray, a2: np.ndarray) -> None:
     """Fill the activations at theta (D,) [rad]."""
+    # Inputs are scaled to [-1, 1], where tanh units are well conditioned.
     for i in range(a1.shape[0]):
         s = w.b1[i]
         for d in range(theta.shape[0]):
@@ -94,6 +95,7 @@ def slopes(scale: np.ndarray, w: Weights, layers: Layers) -> None:
     for i in range(a1.shape[0]):
         for c in range(d):
             J1[i, c] = (1.0 - a1[i] * a1[i]) * w.W1[i, c] * scale[c]
+    # J2 = diag(1 - a2^2) W2 J1.
     for i in range(a2.shape[0]):
         for c in range(d):
             J2[i, c] = 0.0
@@ -126,6 +128,7 @@ def evaluate(
 ) -> None:
     """Fill lengths (M,) = W3 a2 + b3 and their Jacobian (M, D)."""
     hidden(theta, scaling, w, layers.a1, layers.a2)
+    # b3 = -W3 a2(0), so the lengths vanish at the zero posture.
     for i in range(w.W3.shape[0]):
         s = b3[i]
         for j in range(w.W3.shape[1]):
@@ -157,6 +160,7 @@ def directional(
             for c in range(d):
                 da1 += J1[j, c] * v[c]
             for c in range(d):
+                # dJ1 = -2 a1 da1 W1 scale.
                 change = -2.0 * a1[j] * da1 * w.W1[j, c] * scale[c]
                 J2[i, c] += w.W2[i, j] * (slope * change - 2.0 * a2[i] * da2 * J1[j, c])
     _output(w.W3, J2, out)
@@ -330,13 +334,13 @@ class AntagonismUpdater:
 
     Replaces the undescribed antagonism updater of Kawaharazuka 2018 (V-B).
 
-    Attributes:
+    Args:
         mapping: corrected in place.
+        replay: (R, D) angles at which the present mapping is retained [rad].
         weight: of replayed samples, relative to measured ones.
         rate: fraction of each weight update, 0..1.
+        size: stored samples.
         tension: minimum of every tendon in a sample [N].
-        running: learning is on.
-        updates: count.
     """
 
     def __init__(
@@ -348,8 +352,6 @@ class AntagonismUpdater:
         size: int = 1000,
         tension: float = 0.0,
     ) -> None:
-        # Arguments: replay (R, D) angles [rad] at which the present mapping is to be retained; size of the ring of
-        # samples.
         if not (0 < rate <= 1 and weight > 0 and size > 0):
             raise ConfigError(
                 f"antagonism updater: rate {rate} in 0..1, weight {weight} and size {size} above 0 needed"

@@ -142,6 +142,7 @@ def evaluate(theta: np.ndarray, p: Polynomials, lengths: np.ndarray, jacobian: n
     for a in range(1, phi.shape[0]):
         d = p.variable[a]
         phi[a] = phi[p.parent[a]] * ((theta[d] - p.centre[d]) * p.scale[d])
+    # Lengths and gradients share the monomials: one pass over the basis.
     _combine(phi, p.C, lengths)
     _combine(phi, p.Cd, jacobian.reshape(-1))
 
@@ -153,6 +154,7 @@ def directional(theta: np.ndarray, v: np.ndarray, p: Polynomials, out: np.ndarra
     phi[0] = 1.0
     dphi[0] = 0.0
     # Forward differentiation of the monomials by the product rule.
+    # Gradients need only monomials of degree < P, which come first.
     for a in range(1, p.Cd.shape[0]):
         d, up = p.variable[a], p.parent[a]
         x = (theta[d] - p.centre[d]) * p.scale[d]
@@ -200,6 +202,7 @@ def legendre_rows(x: np.ndarray, exponents: np.ndarray, values: np.ndarray, out:
     """Fill out (S, m) with products of Legendre polynomials at x (S, D) in [-1, 1], degrees (m, D)."""
     degree = values.shape[1] - 1
     for s in range(x.shape[0]):
+        # Legendre polynomials keep the Gram matrix nearly diagonal.
         for d in range(x.shape[1]):
             values[d, 0] = 1.0
             if degree > 0:

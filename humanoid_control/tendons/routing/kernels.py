@@ -149,6 +149,7 @@ def place(routing: Routing, theta: np.ndarray, at: Placed) -> None:
 def move(routing: Routing, rate: np.ndarray, at: Placed) -> None:
     """Fill w, v, xd and slope_rate for joint velocities (D,), after `place`."""
     for j in range(1, routing.parent.shape[0]):
+        # dq_j/dt = p'(x) x' for followers; p' = 1 for independent joints.
         b = routing.parent[j]
         value = rate[routing.coordinate[j]] * at.slope[j]
         at.slope_rate[j] = rate[routing.coordinate[j]] * at.bend[j]
@@ -174,6 +175,7 @@ def move(routing: Routing, rate: np.ndarray, at: Placed) -> None:
 def measure(routing: Routing, theta: np.ndarray, at: Placed, length: np.ndarray, G: np.ndarray, arms: bool) -> None:
     """Fill lengths (M,) [m] and, if `arms`, moment arms G = d length / d theta (M, D)."""
     place(routing, theta, at)
+    # Several segments add to the same row.
     if arms:
         G[:] = 0.0
     for m in range(routing.first.shape[0] - 1):
@@ -236,6 +238,7 @@ def add_moment_arms(
     """Add the moment arms of the straight part x0 - x1 to row m, over joint list `which`."""
     d = sub(x1, x0)
     size = norm(d)
+    # No direction, no moment arm.
     if size < SHORTEST:
         return
     u = mul(share / size, d)
@@ -297,6 +300,7 @@ def add_moment_arm_rates(
     for i in range(routing.list_first[which], routing.list_first[which + 1]):
         j, sign = routing.list_joint[i], routing.list_sign[i]
         a = row(at.a, j)
+        # The axis rotates with the carrier of the joint.
         a_rate = cross(row(at.w, routing.parent[j]), a)
         if routing.joints.slides[j]:
             change = dot(u_rate, a) + dot(u, a_rate)

@@ -94,6 +94,7 @@ def plane(ball: bool, p0: Vec, p1: Vec) -> tuple[Vec, Vec, Vec, Vec, Vec]:
     n = cross(p0, p1)
     size = norm(n)
     if size < TINY:  # collinear with the centre: any plane through the ends works
+        # A helper vector that is not parallel to e0.
         x, y, z = abs(e0[0]), abs(e0[1]), abs(e0[2])
         n = cross(e0, (0.0, 1.0, 1.0) if x >= max(y, z) else (1.0, 0.0, 1.0) if y >= z else (1.0, 1.0, 0.0))
         size = norm(n)
@@ -117,6 +118,7 @@ def _winding(mode: int, side: Vec, d0: Vec, d1: Vec, e0: Vec, e1: Vec) -> float:
     sx, sy = dot(side, e0), dot(side, e1)
     if mode == FREE or sx * sx + sy * sy < TINY * TINY:
         return np.arctan2(x0 * y1 - y0 * x1, x0 * x1 + y0 * y1)
+    # Sum of two signed angles, so the winding direction of the side point is kept.
     before = np.arctan2(x0 * sy - y0 * sx, x0 * sx + y0 * sy)
     return before + np.arctan2(sx * y1 - sy * x1, sx * x1 + sy * y1)
 
@@ -172,6 +174,7 @@ def fan(d0: Vec, d1: Vec) -> tuple[Vec, Vec, float]:
     ahead = dot(d1, e0)
     rest = along(d1, -ahead, e0)
     across = norm(rest)
+    # Parallel directions: no perpendicular is defined, the angle is 0.
     if across < TINY:
         return e0, (0.0, 0.0, 0.0), 0.0
     return e0, mul(1.0 / across, rest), np.arctan2(across, ahead)
