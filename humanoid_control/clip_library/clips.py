@@ -1,7 +1,7 @@
-"""Clips of a library: files below a folder, of a pattern, or named in a list; each with its name and its content.
+"""Clips of a library: from a folder, a pattern or a list.
 
-A clip's name is its place below the folder, or as the list has it: it stays the same wherever the library lies, and is
-its name in the manifest and, with an ending more, that of its output.
+The name of a clip is its path below the folder, or as listed, independent of the library's location. It names manifest
+rows and outputs.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _BUILT_IN = ""  # path of a built-in clip
 
 @dataclass(frozen=True)
 class LibraryClip:
-    """A clip that is named, whether it can be read or not.
+    """Named clip, readable or not.
 
     Attributes:
-        name: in the manifest; with slashes, below nothing.
-        path: of the file; empty for a built-in clip.
+        name: name in the manifest, with slashes.
+        path: file, or empty for a built-in clip.
     """
 
     name: str
@@ -38,14 +38,14 @@ class LibraryClip:
 
     @property
     def source(self) -> str:
-        """What `load_clip` takes."""
+        """Argument of `load_clip`."""
         return self.path or self.name
 
     def files(self) -> list[Path]:
-        """The file, and the one that it is read with: the skeleton of an .amc; none for a built-in clip.
+        """Return the file and its .amc skeleton, if any; empty for a built-in clip.
 
         Raises:
-            ClipError: no such skeleton.
+            ClipError: if the skeleton is missing.
         """
         if self.path == _BUILT_IN:
             return []
@@ -55,17 +55,17 @@ class LibraryClip:
         return [path, Path(skeleton_beside(path, sorted(path.parent.iterdir())))]
 
     def size(self) -> int:
-        """Bytes of the file; 1 where it is built in or cannot be looked at."""
+        """Return the file size [bytes]; 1 if built in or inaccessible."""
         try:
             return max(os.stat(self.path).st_size, 1) if self.path else 1
         except OSError:
             return 1
 
     def digest(self) -> str:
-        """SHA-256 of what the clip's files hold; of its name where it is built in.
+        """Return the SHA-256 of the clip's files, or of the name of a built-in clip.
 
         Raises:
-            ClipError: it cannot be read.
+            ClipError: if a file is unreadable.
         """
         total = hashlib.sha256(b"" if self.path else self.name.encode())
         try:
@@ -79,10 +79,10 @@ class LibraryClip:
         return total.hexdigest()
 
     def packed(self) -> dict[str, bytes]:
-        """Name -> content of the clip's files, the clip first, to be sent to where the disk is another.
+        """Return name -> content of the clip's files, clip first.
 
         Raises:
-            ClipError: it cannot be read.
+            ClipError: if a file is unreadable.
         """
         try:
             return {path.name: path.read_bytes() for path in self.files()}
@@ -92,18 +92,18 @@ class LibraryClip:
 
 @contextmanager
 def unpacked(files: dict[str, bytes]) -> Iterator[Path]:
-    """Path of the first of some files, in a folder that is there as long as it is needed."""
+    """Yield the path of the first file in a temporary folder with all files."""
     with tempfile.TemporaryDirectory(prefix="clip_") as folder:
         for name, content in files.items():
             (Path(folder) / name).write_bytes(content)
         yield Path(folder) / next(iter(files))
 
 
-# -------- Finding them
+# -------- Search
 
 
 def is_library(text: str) -> bool:
-    """True where an argument names many clips: a folder, a pattern, a list of paths."""
+    """Return True if an argument names many clips: a folder, a pattern, or a list of paths."""
     return os.path.isdir(text) or _is_pattern(text) or Path(text).suffix.lower() in LISTS
 
 
@@ -112,15 +112,16 @@ def _is_pattern(text: str) -> bool:
 
 
 def find_clips(text: str, without: Path | None = None) -> list[LibraryClip]:
-    """The clips of a library, by name.
+    """Return the clips of a library, sorted by name.
 
     Args:
-        text: a folder, with all that is below it; a pattern, in which ** stands for any folders; or a .txt file with a
-            path, or a built-in clip, on each line (# begins a remark). Paths in a list are relative to the list.
-        without: a folder that is left out: that of the results.
+        text: folder, searched recursively; pattern, in which ** matches any folders; or .txt file with a path or
+            built-in clip per line (# starts a comment), relative to the file.
+        without: excluded folder, that of the results.
 
     Raises:
-        ClipError: no clip in it, or it cannot be read. ConfigError: two clips of a list with the same name.
+        ClipError: if there are no clips, or the input is unreadable.
+        ConfigError: if two listed clips have equal names.
     """
     if os.path.isdir(text):
         found = sorted(_below(Path(text), without), key=lambda clip: clip.name)
@@ -149,7 +150,7 @@ def _inside(path: Path, folder: Path | None) -> bool:
 
 
 def _below(root: Path, without: Path | None) -> Iterator[LibraryClip]:
-    """Clips of a folder and of those below it, behind links too, each folder once; hidden ones are left out."""
+    """Yield clips below a folder, following links, each folder once, without hidden files."""
     seen, closed = set(), without.resolve() if without is not None else None
     for where, folders, files in os.walk(root, followlinks=True):
         real = Path(where).resolve()
@@ -165,7 +166,7 @@ def _below(root: Path, without: Path | None) -> Iterator[LibraryClip]:
 
 
 def _listed(path: Path) -> list[LibraryClip]:
-    """Clips that a text file names, also those that are not there: what is wrong with one is said when it is read."""
+    """Return the clips of a text file, existing or not; reading reports problems."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
-"""A Dask cluster that does jobs: clips travel as bytes, results come back as bytes or go to an address.
+"""Execution on a Dask cluster without a shared disk: clips and results travel as bytes.
 
-No disk is shared. A worker that is killed costs only the work that it was at: the scheduler gives its jobs to others.
+The scheduler repeats jobs of killed workers.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from humanoid_control.errors import ConfigError, EnvironmentProblem, HumanoidErr
 
 ADDRESS = re.compile(r"^(tcp|tls|ws|wss|ucx|ucxx)://[^/\s]+$")
 CONNECT_TIME = 10.0  # [s] for the scheduler's answer
-AHEAD = 2  # jobs a thread that are sent ahead, so that none waits for the network
-GLANCE = 2.0  # [s] after which it is looked whether there are workers, when nothing has been done
-PATIENCE = 120.0  # [s] without any worker after which the run is given up
+AHEAD = 2  # jobs per thread sent in advance, to hide the network latency
+GLANCE = 2.0  # [s] without results before a check for workers
+PATIENCE = 120.0  # [s] without workers before the run stops
 
 
 def check_scheduler(address: str) -> None:
-    """Make sure that an address may be that of a scheduler, and that Dask is installed.
+    """Check the address of a scheduler, and that Dask is installed.
 
     Raises:
-        ConfigError: it is none. EnvironmentProblem: Dask is missing.
+        ConfigError: if the address is malformed.
+        EnvironmentProblem: if Dask is missing.
     """
     if not ADDRESS.match(address):
         raise ConfigError(f"--scheduler {shown(address)}: expected an address such as tcp://host:8786")
@@ -40,19 +41,19 @@ class Cluster:
     """Workers of a Dask cluster.
 
     Attributes:
-        workers: threads of all workers at the start.
+        workers: number of threads at the start.
     """
 
     def __init__(self, address: str, deliver: str = "") -> None:
-        """Connect, and make sure that the workers have the same package.
+        """Connect, and check the package versions of the workers.
 
         Args:
-            address: of the scheduler.
-            deliver: address of fsspec below which workers write; empty: results come back.
+            address: address of the scheduler.
+            deliver: fsspec address to which workers write; empty: results come back.
 
         Raises:
-            ConfigError: no address. EnvironmentProblem: Dask is not installed, nothing answers, there are no workers,
-                or they have another package.
+            ConfigError: if the address is malformed.
+            EnvironmentProblem: if Dask, scheduler or workers are missing, or versions differ.
         """
         check_scheduler(address)
         import dask
@@ -80,19 +81,19 @@ class Cluster:
 
     @property
     def delivers(self) -> bool:
-        """True where the workers themselves write outputs to an address."""
+        """Whether workers write outputs to an address."""
         return bool(self.deliver)
 
     def close(self) -> None:
-        """Disconnect; the cluster continues."""
+        """Disconnect; the cluster keeps running."""
         with contextlib.suppress(Exception):
             self._client.close(timeout=5)
 
     def _threads(self) -> int:
-        """Threads of all present workers.
+        """Return the number of threads of all workers.
 
         Raises:
-            EnvironmentProblem: the scheduler is gone.
+            EnvironmentProblem: if the scheduler is gone.
         """
         try:
             return int(sum(self._client.nthreads().values()))
@@ -117,10 +118,10 @@ class Cluster:
             _check_versions(worker, mine, found)
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[ClipOutcome]:
-        """The outcome of each job, as they are done.
+        """Yield the outcomes as jobs finish.
 
         Raises:
-            EnvironmentProblem: the scheduler or all workers are gone; a worker has another package.
+            EnvironmentProblem: if the scheduler or all workers are gone, or versions differ.
         """
         from distributed import wait
 
@@ -181,15 +182,15 @@ class Cluster:
             raise
         except (OSError, TimeoutError, CancelledError):
             raise self._gone() from None
-        except Exception as e:  # what Dask itself raises about one job
+        except Exception as e:  # errors of Dask itself about one job
             return failure(job, UNEXPECTED, f"unexpected {type(e).__name__}: {first_line(e)}")
         return outcome
 
     def _look_for_workers(self, alone: float) -> float:
-        """Time since when there are no workers, 0 where there are some.
+        """Return the time since when there are no workers, or 0.
 
         Raises:
-            EnvironmentProblem: there have been none for long, or the scheduler is gone.
+            EnvironmentProblem: if workers are missing for too long, or the scheduler is gone.
         """
         if self._client.status != "running":
             raise self._gone()
@@ -205,10 +206,10 @@ class Cluster:
 
 
 def do_sent(job: Job, expected: dict[str, str]) -> ClipOutcome:
-    """Do a job on a worker of a cluster.
+    """Do a job on a worker.
 
     Raises:
-        EnvironmentProblem: the worker has another package than who sent the job.
+        EnvironmentProblem: if its package versions differ from the sender's.
     """
     _check_versions("a worker", expected, versions())
     return do_job(job)

@@ -1,7 +1,6 @@
-"""Small figures of retargeted clips: places of a robot's joints over a few seconds, packed for a page.
+"""Small figures of retargeted clips: packed joint positions over a few seconds.
 
-A figure shows up to eight seconds about the frame with the largest error, ten times a second. Its joints are joined as
-the robot's tree joins them; soles are drawn by their corners.
+A figure shows up to 8 s around the frame with the largest error, at 10 Hz: the kinematic tree and the sole corners.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from humanoid_control.retargeting import POINTS, JointTrajectory, WholeBodyTraje
 from humanoid_control.robots import Robot
 from humanoid_control.robots.robot import FLOATING
 
-RATE, SECONDS = 10.0, 8.0  # [Hz], [s] of a figure
-LEAST = 0.01  # [m] joints nearer to the one before are the same point
-BODY = 12  # points of errors that are of the body, as in `clip_quality`
+RATE, SECONDS = 10.0, 8.0  # rate [Hz], duration [s]
+LEAST = 0.01  # [m] closer joints share a point
+BODY = 12  # number of body points in the errors, as in `clip_quality`
 
 
 def figure_of(robot: Robot, trajectory: JointTrajectory) -> dict[str, Any]:
-    """The figure of a trajectory, as plain values.
+    """Return the figure of a trajectory as plain values.
 
     Returns:
-        lines: pairs of points that are joined. points: P. frames: F. rate [Hz]. start: time of the first frame [s].
-        places: base64 of little-endian int16 (F, P, 3) [mm], z up. contacts: a hexadecimal digit a frame, a bit for
-        each edge of the soles on the floor, empty without. soles: four (of two ends of each edge) point indices, or [].
+        lines: pairs of connected points. points: P. frames: F. rate [Hz]. start: time of the first frame [s]. places:
+            base64 of little-endian int16 (F, P, 3) [mm], z up. contacts: a hexadecimal digit per frame with a bit per
+            sole edge on the floor, or empty. soles: four pairs of point indices, or [].
     """
     q = trajectory.q() if isinstance(trajectory, WholeBodyTrajectory) else trajectory.positions
     frames = _shown_frames(trajectory)
@@ -39,7 +38,7 @@ def figure_of(robot: Robot, trajectory: JointTrajectory) -> dict[str, Any]:
         pin.framesForwardKinematics(robot.model, robot.data, np.ascontiguousarray(q[t], dtype=float))
         for p, (joint, at) in enumerate(points):
             places[k, p] = robot.data.oMi[joint].act(at)
-    if isinstance(trajectory, WholeBodyTrajectory):  # where it starts does not matter, and int16 reaches 32 m
+    if isinstance(trajectory, WholeBodyTrajectory):  # relative to the start, because int16 covers 32 m
         places[..., :2] -= places[0, 0, :2].copy()
     step = frames[1] - frames[0] if len(frames) > 1 else 1
     packed = np.clip(np.round(1000 * places), -32767, 32767).astype("<i2")
@@ -59,7 +58,7 @@ def figure_of(robot: Robot, trajectory: JointTrajectory) -> dict[str, Any]:
 
 
 def _shown_frames(trajectory: JointTrajectory) -> np.ndarray:
-    """Frames that a figure shows: evenly spaced, with the one of the largest mean error among them or near."""
+    """Return evenly spaced frames around the largest mean error."""
     T = len(trajectory.positions)
     step = max(round(trajectory.rate / RATE), 1)
     length = int(SECONDS * RATE)
@@ -70,7 +69,7 @@ def _shown_frames(trajectory: JointTrajectory) -> np.ndarray:
 
 
 def _drawn_points(robot: Robot) -> tuple[list[tuple[int, np.ndarray]], list[list[int]], list[list[int]]]:
-    """Points as (pinocchio joint, place in its frame [m]), lines between them, and the corners of both soles' edges."""
+    """Return points as (pinocchio joint, position in its frame [m]), lines, and sole edge corners."""
     model, data = robot.model, robot.data
     pin.framesForwardKinematics(model, data, robot.q("neutral"))
     points: list[tuple[int, np.ndarray]] = []
@@ -103,7 +102,7 @@ def _drawn_points(robot: Robot) -> tuple[list[tuple[int, np.ndarray]], list[list
 
 
 def _add_soles(robot: Robot, point_of: dict[int, int], add: Any) -> list[list[int]]:
-    """Corners of the soles added: [l_heel, l_toe, r_heel, r_toe], two points each; empty for feet of other kinds."""
+    """Add sole corners [l_heel, l_toe, r_heel, r_toe], two points each; empty for other feet."""
     if robot.base != FLOATING:
         return []
     try:
@@ -115,7 +114,7 @@ def _add_soles(robot: Robot, point_of: dict[int, int], add: Any) -> list[list[in
         edge = []
         for frame, place in ends:
             f = robot.model.frames[frame]
-            ankle = point_of[int(f.parentJoint)] if len(edges) % 2 == 0 else None  # heels hang on their legs
+            ankle = point_of[int(f.parentJoint)] if len(edges) % 2 == 0 else None  # heels are connected to the legs
             edge.append(add(int(f.parentJoint), f.placement.act(place), ankle))
         edges.append(edge)
     return edges

@@ -1,7 +1,6 @@
-"""A page of small animated figures, the worst grade first: one HTML file that needs no network.
+"""Offline HTML page of animated figures, worst grade first.
 
-Cards are made as the reader scrolls, and only figures that are in sight are unpacked and drawn, so that a page of a
-thousand clips opens at once.
+Cards are created while scrolling, and only visible figures are decoded, so large pages open quickly.
 """
 
 from __future__ import annotations
@@ -146,11 +145,11 @@ filter(); requestAnimationFrame(tick);
 
 
 def gallery_page(records: Iterable[Record], figure: Callable[[Record], dict[str, Any] | None]) -> Iterator[str]:
-    """The text of the page, in pieces.
+    """Yield the text of the page.
 
     Args:
-        records: of clips and robots.
-        figure: reads that of one.
+        records: records of clips and robots.
+        figure: returns the figure of a record.
     """
     order = (FAILED, *reversed(GRADES))
     rows = sorted(records, key=lambda r: (order.index(_grade(r)), r["clip"], r["reason"], r["robot"]))
@@ -169,7 +168,7 @@ def gallery_page(records: Iterable[Record], figure: Callable[[Record], dict[str,
     yield "<script>\nconst CLIPS = [\n"
     trees: dict[str, int] = {}
     for _, alike in groupby(rows, lambda r: (r["clip"], r["reason"]) if r["failed"] else id(r)):
-        together = list(alike)  # robots that failed for the same reason, or one that did not
+        together = list(alike)  # robots that failed for the same reason, or one that succeeded
         card = _card(together[0], figure(together[0]), trees)
         yield _json(card | {"robots": [r["robot"] for r in together]}) + ",\n"
     yield "];\nconst TREES = [" + ",\n".join(trees) + "];\n"
@@ -189,7 +188,7 @@ def _legend() -> str:
 
 
 def _card(record: Record, figure: dict[str, Any] | None, trees: dict[str, int]) -> dict[str, Any]:
-    """Values of one card; the tree of its figure goes into `trees` (as JSON -> its place), once for all alike."""
+    """Return the values of a card; store its figure tree once in `trees` (JSON -> index)."""
     numbers = record.get("numbers", {})
     told = [
         f"{key.rpartition('_')[0].replace('_', ' ')} {numbers[key]:.3g} {_unit(key)}"
@@ -220,6 +219,6 @@ def _unit(key: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that may stand inside a script: no text of a file's name ends it."""
+    """Return JSON that is safe inside a script element."""
     text = json.dumps(value, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

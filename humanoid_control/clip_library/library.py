@@ -1,4 +1,4 @@
-"""A whole library: what is finished is left alone, the rest is done by an executor, and kept one by one.
+"""Retargeting of a library: an executor does unfinished jobs, and results are stored one by one.
 
 clips x robots -> jobs -> those without a record -> executor -> output, record, manifest
 """
@@ -17,21 +17,21 @@ from humanoid_control.clip_library.work import BAD_INPUT, Job, LibrarySettings, 
 from humanoid_control.clip_library.workers import Executor
 from humanoid_control.errors import ClipError, HumanoidError
 
-MANIFEST_PERIOD = 20.0  # [s] between manifests while a run continues
+MANIFEST_PERIOD = 20.0  # [s] between manifests during a run
 Show = Callable[[float, str], None]
 """Told the share that is done, 0 to 1, and how many, how many failed, and how long it will take."""
 
 
 @dataclass
 class LibraryReport:
-    """What became of a library.
+    """Result of a library run.
 
     Attributes:
-        rows: the record of each job of this run, by clip and robot.
-        done: how many were done now.
-        kept: how many had been done before.
-        files: that the manifest is in.
-        seconds: it took.
+        rows: record of each job, by clip and robot.
+        done: jobs done in this run.
+        kept: jobs done before.
+        files: manifest files.
+        seconds: duration [s].
     """
 
     rows: list[Record] = field(default_factory=list)
@@ -42,11 +42,11 @@ class LibraryReport:
 
     @property
     def failures(self) -> list[Record]:
-        """Records of jobs that failed."""
+        """Records of failed jobs."""
         return [r for r in self.rows if r["failed"]]
 
     def grades(self) -> dict[str, dict[str, int]]:
-        """Robot -> grade -> how many clips; failures under '-'."""
+        """Return robot -> grade -> number of clips; failures under '-'."""
         out: dict[str, dict[str, int]] = {}
         for r in self.rows:
             row = out.setdefault(r["robot"], {})
@@ -60,7 +60,7 @@ def library_jobs(
     settings: LibrarySettings,
     show: Show = lambda share, text: None,
 ) -> tuple[list[Job], list[Record]]:
-    """Jobs of all clips that can be opened, and records of failure of the others."""
+    """Return jobs of readable clips, and failure records of others."""
     jobs, failed = [], []
     total, done = sum(clip.size() for clip in clips), 0
     for k, clip in enumerate(clips):
@@ -84,15 +84,18 @@ def retarget_library(
 ) -> LibraryReport:
     """Process the jobs without a finished record.
 
+    Finished results and the manifest are also stored after an error or Ctrl-C.
+
     Args:
-        jobs, failed: of `library_jobs`.
-        place: of the results; open.
-        executor: does them.
-        show: receives the progress, from 0 to 1, with a text.
+        jobs: jobs of `library_jobs`.
+        failed: failure records of `library_jobs`.
+        place: open place of the results.
+        executor: executor of the jobs.
+        show: called with the progress, 0 to 1, and a text.
 
     Raises:
-        ConfigError: an output cannot be written to a full disk. EnvironmentProblem: no worker is left.
-        In both, as after Ctrl+C, all that was done is kept, and in the manifest.
+        ConfigError: if the disk is full.
+        EnvironmentProblem: if no worker is left.
     """
     begin = time.monotonic()
     records = Records(place)
@@ -102,7 +105,7 @@ def retarget_library(
     report = LibraryReport(kept=len(jobs) - len(todo))
     pace = _Pace(todo, show, sum(bool(records.known[j.key]["failed"]) for j in jobs if j.key in records.known))
     by_key = {job.key: job for job in todo}
-    if executor.delivers:  # outputs are written before their outcomes come
+    if executor.delivers:  # workers write outputs before their outcomes arrive
         for job in todo:
             records.forget(job.clip.name, job.robot.name)
     written = time.monotonic()
@@ -116,9 +119,9 @@ def retarget_library(
             if time.monotonic() - written > MANIFEST_PERIOD:
                 took = time.monotonic()
                 write_manifest(place, records.rows())
-                written = time.monotonic() + 20 * (time.monotonic() - took)  # never more than a twentieth of the time
+                written = time.monotonic() + 20 * (time.monotonic() - took)  # at most a twentieth of the time
     except BaseException:
-        with contextlib.suppress(HumanoidError):  # the first reason counts
+        with contextlib.suppress(HumanoidError):  # the first error is reported
             write_manifest(place, records.rows())
         raise
     finally:
@@ -133,7 +136,7 @@ def retarget_library(
 
 
 class _Pace:
-    """How far a run is, by the sizes of its clips, and how long the rest will take."""
+    """Progress of a run by clip sizes, with the estimated remaining time."""
 
     def __init__(self, jobs: Sequence[Job], show: Show, failed: int) -> None:
         self._size = {job.key: job.clip.size() for job in jobs}
@@ -146,7 +149,7 @@ class _Pace:
         self._left -= 1
         self._failed += failed
         text, now = f"{self._jobs - self._left} of {self._jobs}, {self._failed} failed", time.monotonic()
-        if self._first is None:  # before it workers were started, and perhaps kernels compiled
+        if self._first is None:  # earlier, workers started and kernels were possibly compiled
             self._first = now, self._done
         else:
             left = (now - self._first[0]) * (self._total - self._done) / (self._done - self._first[1])
@@ -155,7 +158,7 @@ class _Pace:
 
 
 def told_time(seconds: float) -> str:
-    """A duration in words: 40 s, 3 min, 2 h 5 min."""
+    """Return a duration as text: 40 s, 3 min, 2 h 5 min."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

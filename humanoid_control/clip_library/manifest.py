@@ -1,7 +1,6 @@
-"""Records of what has been done, kept one by one, and the manifest made of them: a row for each clip and robot.
+"""Records of finished jobs, and the manifest: one row per clip and robot.
 
-Each record is a file of its own, written when its output is there: a run that is killed loses none, and the next one
-does again only what has no record.
+Each record is a file, written after its output, so that an interrupted run can resume.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ _NAME = re.compile(r"^[0-9a-f]{32}\.json$")
 
 
 class Records:
-    """Records at a place; figures stay there, and are read when a page is made.
+    """Records at a place, without their figures.
 
     Attributes:
-        known: key of a job -> its record, without the figure.
+        known: job key -> record.
     """
 
     def __init__(self, place: Place) -> None:
-        """Read them; a damaged one counts as missing."""
+        """Read the records; damaged ones count as missing."""
         self._place = place
         self.known: dict[str, Record] = {}
         self._outputs: dict[str, int] = {}
@@ -65,31 +64,31 @@ class Records:
         self.known[record["key"]] = record
 
     def finished(self, job: Job) -> bool:
-        """True where a job need not be done: its output is there as it was written, or its input is bad."""
+        """Return True if the output exists with its recorded size, or the input is bad."""
         record = self.known.get(job.key)
         if record is None:
             return False
         done = self._outputs.get(record["output"]) == record.get("bytes")
         if record["failed"]:
             done = record["failed"] == BAD_INPUT
-        if done:  # of several, which a run that was killed may have left, this is the present one
+        if done:  # the current one of several, which a killed run may have left
             self._current[record["clip"], record["robot"]] = record["key"]
         return bool(done)
 
     def forget(self, clip: str, robot: str, key: str = "") -> None:
-        """Remove the record of a clip and robot unless it is that of a key; its output is about to be another."""
+        """Remove the record of a clip and robot unless its key is `key`."""
         before = self._current.get((clip, robot), key)
         if before != key:
             del self.known[before], self._current[clip, robot]
             self._place.remove(f"{RECORDS}/{before}.json")
 
     def add(self, record: Record, content: bytes | None = None) -> None:
-        """Keep the output of a job, if it came back, and then its record.
+        """Store the output, if any, then the record.
 
-        What was kept of the same clip and robot goes first, so that no record ever stands for another output.
+        Earlier records and outputs of the clip and robot are removed first, so that no record refers to a wrong output.
 
         Raises:
-            ConfigError: it cannot be written.
+            ConfigError: if it cannot be written.
         """
         before = self.known.get(self._current.get((record["clip"], record["robot"]), ""))
         self.forget(record["clip"], record["robot"], record["key"])
@@ -105,11 +104,11 @@ class Records:
         self._remember({k: v for k, v in record.items() if k != "figure"})
 
     def rows(self) -> list[Record]:
-        """The present record of every clip and robot, in their order."""
+        """Return the current records, sorted by clip and robot."""
         return [self.known[key] for _, key in sorted(self._current.items())]
 
     def figure(self, record: Record) -> Record | None:
-        """The figure of a record; None where it has none."""
+        """Return the figure of a record, or None."""
         whole = self._read(record["key"])
         return whole.get("figure") if whole else None
 
@@ -118,7 +117,7 @@ class Records:
 
 
 def manifest_table(records: Iterable[Record]) -> tuple[list[str], list[list[Any]]]:
-    """Columns and rows; a number that a clip does not have is None."""
+    """Return columns and rows; missing numbers are None."""
     records = list(records)
     numbers = list(dict.fromkeys(k for r in records for k in r.get("numbers", {})))
     rows = []
@@ -132,7 +131,7 @@ def manifest_table(records: Iterable[Record]) -> tuple[list[str], list[list[Any]
 
 
 def manifest_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
-    """The manifest as CSV in UTF-8."""
+    """Return the manifest as UTF-8 CSV."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(columns)
@@ -141,7 +140,7 @@ def manifest_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes
 
 
 def manifest_parquet(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes | None:
-    """The manifest as Parquet: numbers as doubles, all else as text; None where pyarrow is not installed."""
+    """Return the manifest as Parquet, numbers as doubles and the rest as text; None without pyarrow."""
     if importlib.util.find_spec("pyarrow") is None:
         return None
     import pyarrow as pa
@@ -160,10 +159,10 @@ def manifest_parquet(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> b
 
 
 def write_manifest(place: Place, records: Iterable[Record]) -> list[str]:
-    """Write the manifest; the names of its files.
+    """Write the manifest; return its file names.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: if it cannot be written.
     """
     columns, rows = manifest_table(records)
     place.put(CSV, manifest_csv(columns, rows))

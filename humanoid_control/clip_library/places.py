@@ -1,7 +1,4 @@
-"""Places for the results of a library: a folder, or an address of fsspec such as s3://bucket/folder.
-
-What is put there appears whole or not at all, in both.
-"""
+"""Places for results: a folder, or an fsspec address such as s3://bucket/folder. Writes are atomic."""
 
 from __future__ import annotations
 
@@ -14,62 +11,63 @@ from typing import IO, Any
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem, first_line, require_extra, shown
 
-PRIVATE = ".library"  # folder of records, of the lock, and of what is being written
+PRIVATE = ".library"  # folder of records, lock and temporary files
 
 
 class Place(ABC):
-    """Files by name, with slashes in it."""
+    """Files by name, with slashes."""
 
     @abstractmethod
     def put(self, name: str, content: bytes) -> None:
-        """Write a file, whole or not at all.
+        """Write a file atomically.
 
         Raises:
-            ConfigError: it cannot be written; why.
+            ConfigError: if it cannot be written.
         """
 
     @abstractmethod
     def get(self, name: str) -> bytes | None:
-        """What a file holds; None where there is none."""
+        """Return the content of a file, or None."""
 
     @abstractmethod
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Name -> size of every file [bytes], of those below a folder where one is named."""
+        """Return name -> size [bytes] of all files, optionally below a folder."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
 
     @abstractmethod
     def open(self) -> None:
-        """Make it ready for one run, which has it for itself where the place can tell.
+        """Prepare the place for one run, exclusively where possible.
 
         Raises:
-            ConfigError: another run uses it, or it cannot be written.
+            ConfigError: if another run uses it, or it is not writable.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Let others have it."""
+        """Release the place."""
 
 
 def is_address(text: str) -> bool:
-    """True for an address of fsspec, `memory://x` or `s3://bucket/x`."""
+    """Return True for an fsspec address such as `memory://x` or `s3://bucket/x`."""
     head, found, _ = text.partition("://")
     return bool(found) and head.replace("+", "").replace("-", "").isalnum()
 
 
 def place_for(text: str) -> Place:
-    """The place that a text names.
+    """Return the place of a path or address.
 
     Raises:
-        ConfigError: an address of a kind that nothing installed knows. EnvironmentProblem: fsspec is missing.
+        ConfigError: if no installed package supports the address.
+        EnvironmentProblem: if fsspec is missing.
     """
     return Address(text) if is_address(text) else Folder(Path(text))
 
 
 class Folder(Place):
-    """A folder of this machine."""
+    """Folder of this machine."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -89,7 +87,7 @@ class Folder(Place):
             except BlockingIOError:
                 self.close()
                 raise ConfigError(f"{self.path} is being written by another run: wait for it, or stop it") from None
-            shutil.rmtree(private / "writing", ignore_errors=True)  # of a run that was killed
+            shutil.rmtree(private / "writing", ignore_errors=True)  # of a killed run
             (private / "writing").mkdir()
         except OSError as e:
             raise self._told("", e) from None
@@ -123,7 +121,7 @@ class Folder(Place):
                 path = Path(where) / file
                 try:
                     out[path.relative_to(self.path).as_posix()] = path.stat().st_size
-                except OSError:  # gone meanwhile
+                except OSError:  # deleted meanwhile
                     continue
         return out
 
@@ -135,7 +133,7 @@ class Folder(Place):
 
 
 class Address(Place):
-    """A place that fsspec reaches. An object store puts files whole; elsewhere they are moved to their names."""
+    """Place of fsspec. Object stores write atomically; elsewhere files are written, then renamed."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -166,7 +164,7 @@ class Address(Place):
         self.put(f"{PRIVATE}/opened", b"")
 
     def close(self) -> None:
-        """Nothing: an address has no lock."""
+        """Do nothing: an address has no lock."""
 
     def put(self, name: str, content: bytes) -> None:
         full = self._full(name)
@@ -178,7 +176,7 @@ class Address(Place):
                 self._fs.mv(part, full)
             else:
                 self._fs.pipe_file(full, content)
-        except Exception as e:  # whatever a store raises
+        except Exception as e:  # stores raise arbitrary exceptions
             raise self._told(name, e) from None
 
     def get(self, name: str) -> bytes | None:

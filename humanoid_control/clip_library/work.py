@@ -1,6 +1,6 @@
-"""The work on one clip for one robot: a job goes in, an outcome with the file's bytes comes out, in any process.
+"""Retargeting of one clip for one robot: a job in, an outcome with the file content out.
 
-Nothing here depends on where it runs or on what ran before: the same job gives the same bytes on one machine.
+On one machine, equal jobs give equal bytes, whatever process runs them.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from humanoid_control.robots.robot import FIXED, FLOATING
 from humanoid_control.walking.gait import GRAVITY
 
 FORMATS = (".csv", ".npz", ".mcap")
-RECORD = 3  # of the form of records and figures: another number does everything again
-STATING_NO_RATE = (".amc", ".csv", ".tsv")  # the only clips that a rate is given to
-KEPT_BODIES, KEPT_ROBOTS = 2, 16  # a worker keeps the last clips and robots, for the next jobs with the same
+RECORD = 3  # format of records and figures; a new number repeats all jobs
+STATING_NO_RATE = (".amc", ".csv", ".tsv")  # the only formats for which `rate` is used
+KEPT_BODIES, KEPT_ROBOTS = 2, 16  # clips and robots that a worker keeps for following jobs
 BAD_INPUT, UNEXPECTED, NO_MEMORY, DIED = "bad input", "unexpected", "out of memory", "died"
 """Kinds of failures; only the first says the same each time, and is not tried again by the next run."""
 
@@ -58,11 +58,14 @@ BAD_INPUT, UNEXPECTED, NO_MEMORY, DIED = "bad input", "unexpected", "out of memo
 def write_trajectory(
     path: Path, trajectory: JointTrajectory, targets: np.ndarray, robot: Robot | None = None, layout: str = ""
 ) -> None:
-    """Write a trajectory in the format of the file's ending, with the targets (T, P, 3) [m] where that keeps them.
+    """Write a trajectory in the format of the suffix, with targets (T, P, 3) [m] where supported.
 
     Args:
-        robot: whose it is; a bag of a whole body describes it, and other programs' layouts need it.
-        layout: of `retargeting.INTERCHANGE`; "" for our own.
+        path: output file.
+        trajectory: trajectory to write.
+        targets: targets (T, P, 3) [m].
+        robot: robot of the trajectory, needed for whole-body bags and foreign layouts.
+        layout: layout in `retargeting.INTERCHANGE`; empty: own layout.
     """
     if layout in INTERCHANGE and isinstance(trajectory, WholeBodyTrajectory) and robot is not None:
         INTERCHANGE[layout].write(path, trajectory, robot)
@@ -76,26 +79,29 @@ def write_trajectory(
         write_joint_commands(path, trajectory, robot)
 
 
-# -------- What is to be done
+# -------- Jobs
 
 
 @dataclass(frozen=True)
 class LibrarySettings:
-    """Settings of a whole library: those of `humanoid retarget`.
+    """Settings of a library, as in `humanoid retarget`.
 
     Attributes:
-        whole_body: root and legs too, where the clip shows legs.
-        solver: of the upper body.
-        acceleration: limit of all joints [rad/s^2]; None: as the solver has it.
-        speed: pace.
-        raw: clips are not cleaned.
-        format: of the files, such as '.npz'.
-        marker_set: name, or path of an own one.
-        marker_file: content of that path, for workers on other disks.
-        unit, scale, up, rate: as of `load_clip`; the rate only for files that may state none.
-        method: of the whole body, one of WHOLE_BODY_METHODS.
-        feasible: whole bodies are made feasible (`performing.make_feasible`).
-        pace: of them; 0: slower where needed.
+        whole_body: move root and legs too, where the clip shows legs.
+        solver: settings of the upper-body solver.
+        acceleration: joint acceleration limit [rad/s^2]; None: of the solver.
+        speed: playback speed.
+        raw: do not clean clips.
+        format: suffix of the files, such as '.npz'.
+        marker_set: name or path of a marker set.
+        marker_file: content of that path, for workers with other disks.
+        unit: see `load_clip`.
+        scale: see `load_clip`.
+        up: see `load_clip`.
+        rate: see `load_clip`; only for formats without a rate.
+        method: whole-body method in WHOLE_BODY_METHODS.
+        feasible: make whole bodies feasible (`performing.make_feasible`).
+        pace: their pace; 0: slower where needed.
     """
 
     whole_body: bool = False
@@ -115,7 +121,7 @@ class LibrarySettings:
     pace: float = 0.0
 
     def text(self) -> str:
-        """All settings as one line, which differs where any of them does."""
+        """Return all settings as one line that identifies them."""
         values = asdict(self)
         if self.marker_file is not None:
             values["marker_file"], values["marker_set"] = hashlib.sha256(self.marker_file).hexdigest(), None
@@ -124,13 +130,13 @@ class LibrarySettings:
 
 @dataclass(frozen=True)
 class WorkerRobot:
-    """A robot, and where a worker gets it.
+    """Robot with its source for workers.
 
     Attributes:
-        name: of the robot.
-        spec: what `load_robot` takes on this machine.
-        digest: of `robot_digest`.
-        files: name -> content of its URDF, first, and of the files next to it; None where the worker has it by name.
+        name: name of the robot.
+        spec: argument of `load_robot` on this machine.
+        digest: `robot_digest`.
+        files: name -> content, URDF first; None if the worker has the robot.
     """
 
     name: str
@@ -140,17 +146,18 @@ class WorkerRobot:
 
     @classmethod
     def of(cls, spec: str) -> WorkerRobot:
-        """The source of a robot that `load_robot` finds here.
+        """Return the source of a robot that `load_robot` finds here.
 
         Raises:
-            UnknownNameError, RobotError: it cannot be loaded.
+            UnknownNameError: if it is unknown.
+            RobotError: if it cannot be loaded.
         """
         robot = load_robot(spec, FIXED)
         return cls(robot.name, spec, robot_digest(robot))
 
     @contextmanager
     def here(self) -> Iterator[str | Path]:
-        """What `load_robot` takes on the worker; files that travelled are there as long as it is needed."""
+        """Yield the argument of `load_robot` on the worker; sent files exist within the context."""
         if self.files is None:
             yield self.spec
         else:
@@ -158,10 +165,10 @@ class WorkerRobot:
                 yield path
 
     def packed(self) -> WorkerRobot:
-        """The same for a worker with another disk: files of a robot that is not in the catalogue travel along.
+        """Return the robot with its files, unless it is in the catalogue, for workers with other disks.
 
         Raises:
-            RobotError: they cannot be read.
+            RobotError: if a file is unreadable.
         """
         if self.spec in KNOWN:
             return self
@@ -174,12 +181,12 @@ class WorkerRobot:
 
 
 def glob_free(text: str) -> str:
-    """A text that means itself in a pattern of files."""
+    """Escape a text for file patterns."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in text)
 
 
 def robot_digest(robot: Robot) -> str:
-    """SHA-256 of all that retargeting and its quality take from a robot's files, wherever they lie; fixed base."""
+    """Return the SHA-256 of all properties of a fixed-base robot that affect retargeting and quality."""
     text = [robot.name, robot.model.saveToString(), robot.base, robot.anchor, repr(robot.shapes), repr(robot.feet)]
     text += [repr(sorted((k, v.tolist()) for k, v in robot.postures.items())), repr(sorted(robot.points.items()))]
     text += [repr(sorted(robot.meanings.items())), repr(robot.mimic), repr(robot.pairs.tolist())]
@@ -195,12 +202,12 @@ class Job:
     """One clip for one robot.
 
     Attributes:
-        clip: its name and place here.
-        digest: of its content.
-        robot: whom it is for.
-        settings: of the library.
-        files: the clip's files, where the worker's disk is another; None: it is read from its place.
-        deliver: address (of fsspec) below which the worker itself writes the output; empty: it comes back.
+        clip: name and local path of the clip.
+        digest: digest of its content.
+        robot: target robot.
+        settings: settings of the library.
+        files: files of the clip for workers with other disks; None: read its path.
+        deliver: fsspec address to which the worker writes; empty: return the content.
     """
 
     clip: LibraryClip
@@ -212,25 +219,25 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Name of the job: another clip, content, robot, setting or version is another job."""
+        """Identifier of clip, content, robot, settings and version."""
         text = [self.clip.name, self.digest, self.robot.name, self.robot.digest, self.settings.text()]
         return hashlib.sha256("\0".join([*text, __version__, str(RECORD)]).encode()).hexdigest()[:32]
 
     @property
     def output(self) -> str:
-        """Name of its output below the folder of results."""
+        """Name of the output below the result folder."""
         return f"{self.robot.name}/{self.clip.name}{self.settings.format}"
 
 
 @dataclass(frozen=True)
 class ClipOutcome:
-    """What became of a job.
+    """Result of a job.
 
     Attributes:
-        record: plain values: clip, robot, key, failed (a kind of failure, or empty), reason, grade, verdict, numbers,
-            warnings, seconds, output (its name), bytes (its size), sha256, figure.
-        content: of the output; None after a failure, or where the worker has delivered it.
-        memory: most memory that the worker's process has ever had [bytes].
+        record: plain values: clip, robot, key, failed (kind of failure, or empty), reason, grade, verdict, numbers,
+            warnings, seconds, output (name), bytes (size), sha256, figure.
+        content: output; None after a failure or delivery by the worker.
+        memory: peak memory of the worker [bytes].
     """
 
     record: dict[str, Any]
@@ -239,16 +246,15 @@ class ClipOutcome:
 
 
 def failure(job: Job, kind: str, reason: str, seconds: float = 0.0) -> ClipOutcome:
-    """The outcome of a job that failed."""
     record = {"clip": job.clip.name, "robot": job.robot.name, "key": job.key, "failed": kind, "reason": reason}
     return ClipOutcome(record | {"seconds": round(seconds, 3), "output": job.output})
 
 
-# -------- Doing it
+# -------- Execution
 
 
 class _Kept(threading.local):
-    """What a thread of a worker keeps for the next job: solvers and robots are nobody else's meanwhile."""
+    """Thread-local cache of solvers and robots."""
 
     def __init__(self) -> None:
         self.robots: OrderedDict[str, Any] = OrderedDict()
@@ -259,7 +265,7 @@ _kept = _Kept()
 
 
 def _once(kept: OrderedDict[str, Any], most: int, key: str, make: Callable[[], Any]) -> Any:
-    """What was made for a key, or now; a HumanoidError is kept too, and raised each time."""
+    """Return a cached value, or make it; a HumanoidError is cached and raised again."""
     if key not in kept:
         try:
             kept[key] = make()
@@ -274,7 +280,7 @@ def _once(kept: OrderedDict[str, Any], most: int, key: str, make: Callable[[], A
 
 
 def do_job(job: Job) -> ClipOutcome:
-    """Read the clip, retarget it, measure it and write it; whatever goes wrong becomes a failure with its reason."""
+    """Read, retarget, measure and write a clip; errors become failures with a reason."""
     begin = time.monotonic()
     try:
         outcome = _done(job)
@@ -282,7 +288,7 @@ def do_job(job: Job) -> ClipOutcome:
         outcome = failure(job, BAD_INPUT, _without_place(job, str(e)))
     except MemoryError:
         outcome = failure(job, NO_MEMORY, "needs more memory than there is")
-    except Exception as e:  # a fault of this package, which must not stop the library
+    except Exception as e:  # a bug must not stop the library
         outcome = failure(job, UNEXPECTED, one_line(f"unexpected {type(e).__name__}: {first_line(e)}"))
     outcome.record["seconds"] = round(time.monotonic() - begin, 3)
     memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -290,7 +296,7 @@ def do_job(job: Job) -> ClipOutcome:
 
 
 def _without_place(job: Job, text: str) -> str:
-    """A message about a clip without its place on this disk, so that it reads the same everywhere."""
+    """Replace the path of a clip in a message by its name."""
     return one_line(text.replace(job.clip.source, job.clip.name))
 
 
@@ -349,17 +355,17 @@ def _done(job: Job) -> ClipOutcome:
 def _feasible(
     motion: WholeBodyMotion, robot: Robot, s: LibrarySettings
 ) -> tuple[WholeBodyMotion, dict[str, float], list[str]]:
-    """A feasible motion with its targets, its numbers, and warnings."""
+    """Return a feasible motion with targets, its numbers, and warnings."""
     dynamic = make_feasible(motion.trajectory, robot, FeasibilitySettings(pace=s.pace))
     numbers = {k: v for k, v in feasibility_row(dynamic, robot.mass * GRAVITY).items() if not isinstance(v, str)}
     return as_whole_body(dynamic, motion.targets), numbers, [dynamic.fallback] if dynamic.fallback else []
 
 
 def _robot_of(job: Job, base: str) -> Robot:
-    """The robot of a job, loaded once.
+    """Return the robot of a job, cached.
 
     Raises:
-        RobotError: the worker's is another than the one that the job means.
+        RobotError: if the worker's robot differs from the job's.
     """
     source = job.robot
 
@@ -372,14 +378,14 @@ def _robot_of(job: Job, base: str) -> Robot:
                     "same package and files"
                 )
             robot = load_robot(spec, base) if base != FIXED else robot
-            _ = robot.acceleration_limits  # of a file of drives that may lie there only now
+            _ = robot.acceleration_limits  # reads the drive file, which may be temporary
         return robot
 
     return cast(Robot, _once(_kept.robots, KEPT_ROBOTS, f"{source.digest} {base}", load))
 
 
 def _placeless_body(job: Job) -> BodyPoints:
-    """As `_read_body`, with warnings and errors that do not tell where the clip lies."""
+    """Read the body without paths in warnings and errors."""
     try:
         body = _read_body(job)
     except HumanoidError as e:
@@ -388,7 +394,6 @@ def _placeless_body(job: Job) -> BodyPoints:
 
 
 def _read_body(job: Job) -> BodyPoints:
-    """Body points of the clip, cleaned unless the settings say otherwise."""
     s = job.settings
     if s.marker_file is not None and not Path(s.marker_set or "").is_file():
         with unpacked({"marker_set.yaml": s.marker_file}) as path:
@@ -407,17 +412,17 @@ def _read_body(job: Job) -> BodyPoints:
 
 
 def _upper_body(body: BodyPoints, robot: Robot, s: LibrarySettings) -> tuple[JointTrajectory, np.ndarray]:
-    """Trajectory of the upper body, and its targets."""
+    """Return upper-body trajectory and targets."""
     settings = s.solver if s.acceleration is None else replace(s.solver, acceleration=s.acceleration)
     targets = scale_to_robot(body, robot).paced(s.speed)
     return retarget_clip(targets, robot, settings), targets.positions
 
 
 def _file_content(name: str, trajectory: JointTrajectory, targets: np.ndarray, robot: Robot) -> bytes:
-    """Bytes of the output file.
+    """Return the bytes of the output file.
 
     Raises:
-        ConfigError: the disk for temporary files is full.
+        OSError: if the temporary folder is full.
     """
     with tempfile.TemporaryDirectory(prefix="clip_") as folder:
         path = Path(folder) / f"motion{Path(name).suffix}"
@@ -429,12 +434,12 @@ def _file_content(name: str, trajectory: JointTrajectory, targets: np.ndarray, r
 
 
 def versions() -> dict[str, str]:
-    """What must be the same wherever a library is retargeted, for the same results."""
+    """Return the versions that must be equal on all workers."""
     return {"humanoid_control": __version__, "record": str(RECORD), "pin": pin.__version__, "numpy": np.__version__}
 
 
 def compile_for(settings: LibrarySettings) -> None:
-    """Compile the kernels for this machine where that has not been done, with a word about it."""
+    """Compile missing kernels for this machine, with a message."""
     from humanoid_control.warm_up import PERFORMING, RETARGETING, WHOLE_BODY, compile_first
 
     groups = [WHOLE_BODY] if settings.whole_body else []
@@ -442,7 +447,7 @@ def compile_for(settings: LibrarySettings) -> None:
 
 
 def warm() -> None:
-    """Load what every job needs once, before the first one."""
+    """Load everything that jobs need."""
     from humanoid_control.warm_up import compile_first
 
     compile_first()

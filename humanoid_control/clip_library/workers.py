@@ -1,7 +1,6 @@
-"""Processes of this machine that do jobs: each warm once, replaced when it dies or has grown too large.
+"""Worker processes on this machine, replaced when they die or grow too large.
 
-A job whose worker died is tried once more, by another one; then it is a failure like any other. When the process that
-gave the jobs ends, however it ends, its workers end too.
+A job whose worker died is tried once more. Workers end with their parent process.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from typing import Any, Protocol
 from humanoid_control.clip_library.work import DIED, ClipOutcome, Job, do_job, failure, warm
 from humanoid_control.errors import EnvironmentProblem
 
-TRIES = 2  # of a job whose worker dies
-DEATHS_AT_START = 4  # workers that die in a row without having done anything
-SHARE = 0.8  # of the machine's memory that all workers together may take
-LEAST_MEMORY = 1 << 30  # [bytes] that a worker may always take
-GROWN = 0.5  # share of its memory beyond which a worker is replaced after a job
-READY = "ready"  # what a worker says first
+TRIES = 2  # attempts at a job whose worker dies
+DEATHS_AT_START = 4  # consecutive deaths without work before the run stops
+SHARE = 0.8  # share of the machine's memory for all workers
+LEAST_MEMORY = 1 << 30  # [bytes] minimum memory limit of a worker
+GROWN = 0.5  # share of its limit above which a worker is replaced after a job
+READY = "ready"  # first message of a worker
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 class Executor(Protocol):
-    """What does jobs."""
+    """Executor of jobs."""
 
     workers: int
     """How many do them at a time."""
@@ -39,17 +38,17 @@ class Executor(Protocol):
     """True where the workers themselves write outputs to an address."""
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[ClipOutcome]:
-        """The outcome of each job, in the order in which they are done; closing it stops the work."""
+        """Yield the outcomes as jobs finish; closing the iterator stops the work."""
         ...
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def memory_each(workers: int) -> int:
-    """Memory that each of some workers may take [bytes]."""
+    """Return the memory limit of each worker [bytes]."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(int(SHARE * total / workers), LEAST_MEMORY)
 
@@ -58,9 +57,9 @@ class LocalWorkers:
     """Worker processes of this machine.
 
     Attributes:
-        workers: how many.
-        memory: that each may take [bytes].
-        replaced: how many have been replaced.
+        workers: number of workers.
+        memory: memory limit of each [bytes].
+        replaced: number of replacements.
     """
 
     delivers = False
@@ -68,22 +67,22 @@ class LocalWorkers:
     def __init__(
         self, workers: int | None = None, memory: int | None = None, do: Callable[[Job], ClipOutcome] = do_job
     ) -> None:
-        """Create the local workers; nothing is started yet.
+        """Configure the workers without starting them.
 
         Args:
-            workers: None: one a core.
-            memory: None: `memory_each`.
+            workers: number of workers; None: one per core.
+            memory: memory limit of each [bytes]; None: `memory_each`.
             do: does a job, in the workers.
         """
         self.workers = workers or cores()
         self.memory = memory or memory_each(self.workers)
         self.replaced, self._do = 0, do
-        self._context = multiprocessing.get_context("forkserver")  # a fork of a process with threads may hang
+        self._context = multiprocessing.get_context("forkserver")  # forking a process with threads may deadlock
         self._context.set_forkserver_preload([__name__])
 
     def _start(self) -> _Worker:
         before = {name: os.environ.get(name) for name in THREADS}
-        os.environ.update(dict.fromkeys(THREADS, "1"))  # of libraries: as many processes as cores are at work
+        os.environ.update(dict.fromkeys(THREADS, "1"))  # one thread per library, because every core has a worker
         try:
             return _Worker(self._context, self.memory, self._do)
         finally:
@@ -94,10 +93,10 @@ class LocalWorkers:
                     os.environ[name] = value
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[ClipOutcome]:
-        """The outcome of each job, as they are done.
+        """Yield the outcomes as jobs finish.
 
         Raises:
-            EnvironmentProblem: workers cannot be started, or die at once.
+            EnvironmentProblem: if workers cannot start, or die at once.
         """
         queue, tries, deaths = _Queue(jobs), dict[str, int](), 0
         team: list[_Worker] = []
@@ -136,7 +135,7 @@ class LocalWorkers:
                 w.end()
 
     def _ready(self, team: list[_Worker]) -> list[_Worker]:
-        """Workers with an answer, or dead."""
+        """Return workers with an answer, or dead."""
         waited = connection.wait([w.pipe for w in team])
         return [w for w in team if w.pipe in waited]
 
@@ -147,7 +146,7 @@ class LocalWorkers:
 
 
 class _Queue:
-    """Jobs that wait: those of one clip go to one worker as long as others have enough to do."""
+    """Waiting jobs; jobs of a clip go to one worker while others have enough work."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._clips: dict[str, deque[Job]] = {}
@@ -160,7 +159,7 @@ class _Queue:
         return self._left
 
     def next(self, clip: str) -> Job:
-        """The next job for a worker that has just done one of a clip: of the same, of a new one, or of any."""
+        """Return the next job of this clip, else of a new clip, else any."""
         if not self._clips.get(clip):
             while self._fresh and not self._clips[self._fresh[0]]:
                 self._fresh.popleft()
@@ -169,19 +168,19 @@ class _Queue:
         return self._clips[clip].popleft()
 
     def again(self, job: Job) -> None:
-        """One that has to be done once more, before the others."""
+        """Repeat a job before all others."""
         self._clips[job.clip.name].appendleft(job)
         self._fresh.appendleft(job.clip.name)
         self._left += 1
 
 
 class _Worker:
-    """One process and the job that it has.
+    """Worker process with its job.
 
     Attributes:
-        job: that it does.
-        clip: of its last job.
-        warm: it has begun to take jobs.
+        job: current job.
+        clip: clip of its last job.
+        warm: it has answered.
     """
 
     def __init__(self, context: Any, memory: int, do: Callable[[Job], ClipOutcome]) -> None:
@@ -196,13 +195,13 @@ class _Worker:
         theirs.close()
 
     def give(self, job: Job) -> None:
-        """Send a job; where the process has died, that is found at `take`."""
+        """Send a job; `take` detects a dead process."""
         self.job, self.clip = job, job.clip.name
         with contextlib.suppress(OSError):
             self.pipe.send(job)
 
     def take(self) -> ClipOutcome | str | None:
-        """An outcome; READY once, when it begins; None where the process has died."""
+        """Return an outcome, READY once at the start, or None if the process died."""
         try:
             answer: ClipOutcome | str = self.pipe.recv()
         except (EOFError, OSError):
@@ -214,7 +213,7 @@ class _Worker:
         return answer
 
     def ended(self) -> str:
-        """How the process ended, in words."""
+        """Describe how the process ended."""
         self.process.join(5)
         code = self.process.exitcode
         if code is not None and code < 0:
@@ -222,15 +221,14 @@ class _Worker:
         return f"exit code {code}"
 
     def end(self) -> None:
-        """End it, whatever it does."""
         self.pipe.close()
         self.process.kill()
         self.process.join()
 
 
 def _serve(pipe: Any, memory: int, do: Callable[[Job], ClipOutcome]) -> None:
-    """A worker process: warm up, say so, and do jobs until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is the parent's, which ends the workers
+    """Run a worker process: warm up, report READY, and do jobs until the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     threading.Thread(target=_end_with_parent, daemon=True).start()

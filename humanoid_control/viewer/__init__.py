@@ -1,6 +1,4 @@
-"""Viewer: a robot, its targets and its collision shapes on a page in the browser; the editor of collision volumes.
-
-A robot on a page, without ROS:
+"""Browser pages of a robot with targets and collision shapes; editor of collision volumes.
 
 ```python
 from humanoid_control.robots import load_robot
@@ -12,8 +10,7 @@ page.add_robot(robot, robot.postures["neutral"])
 page.set_camera(aspect=1.6)
 ```
 
-Pages need viser (`pip install 'humanoid_control[viewer]'`), photographs of them Chromium too. It draws numbers that
-others computed.
+Pages need viser (`pip install 'humanoid_control[viewer]'`); screenshots also need Chromium.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""Token of a page: only a browser that was opened with it may ask for power or for motion of a robot.
+"""Token of a page: only browsers opened with it may request power or motion.
 
-Other users of the same machine reach a page on the loopback, too. The token lies in a file that only its owner can
-read. The address with the token sets a cookie, which the browser sends when its page connects.
+Other users of the machine reach loopback pages too. The token file is readable by its owner only. The address with the
+token sets a cookie for later connections.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from humanoid_control.paths import PACKAGE, home_dir
 if TYPE_CHECKING:
     import viser
 
-KEY = "token"  # in the address, and begins the name of the cookie
+KEY = "token"  # key in the address, prefix of the cookie name
 REFUSED = "refused: open the page with the address that the command printed; it ends with a token"
 _BYTES = 16
-_made: list[str] = []  # the token of a process that cannot keep one
+_made: list[str] = []  # token of a process that cannot store one
 
 
 def page_token() -> str:
-    """Return the token of this user's pages; it is made when it is first needed."""
+    """Return the token of this user, created at first use."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or home_dir() / ".local" / "state") / PACKAGE
     path = folder / "page_token"
     with contextlib.suppress(OSError):
@@ -44,21 +44,21 @@ def page_token() -> str:
         token = path.read_text(encoding="ascii", errors="replace").strip()
         if found.st_uid == os.getuid() and not found.st_mode & 0o077 and len(token) >= _BYTES:
             return token
-    if not _made:  # such as a home that cannot be written
+    if not _made:  # for example, the home folder is not writable
         _made.append(secrets.token_urlsafe(_BYTES))
     return _made[0]
 
 
 def page_address(port: int, host: str = "localhost") -> str:
-    """Return the address of a page with the token in it."""
+    """Return the address of a page with its token."""
     return f"http://{host}:{port}/?{KEY}={page_token()}"
 
 
 class Access:
-    """Browsers that have shown the token.
+    """Browsers that have presented the token.
 
     Args:
-        port: of the page; cookies do not tell the ports of a machine apart.
+        port: port of the page, part of the cookie name, because cookies are shared by ports.
     """
 
     def __init__(self, port: int) -> None:
@@ -67,13 +67,13 @@ class Access:
         self.clients = set[int]()
 
     def in_address(self, path: str) -> bool:
-        """Test whether the path of a request has the token."""
+        """Return True if the path of a request contains the token."""
         with contextlib.suppress(ValueError):
             return self._is(parse_qs(urlsplit(path).query).get(KEY, [""])[0])
         return False
 
     def in_cookies(self, headers: Sequence[str]) -> bool:
-        """Test whether the headers 'Cookie' of a request have the token."""
+        """Return True if the Cookie headers contain the token."""
         for header in headers:
             with contextlib.suppress(CookieError):
                 cookie = SimpleCookie(header).get(self._cookie)
@@ -83,7 +83,7 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        """Header 'Set-Cookie' that has a browser keep the token, for this host alone."""
+        """Set-Cookie header that stores the token for this host."""
         return f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
 
     def _is(self, text: str) -> bool:
@@ -95,11 +95,11 @@ ACCESS: WeakKeyDictionary[viser.ViserServer, Access] = WeakKeyDictionary()
 
 
 def may_command(server: viser.ViserServer, event: Any) -> bool:
-    """Test whether the browser behind an event has shown the token; tell its user what to do where it has not.
+    """Return True if the browser of an event has the token; otherwise notify its user.
 
     Args:
-        server: of the page.
-        event: of a control in its panel; None or one without a client is refused.
+        server: server of the page.
+        event: event of a control; without a client it is rejected.
     """
     access, client = ACCESS.get(server), getattr(event, "client_id", None)
     if access is not None and client in access.clients:
@@ -110,6 +110,6 @@ def may_command(server: viser.ViserServer, event: Any) -> bool:
 
 
 def print_address(port: int, host: str) -> None:
-    """Print the address of a page for the user who starts it by ROS; other users do not see standard error."""
+    """Print the address to standard error, which other users cannot see."""
     local = host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "::")
     sys.stderr.write(f"viewer: {page_address(port, 'localhost' if local else host)}\n")

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its DevTools protocol: opens a page, photographs it, reads its text."""
+"""Headless Chromium over the DevTools protocol: pages, screenshots, text."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ window.turns = 0;
 const turn = () => { window.turns += 1; requestAnimationFrame(turn); };
 turn();
 """
-TURNS = 10  # that a page has had to draw between two pictures that are alike: what fades in may not change in one
-LONGEST_PROFILE = 60  # characters of its path: that of a socket in a folder in it must have less than 108
-SLICE = 0.2  # [s] after which a wait looks whether somebody has had enough
+TURNS = 10  # draw callbacks required between two equal pictures, because fading elements may pause
+LONGEST_PROFILE = 60  # maximum path length: socket paths below it are limited to 108 characters
+SLICE = 0.2  # [s] period of the stop check during waits
 ENDED = "the browser has ended: was it killed, or is there too little memory?"
-DRAWING_TIME = 240.0  # [s] a page with many translucent meshes, drawn without a GPU on a busy machine
+DRAWING_TIME = 240.0  # [s] for pages with many translucent meshes on a busy machine without a GPU
 
 
 def find_chromium() -> str | None:
-    """Path of an installed Chromium or Chrome; None without."""
+    """Return the path of Chromium or Chrome, or None."""
     return next((p for p in map(shutil.which, NAMES) if p), None)
 
 
 def require_chromium() -> str:
-    """Path of an installed Chromium or Chrome.
+    """Return the path of Chromium or Chrome.
 
     Raises:
-        EnvironmentProblem: there is none.
+        EnvironmentProblem: if none is installed.
     """
     binary = find_chromium()
     if binary is None:
@@ -70,7 +70,7 @@ def require_chromium() -> str:
 
 
 class Browser:
-    """One page in a browser of its own; use as a context manager."""
+    """Browser with one page; a context manager."""
 
     def __init__(
         self,
@@ -82,21 +82,22 @@ class Browser:
         """Start the browser.
 
         Args:
-            width, height: of the page [pixels].
-            flags: of Chromium.
-            stopped: where it is set, whatever waits for the page raises KeyboardInterrupt.
+            width: page width [pixels].
+            height: page height [pixels].
+            flags: Chromium flags.
+            stopped: event that makes waits raise KeyboardInterrupt.
 
         Raises:
-            EnvironmentProblem: there is none, or it does not start.
+            EnvironmentProblem: if Chromium is missing or does not start.
         """
         self._stopped = stopped or threading.Event()
         binary = require_chromium()
         self._profile = tempfile.mkdtemp(prefix="humanoid_browser_")
         command = [binary, *flags, f"--user-data-dir={self._profile}", f"--window-size={width},{height}", "about:blank"]
         env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
-        if len(self._profile) <= LONGEST_PROFILE:  # what it leaves among the temporary files goes with the profile
+        if len(self._profile) <= LONGEST_PROFILE:  # temporary files are removed with the profile
             env["TMPDIR"] = self._profile
-        # A session of its own: an interrupt at a terminal would end it before us, in the middle of an answer.
+        # Separate session: otherwise Ctrl-C would end the browser during an answer.
         self._process = subprocess.Popen(
             command,
             stdout=subprocess.DEVNULL,
@@ -118,7 +119,7 @@ class Browser:
             raise
 
     def _page_address(self) -> str:
-        """Web socket of the first page, from the port the browser wrote to its profile."""
+        """Return the web socket of the first page, from the port file in the profile."""
         import urllib.request
 
         port_file = Path(self._profile) / "DevToolsActivePort"
@@ -136,10 +137,10 @@ class Browser:
         raise EnvironmentProblem("the browser did not start")
 
     def call(self, method: str, timeout: float = 60.0, **params: Any) -> dict[str, Any]:
-        """Call a DevTools method and wait for its answer; console messages on the way are kept.
+        """Call a DevTools method and return its answer; store console messages.
 
         Raises:
-            EnvironmentProblem: no answer within `timeout` [s], or the browser has ended.
+            EnvironmentProblem: if no answer arrives within `timeout` [s], or the browser has ended.
         """
         self._id += 1
         try:
@@ -160,7 +161,13 @@ class Browser:
         raise EnvironmentProblem(f"the browser did not answer {method} within {timeout:g} s: is the machine too busy?")
 
     def _receive(self, timeout: float) -> str | bytes:
-        """The next message; TimeoutError after the time or a `SLICE` of it [s]."""
+        """Return the next message.
+
+        Raises:
+            TimeoutError: after `timeout` or a `SLICE` [s].
+            KeyboardInterrupt: if stopped.
+            EnvironmentProblem: if the browser has ended.
+        """
         if self._stopped.is_set():
             raise KeyboardInterrupt
         try:
@@ -169,26 +176,23 @@ class Browser:
             raise EnvironmentProblem(ENDED) from None
 
     def draw_seldom(self, period: float = 0.1) -> None:
-        """Let the pages opened from now on draw themselves every `period` [s], and not sixty times a second.
-
-        Without a graphics card the processor draws, and would do little else.
-        """
+        """Let new pages draw every `period` [s], to save processor time without a GPU."""
         self.call("Page.addScriptToEvaluateOnNewDocument", source=SELDOM % (1e3 * period))
 
     def open(self, url: str, wait: float = 5.0) -> None:
-        """Open a page and give it some time [s] to draw itself."""
+        """Open a page and wait `wait` [s] for its drawing."""
         self.call("Page.navigate", url=url)
         self.sleep(wait)
 
     def sleep(self, seconds: float) -> None:
-        """Wait, while messages of the page are read."""
+        """Wait while reading messages."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
                 self._receive(left)
 
     def wait_for(self, text: str, timeout: float = 90.0) -> bool:
-        """Wait until the page shows a text; True where it came in time [s]."""
+        """Wait until the page shows a text; return False after `timeout` [s]."""
         end = time.monotonic() + timeout
         while text not in self.text():
             if time.monotonic() > end:
@@ -197,16 +201,16 @@ class Browser:
         return True
 
     def evaluate(self, script: str) -> Any:
-        """Value of a JavaScript expression in the page."""
+        """Return the value of a JavaScript expression."""
         result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         return result.get("result", {}).get("value")
 
     def text(self) -> str:
-        """The page's visible text."""
+        """Return the visible text."""
         return str(self.evaluate("document.body ? document.body.innerText : ''") or "")
 
     def picture(self, part: tuple[int, int, int, int] | None = None) -> bytes:
-        """A PNG of the page, or of a part of it (x, y, width, height) [pixels]."""
+        """Return a PNG of the page, or of a part (x, y, width, height) [pixels]."""
         clip: dict[str, Any] = {}
         if part is not None:
             x, y, width, height = part
@@ -214,12 +218,12 @@ class Browser:
         return base64.b64decode(self.call("Page.captureScreenshot", DRAWING_TIME, format="png", **clip)["data"])
 
     def settle(self, part: tuple[int, int, int, int], timeout: float = 90.0, scripts: Sequence[str] = ()) -> bool:
-        """Wait until a part of the page does not change any more; True where that was in time.
+        """Wait until a part of the page stops changing; return False after `timeout` [s].
 
         Args:
-            part: as for `picture`.
-            timeout: [s].
-            scripts: JavaScript that is run in the page before each look at it.
+            part: see `picture`.
+            timeout: maximum wait [s].
+            scripts: JavaScript to run before each comparison.
         """
         before, end = b"", time.monotonic() + timeout
         while time.monotonic() < end:
@@ -236,7 +240,7 @@ class Browser:
         return False
 
     def _turns(self) -> float:
-        """How often the page has had its turn to draw, where that is counted (`draw_seldom`)."""
+        """Return the number of draw callbacks, infinite if not counted (`draw_seldom`)."""
         turns = self.evaluate("window.turns")
         return math.inf if turns is None else float(turns)
 
@@ -254,7 +258,7 @@ class Browser:
         self._process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
-        with contextlib.suppress(ProcessLookupError):  # its helpers, which would continue writing for a moment
+        with contextlib.suppress(ProcessLookupError):  # kills helper processes, which would write for a moment longer
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         end = time.monotonic() + 2.0
@@ -270,14 +274,15 @@ def photograph(
     share: float = 1.0,
     stopped: threading.Event | None = None,
 ) -> bytes:
-    """A PNG of the page at a port of this machine.
+    """Return a PNG of the page at a local port.
 
     Args:
-        port: of the page.
-        width, height: of the picture [pixels].
-        scripts: JavaScript that is run in the page first, and again until it has come to rest.
-        share: of the width, from the left, that has to come to rest.
-        stopped: ends it with KeyboardInterrupt where it is set.
+        port: port of the page.
+        width: picture width [pixels].
+        height: picture height [pixels].
+        scripts: JavaScript to run until the page is at rest.
+        share: share of the width, from the left, that must be at rest.
+        stopped: event that raises KeyboardInterrupt.
     """
     with Browser(width, height, stopped=stopped) as browser:
         browser.draw_seldom()

@@ -1,4 +1,4 @@
-"""Films of dancers, drawn by the processor alone and written by ffmpeg: no browser, no page, no graphics card.
+"""Films of dancers, rendered on the CPU and encoded by ffmpeg, without a browser.
 
 ```python
 from pathlib import Path
@@ -52,28 +52,28 @@ from humanoid_control.viewer.raster import (
 from humanoid_control.viewer.scene import DANCER_COLOR
 
 ENDINGS = (".mp4", ".mov", ".mkv", ".webm")
-CODECS = {".webm": "libvpx-vp9"}  # of the others: H.264, which every player reads
-FINER = 2  # pixels drawn for one of the picture, each way
+CODECS = {".webm": "libvpx-vp9"}  # otherwise H.264, which every player supports
+FINER = 2  # supersampling factor per axis
 LIGHT = np.array([0.45, -0.35, 0.82])
 GHOST_OPACITY = 0.55
-FOLLOW = 0.04  # share of the way to the dancers that a picture makes up for
-SPACING = 1.4  # [m] between dancers, whose figures are in them
-NAME_SIZE, NAME_COLOR = 0.032, (40, 44, 52)  # share of the picture's height
+FOLLOW = 0.04  # share of the distance to the dancers corrected per picture
+SPACING = 1.4  # [m] between dancers, with figures inside the robots
+NAME_SIZE, NAME_COLOR = 0.032, (40, 44, 52)  # share of the picture height
 SMALLEST, LARGEST = 64, 4096  # [pixels]
 
 
 class FilmSize(NamedTuple):
-    """Width and height [pixels], pictures a second [Hz]."""
+    """Width and height [pixels], frame rate [Hz]."""
 
     width: int = 1280
     height: int = 720
     fps: float = 30.0
 
     def check(self, path: Path) -> None:
-        """Refuse what no film can be.
+        """Check size and file type.
 
         Raises:
-            ConfigError: an ending that is not of ENDINGS, or an odd or impossible size.
+            ConfigError: if the suffix is not in ENDINGS, or the size is odd or out of range.
         """
         if path.suffix.lower() not in ENDINGS:
             raise ConfigError(f"--video must be a {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file, got {path}")
@@ -85,18 +85,19 @@ class FilmSize(NamedTuple):
 
 
 class DancerPainter:
-    """Draws robots, their shadows and what is said of them by lines, into one picture.
+    """Renderer of robots, shadows and annotation lines.
 
     Attributes:
-        world: (V, 3) vertices where they were drawn last [m].
+        world: last vertex positions in the world (V, 3) [m].
     """
 
     def __init__(self, robots: Sequence[Robot], width: int, height: int) -> None:
-        """Gather the meshes.
+        """Collect the meshes.
 
         Args:
-            robots: that are drawn.
-            width, height: of the picture [pixels].
+            robots: robots to draw.
+            width: picture width [pixels].
+            height: picture height [pixels].
         """
         self.width, self.height = width, height
         self._bodies: list[tuple[int, str]] = []
@@ -106,7 +107,6 @@ class DancerPainter:
         self._canvas = Canvas.new(FINER * width, FINER * height)
 
     def _gathered(self, robots: Sequence[Robot]) -> Surfaces:
-        """All triangles of all robots."""
         vertices, normals, body, faces, colors = [], [], [], [], []
         first = 0
         for k, robot in enumerate(robots):
@@ -136,16 +136,16 @@ class DancerPainter:
         )
 
     def resize(self, width: int, height: int) -> None:
-        """Draw pictures of another size from now on [pixels]."""
+        """Change the picture size [pixels]."""
         self.width, self.height = width, height
         self._canvas = Canvas.new(FINER * width, FINER * height)
 
     def place(self, views: Sequence[DancerView], places: np.ndarray) -> None:
-        """Put the robots where they are: `world` is theirs.
+        """Update `world`.
 
         Args:
-            views: of each robot.
-            places: (n, 3) by which each is moved [m].
+            views: view of each robot.
+            places: offset of each robot (n, 3) [m].
         """
         R, p = np.empty((len(self._bodies), 3, 3)), np.empty((len(self._bodies), 3))
         for b, (k, link) in enumerate(self._bodies):
@@ -162,14 +162,15 @@ class DancerPainter:
         sole: float = SOLE_THICK,
         lines: Lines | None = None,
     ) -> np.ndarray:
-        """A picture (h, w, 3), bytes.
+        """Return a picture (h, w, 3) of bytes.
 
         Args:
-            camera: of pixels that are FINER times as fine.
-            views, places: as `place`.
-            light: (3,) towards it.
-            sole: thickness of the edges of soles [m].
-            lines: instead of those of `lines_of`.
+            camera: camera at FINER times the resolution.
+            views: see `place`.
+            places: see `place`.
+            light: direction towards the light (3,).
+            sole: thickness of sole edges [m].
+            lines: replaces `lines_of`.
         """
         canvas, light = self._canvas, light / np.linalg.norm(light)
         self.place(views, places)
@@ -182,12 +183,12 @@ class DancerPainter:
 
 
 def lines_of(views: Sequence[DancerView], places: np.ndarray, sole: float = SOLE_THICK) -> Lines:
-    """Errors and edges of soles of all dancers, then the people's figures, which are seen through the robots.
+    """Return lines of errors and soles, then figures, which shine through the robots.
 
     Args:
-        views: of the dancers.
-        places: (n, 3) by which each is moved [m].
-        sole: thickness of the edges of soles [m].
+        views: views of the dancers.
+        places: offset of each dancer (n, 3) [m].
+        sole: thickness of sole edges [m].
     """
     ends, radii, colors, opacities = [], [], [], []
 
@@ -214,10 +215,9 @@ def lines_of(views: Sequence[DancerView], places: np.ndarray, sole: float = SOLE
 
 
 class Film:
-    """Pictures of dancers in a row, one after the other."""
+    """Sequence of pictures of dancers in a row."""
 
     def __init__(self, dancers: Sequence[Dancer], size: FilmSize) -> None:
-        """Gather the meshes."""
         self.dancers, self.size = list(dancers), size
         self.places = slot_places(len(self.dancers), SPACING)
         self.painter = DancerPainter([d.robot for d in self.dancers], size.width, size.height)
@@ -225,7 +225,7 @@ class Film:
         self._offset: np.ndarray | None = None
 
     def picture(self) -> np.ndarray:
-        """The dancers as they are now (h, w, 3), bytes."""
+        """Return the current picture (h, w, 3) of bytes."""
         views = [d.view() for d in self.dancers]
         self._follow(views)
         assert self._offset is not None
@@ -237,7 +237,7 @@ class Film:
         self._offset = place if self._offset is None else self._offset + FOLLOW * (place - self._offset)
 
     def _titled(self, picture: np.ndarray, views: Sequence[DancerView]) -> np.ndarray:
-        """With the robots' names below them, and the time of the clip in a corner."""
+        """Add robot names and the clip time to a picture."""
         from PIL import Image, ImageDraw, ImageFont
 
         image = Image.fromarray(picture)
@@ -261,7 +261,7 @@ class Film:
 
 
 def vertex_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
-    """Normals (V, 3) of a mesh: of the faces around each vertex, weighted by their areas."""
+    """Return area-weighted vertex normals (V, 3)."""
     a, b, c = (vertices[faces[:, k]] for k in range(3))
     across = np.cross(b - a, c - a)
     out = np.zeros_like(vertices, dtype=float)
@@ -272,7 +272,7 @@ def vertex_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
 
 
 def film_pictures(dancers: Sequence[Dancer], seconds: float, size: FilmSize) -> Iterator[np.ndarray]:
-    """Pictures (h, w, 3) of dancers while they dance on, the first one of where they are."""
+    """Yield pictures (h, w, 3) of dancers, beginning with their current state."""
     film, left = Film(dancers, size), [0.0] * len(dancers)
     for frame in range(max(1, math.ceil(seconds * size.fps - 1e-9))):
         if frame:
@@ -288,17 +288,18 @@ def write_film(
     size: FilmSize,
     progress: Callable[[float], None] = lambda done: None,
 ) -> None:
-    """Write a film; the file appears whole or not at all.
+    """Write a film atomically.
 
     Args:
-        path: of ENDINGS.
-        dancers: at the moment at which it begins.
-        seconds: of the dance.
-        size: of the pictures.
-        progress: called with the seconds that are done.
+        path: file with a suffix of ENDINGS.
+        dancers: dancers at the first frame.
+        seconds: duration [s].
+        size: picture size and rate.
+        progress: called with the finished seconds.
 
     Raises:
-        EnvironmentProblem: ffmpeg is not installed, or failed. ConfigError: the file cannot be written.
+        EnvironmentProblem: if ffmpeg is missing or fails.
+        ConfigError: if the file cannot be written.
     """
     require_extra("video")
     size.check(path)
@@ -324,7 +325,7 @@ def write_film(
                     progress((k + 1) / size.fps)
             finally:
                 writer.close()
-        except RuntimeError as e:  # no binary next to the wheel
+        except RuntimeError as e:  # no binary in the wheel
             raise EnvironmentProblem(f"ffmpeg cannot write the film: {first_line(e)}") from None
         if not part.is_file() or part.stat().st_size == 0:
             raise EnvironmentProblem("ffmpeg wrote nothing: is the disk full?")

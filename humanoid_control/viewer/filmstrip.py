@@ -1,4 +1,4 @@
-"""Filmstrips: moments of a dance side by side, a row for each robot, drawn by the processor alone.
+"""Filmstrips: moments of a dance side by side, one row per robot, rendered on the CPU.
 
 ```python
 from pathlib import Path
@@ -12,9 +12,8 @@ dancers = [make_dancer(body, name) for name in ("hrp2", "lola")]
 Path("strip.png").write_bytes(film_strip(dancers, strip_times(0.0, 30.0, 6), 1400))
 ```
 
-Each moment is seen by a camera of its own that stands before the robot, a little aside: all are seen alike, and none is
-drawn askew at the ends of its row. It looks along the dancer's mean heading in all of them: who turns is seen to turn.
-Robots are drawn equally high; the lines of the floor, half a metre apart, say how high they are.
+Each moment has its own camera, in front of the robot and slightly aside, along the dancer's mean heading, so turns stay
+visible. All robots have equal picture height; floor lines are 0.5 m apart.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ from humanoid_control.viewer.dance.stage import SOLE_THICK
 from humanoid_control.viewer.film import FINER, LIGHT, NAME_COLOR, DancerPainter, lines_of
 from humanoid_control.viewer.raster import Camera, look_at
 
-ASIDE, ABOVE = math.radians(25.0), math.radians(12.0)  # of the camera, from straight ahead of the dancers
-AWAY = 6.0  # heights of the robot from it to the camera
-ROOM = 0.05  # heights around what is seen
-TIMES, NAMES = 0.1, 0.09  # heights below it, where the time stands, and above it, where the robot's name does
-TEXT, LEAST_TEXT = 0.05, 11  # height of letters, of the robot's; [pixels]
-SOLE_PIXELS = 4.0  # of an edge of a sole, at least
-GAP, PAPER = 3, 255  # [pixels] between pictures, and what is seen there
-LEAST_HEIGHT = 60  # [pixels] of a robot
+ASIDE, ABOVE = math.radians(25.0), math.radians(12.0)  # camera angles from straight ahead of the dancer
+AWAY = 6.0  # camera distance in robot heights
+ROOM = 0.05  # margin in robot heights
+TIMES, NAMES = 0.1, 0.09  # robot heights below and above the robot, for the time and the name
+TEXT, LEAST_TEXT = 0.05, 11  # letter height in robot heights; [pixels]
+SOLE_PIXELS = 4.0  # minimum thickness of a sole edge
+GAP, PAPER = 3, 255  # [pixels] gap between pictures, and its grey value
+LEAST_HEIGHT = 60  # [pixels] minimum robot height
 LARGEST = 8000  # [pixels]
-COLORS = 256  # of the picture
-TURNING = 0.2  # length of the mean of all headings, as unit vectors, below which it is none
-SETTLES = 1.0  # [s] before a moment from which on the dance is solved: what it began with is forgotten by then
+COLORS = 256  # palette size
+TURNING = 0.2  # length of the mean heading vector below which the heading is undefined
+SETTLES = 1.0  # [s] solved before a moment, so that the initial posture has no influence
 
 
 # -------- Moments
@@ -53,12 +52,12 @@ SETTLES = 1.0  # [s] before a moment from which on the dance is solved: what it 
 
 @dataclass(frozen=True)
 class Moments:
-    """What is seen of a dancer at some moments.
+    """Views of a dancer at some times.
 
     Attributes:
-        views: at each.
-        times: of each in the clip [s].
-        headings: (N,) yaw of the dancer [rad].
+        views: view at each time.
+        times: actual times in the clip [s].
+        headings: yaw of the dancer (N,) [rad].
     """
 
     views: list[DancerView]
@@ -67,12 +66,7 @@ class Moments:
 
     @classmethod
     def of(cls, dancer: Dancer, times: Sequence[float]) -> Moments:
-        """Let a dancer dance through all of them.
-
-        Args:
-            dancer: stands at the last of them in the end.
-            times: rising [s].
-        """
+        """Step the dancer through increasing `times` [s]."""
         dancer.loop = False
         dancer.begin(max(times[0] - SETTLES, 0.0))
         dancer.play(True)
@@ -87,30 +81,29 @@ class Moments:
 
     @property
     def heading(self) -> float:
-        """Mean yaw [rad]; that of the first moment where the dancer turns round."""
+        """Mean yaw [rad]; the first one if the dancer turns round."""
         x, y = np.cos(self.headings).mean(), np.sin(self.headings).mean()
         return math.atan2(y, x) if math.hypot(x, y) > TURNING else float(self.headings[0])
 
 
 def strip_times(begin: float, seconds: float, n: int) -> list[float]:
-    """Middles of n equal parts of some seconds of a clip [s]."""
+    """Return the centres of n equal parts of a time interval of a clip [s]."""
     return [begin + seconds * (k + 0.5) / n for k in range(n)]
 
 
-# -------- What is seen of them
+# -------- Visible extent
 
 
 class StripRow:
-    """A dancer's moments, each before a camera of its own.
+    """Moments of a dancer, each with its own camera.
 
     Attributes:
-        moments: of the dancer.
-        title: of the robot.
-        extents: (N, 2, 2) least and largest u, v of what is seen at each moment, from the camera's axis [heights].
+        moments: moments of the dancer.
+        title: name of the robot.
+        extents: minimum and maximum u, v of each moment from the camera axis (N, 2, 2) [robot heights].
     """
 
     def __init__(self, dancer: Dancer, moments: Moments) -> None:
-        """Gather the meshes, and measure what is seen."""
         self.moments, self.title = moments, dancer.robot.title
         self.painter = DancerPainter([dancer.robot], 1, 1)
         self._azimuth, height = moments.heading + ASIDE, dancer.robot.height
@@ -119,24 +112,25 @@ class StripRow:
         self.extents = np.array([self._extent(k, points) for k, points in enumerate(seen)])
 
     def _seen(self, view: DancerView) -> np.ndarray:
-        """All points (P, 3) of a view: of the robot, of lines [m]."""
+        """Return all points (P, 3) of robot and lines [m]."""
         self.painter.place([view], np.zeros((1, 3)))
         return np.vstack([self.painter.world, lines_of([view], np.zeros((1, 3))).ends.reshape(-1, 3)])
 
     def _extent(self, k: int, points: np.ndarray) -> np.ndarray:
-        """(2, 2) least and largest u, v of points at a moment [heights]."""
+        """Return minimum and maximum u, v (2, 2) of points [robot heights]."""
         camera = self.camera(k, 0.0, 0.0, 1.0)
         x, y, z = ((points - camera.eye) @ camera.R.T).T
         seen = AWAY * np.stack([x / z, y / z], axis=1)
         return np.array([seen.min(axis=0), seen.max(axis=0)])
 
     def camera(self, k: int, u: float, v: float, pixels: float) -> Camera:
-        """That of a moment.
+        """Return the camera of a moment.
 
         Args:
-            k: of the moment.
-            u, v: in the middle of the picture, from where the robot stands [heights].
-            pixels: of a height, in the picture as it is drawn.
+            k: index of the moment.
+            u: picture centre relative to the robot, to the right [robot heights].
+            v: picture centre relative to the robot, upwards [robot heights].
+            pixels: pixels per robot height.
         """
         ahead = -np.array(
             [
@@ -151,13 +145,14 @@ class StripRow:
         return look_at(at - AWAY * self._unit * ahead, at, 1.0, 1)._replace(focal=pixels * AWAY)
 
     def picture(self, k: int, middle: np.ndarray, pixels: float, width: int, height: int) -> np.ndarray:
-        """A moment (height, width, 3), bytes.
+        """Return a picture (height, width, 3) of bytes.
 
         Args:
-            k: of the moment.
-            middle: (2,) u, v in the middle of the picture [heights].
-            pixels: of a height.
-            width, height: of the picture [pixels].
+            k: index of the moment.
+            middle: u, v of the picture centre (2,) [robot heights].
+            pixels: pixels per robot height.
+            width: picture width [pixels].
+            height: picture height [pixels].
         """
         self.painter.resize(width, height)
         c, s = math.cos(self._azimuth), math.sin(self._azimuth)
@@ -172,12 +167,13 @@ class StripRow:
 
 @dataclass(frozen=True)
 class StripLayout:
-    """Where the pictures of a strip are.
+    """Layout of the pictures.
 
     Attributes:
-        pixels: of the height of each robot.
-        columns, rows: first and last pixel of each column and of each row, the last one not in it.
-        middles: (R, N, 2) u, v in the middle of each picture [heights].
+        pixels: pixels per robot height.
+        columns: first and end pixel of each column.
+        rows: first and end pixel of each row.
+        middles: u, v of each picture centre (R, N, 2) [robot heights].
     """
 
     pixels: float
@@ -187,15 +183,15 @@ class StripLayout:
 
     @classmethod
     def of(cls, extents: Sequence[np.ndarray], width: int, height: int | None) -> StripLayout:
-        """As large as there is room for: nothing that is seen is cut off.
+        """Return the largest layout in which everything is visible.
 
         Args:
-            extents: (N, 2, 2) of each row.
-            width: of the strip [pixels].
-            height: the same; None: as it needs.
+            extents: extents of each row (N, 2, 2).
+            width: width of the strip [pixels].
+            height: height of the strip [pixels]; None: as needed.
 
         Raises:
-            ConfigError: there is too little room, or the strip would be too high.
+            ConfigError: if robots would be too small, or the strip too high.
         """
         all_of = np.array(extents)
         wide = (all_of[:, :, 1, 0] - all_of[:, :, 0, 0]).max(axis=0) + 2 * ROOM
@@ -220,7 +216,7 @@ class StripLayout:
 
 
 def _shares(sizes: np.ndarray, pixels: int) -> list[tuple[int, int]]:
-    """First and last pixel of parts that share some pixels by their sizes, with gaps between them."""
+    """Divide pixels in proportion to sizes, with gaps; return first and end pixel of each part."""
     ends = np.round(np.concatenate([[0.0], np.cumsum(sizes)]) / sizes.sum() * pixels).astype(int)
     return [(int(a) + GAP * k, int(b) + GAP * k) for k, (a, b) in enumerate(pairwise(ends))]
 
@@ -232,16 +228,18 @@ def film_strip(
     height: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> bytes:
-    """A PNG of moments of a dance, a row for each dancer.
+    """Return a PNG of moments of a dance, one row per dancer.
 
     Args:
-        dancers: of the same clip; they have danced it afterwards.
-        times: of the moments, rising [s].
-        width, height: of the picture [pixels]; without height it is as high as it needs.
-        progress: called with the number of dancers that have danced.
+        dancers: dancers of the same clip; their state changes.
+        times: increasing times [s].
+        width: picture width [pixels].
+        height: picture height [pixels]; None: as needed.
+        progress: called with the number of finished dancers.
 
     Raises:
-        ConfigError: the picture is too small for so many, or would be too high. ClipError: no posture to begin with.
+        ConfigError: if the picture is too small or too high.
+        ClipError: if no initial posture is found.
     """
     from PIL import Image, ImageDraw, ImageFont
 
@@ -262,6 +260,6 @@ def film_strip(
         at = (0.3 * NAMES * layout.pixels, top + 0.2 * NAMES * layout.pixels)
         draw.text(at, row.title, fill=NAME_COLOR, font=font)
     file = io.BytesIO()
-    # A palette: half the size, and of the shades of the floor nothing is missed.
+    # A palette halves the file size without visible loss.
     image.quantize(COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
     return file.getvalue()

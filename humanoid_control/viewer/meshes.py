@@ -1,4 +1,4 @@
-"""Triangles of a URDF's visuals, of collision shapes and of swept-sphere volumes."""
+"""Triangle meshes of URDF visuals, collision shapes and swept-sphere volumes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Triangles = tuple[np.ndarray, np.ndarray]
 Color = tuple[int, int, int]
 DEFAULT_COLOR: Color = (190, 195, 200)
 EDGE = np.radians(35)
-AROUND, UP = 30, 12  # steps around the core of a volume and from its lower to its upper side
+AROUND, UP = 30, 12  # steps around the core, and from bottom to top
 FLAT = 1e-9  # [m]
 
 
 def link_meshes(tree: UrdfTree, folder: Path | None = None) -> dict[str, list[tuple[Triangles, Color]]]:
-    """Visuals of each link: one triangle mesh a colour, in the link frame.
+    """Return the visuals of each link, one mesh per colour, in the link frame.
 
     Args:
-        tree: the URDF.
-        folder: where the URDF lies, from which its mesh files are found; one that is not found is left out.
+        tree: URDF.
+        folder: folder of the URDF, for mesh files; missing ones are skipped.
     """
     materials = {m.get("name", ""): _rgba(m) for m in tree.document.findall("material")}
     out: dict[str, list[tuple[Triangles, Color]]] = {}
@@ -45,7 +45,7 @@ def link_meshes(tree: UrdfTree, folder: Path | None = None) -> dict[str, list[tu
 
 
 def shape_mesh(shape: Shape) -> Triangles:
-    """A collision shape as triangles in the link frame."""
+    """Return the triangles of a collision shape in the link frame."""
     if isinstance(shape, Sphere):
         mesh = _sphere(shape.radius)
         mesh.apply_translation(shape.center)
@@ -77,7 +77,7 @@ def _sphere(radius: float) -> trimesh.Trimesh:
 
 
 def _merged(meshes: list[trimesh.Trimesh]) -> Triangles:
-    """One mesh of all; edges sharper than EDGE keep a normal on each side, or flat ends would be shaded as domes."""
+    """Merge meshes; edges sharper than EDGE keep separate normals, so that flat ends look flat."""
     whole: Any = trimesh.util.concatenate(meshes) if len(meshes) > 1 else meshes[0]
     mesh = trimesh.graph.smooth_shade(whole, angle=EDGE, facet_minarea=None)
     return np.asarray(mesh.vertices), np.asarray(mesh.faces)
@@ -99,17 +99,17 @@ def _color_of(visual: ET.Element, materials: dict[str, Color]) -> Color:
 
 
 def volume_mesh(core: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray]:
-    """All points at a radius from a point, a line or a triangle.
+    """Return the surface at a radius around a point, line or triangle.
 
-    Each level is the core's outline pushed outwards by r cos(a) and lifted by r sin(a): arcs about its vertices, with
-    straight pieces between them. The levels at the bottom and at the top are the core itself.
+    Each level is the core outline offset by r cos(a) and lifted by r sin(a): arcs about the vertices and straight lines
+    between them. Bottom and top levels are the core itself.
 
     Args:
-        core: (n, 3) one, two or three vertices [m].
-        radius: [m].
+        core: one to three vertices (n, 3) [m].
+        radius: radius [m].
 
     Returns:
-        Vertices (V, 3) and faces (F, 3), seen counter-clockwise from outside.
+        Vertices (V, 3) and faces (F, 3), counter-clockwise from outside.
     """
     core = _simplest_core(np.asarray(core, dtype=float))
     e1, e2, up = core_axes(core)
@@ -132,11 +132,11 @@ def volume_mesh(core: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray
 
 
 def _arcs(core: np.ndarray, e1: np.ndarray, e2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Directions around the core as angles (n,), rising, and the vertex (n,) that each is pushed from."""
+    """Return increasing angles (n,) around the core, and the vertex index of each (n,)."""
     if len(core) == 1:
         return np.linspace(0, 2 * np.pi, AROUND, endpoint=False), np.zeros(AROUND, dtype=int)
     edges = np.roll(core, -1, axis=0) - core
-    normals = np.arctan2(edges @ e2, edges @ e1) - np.pi / 2  # outward, as the core runs counter-clockwise
+    normals = np.arctan2(edges @ e2, edges @ e1) - np.pi / 2  # outward, because the core is counter-clockwise
     turns, owner = [], []
     for k in range(len(core)):
         span = (normals[k] - normals[k - 1]) % (2 * np.pi)
@@ -147,7 +147,7 @@ def _arcs(core: np.ndarray, e1: np.ndarray, e2: np.ndarray) -> tuple[np.ndarray,
 
 
 def core_axes(core: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two unit vectors in a core's plane and its normal, about which its vertices (n, 3) run counter-clockwise."""
+    """Return two unit vectors in the core plane and its normal, about which the vertices (n, 3) are counter-clockwise."""
     core = _simplest_core(np.asarray(core, dtype=float))
     e1 = core[1] - core[0] if len(core) > 1 else np.array([1.0, 0.0, 0.0])
     e1 = e1 / np.linalg.norm(e1)
@@ -158,7 +158,7 @@ def core_axes(core: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _simplest_core(core: np.ndarray) -> np.ndarray:
-    """A triangle without area is a line, a line without length a point."""
+    """Reduce a degenerate triangle to a line, and a degenerate line to a point."""
     if len(core) == 3:
         edges = np.roll(core, -1, axis=0) - core
         lengths = np.linalg.norm(edges, axis=1)

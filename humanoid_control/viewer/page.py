@@ -1,4 +1,4 @@
-"""Page of one robot in the browser: server, scene and panel, and one call that draws the newest state."""
+"""Page of one robot: server, scene and panel."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from humanoid_control.viewer.panel import HIDDEN, MARKERS, Panel, PanelActions
 from humanoid_control.viewer.scene import Scene
 from humanoid_control.viewer.server import open_server
 
-SLOW_EVERY = 6  # distances, texts and plots are refreshed every so many frames
+SLOW_EVERY = 6  # frames between updates of distances, texts and plots
 STALE = 1.0  # [s]
-SILENT = 5.0  # [s] after its last diagnostics, of which there is one a second, a node is taken to hang
-MOST_TROUBLES = 3  # lines on top of the panel
-FOLLOW_SHARE = 0.1  # of the way to the robot that a picture makes up for
-FOLLOW_JUMP = 2.0  # [m] beyond which it is made up for at once
+SILENT = 5.0  # [s] without diagnostics, which come once a second, before a node counts as hung
+MOST_TROUBLES = 3  # lines at the top of the panel
+FOLLOW_SHARE = 0.1  # share of the distance to the robot corrected per picture
+FOLLOW_JUMP = 2.0  # [m] larger distances are corrected at once
 OVER, AGAIN = "This run is over", "To see it again, leave this page open and run"
-FAREWELL = 0.3  # [s] for the last words to reach the pages
-PAIR_WIDTH, PAIR_MIDDLE = 2.8, 0.5  # [m] of the robot and the dancer on its left
-FREE_SHARE = 0.4  # of a phone's page, from the top: the panel covers the rest
+FAREWELL = 0.3  # [s] for the last message to reach the pages
+PAIR_WIDTH, PAIR_MIDDLE = 2.8, 0.5  # [m] width of robot and dancer, and their centre
+FREE_SHARE = 0.4  # visible share of a phone's page above the panel
 
 
 class ViewState:
-    """Newest message of each kind, turned into numbers when it is drawn: the work is done at the drawing rate.
+    """Newest messages, converted only when drawn.
 
-    The `on_` methods take messages, the `take_` methods give what they say in numbers.
+    The `on_` methods store messages, the `take_` methods return their numbers.
 
     Attributes:
-        joints: (n,) [rad] as of the last `take_joints`, NaN until heard.
-        markers: topic -> its newest markers; None where nothing is new.
-        clip_time: [s]; None until heard.
-        walking: state of the walker; empty until heard.
-        policy: state of the learned policy; empty until heard.
-        terms: what it observes, by term.
-        power: state of the robot's driver and its reason; empty until heard.
-        supplies: bus -> its supply in words.
-        nodes: node -> its last diagnostics.
-        parts: node, part of it -> its last diagnostics.
+        joints: joint positions at the last `take_joints` (n,) [rad]; NaN until received.
+        markers: topic -> new markers, or None.
+        clip_time: time in the clip [s], or None.
+        walking: state of the walker, or empty.
+        policy: state of the learned policy, or empty.
+        terms: observation of the policy by term.
+        power: state and reason of the driver, or empty.
+        supplies: description of each bus's supply.
+        nodes: last diagnostics by node.
+        parts: last diagnostics by node and part.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -54,7 +54,7 @@ class ViewState:
         self._dancer: Any = None
         self._truth: Any = None
         self._odometry: Any = None
-        self._heard = 0.0  # when the last odometry came
+        self._heard = 0.0  # arrival of the last odometry
         self.walking = self.power = self.policy = ""
         self.terms: dict[str, list[float]] = {}
         self.supplies: dict[str, str] = {}
@@ -112,11 +112,7 @@ class ViewState:
         self.parts |= part_statuses(message)
 
     def troubles(self, now: float | None = None) -> list[str]:
-        """Nodes that hang, report errors, or warn, the worst first: a line each, Markdown.
-
-        Args:
-            now: time.monotonic() [s]; None: at present.
-        """
+        """Return Markdown lines about hung nodes, errors and warnings, worst first; `now`: monotonic [s]."""
         now = time.monotonic() if now is None else now
         lines = []
         for name, status in list(self.nodes.items()):
@@ -128,7 +124,7 @@ class ViewState:
         return [line for _, line in sorted(lines, key=lambda found: -found[0])]
 
     def take_joints(self) -> bool:
-        """Read the newest joint states; whether every joint is known."""
+        """Read the newest joint states; return True if every joint is known."""
         m = self._joints
         if m is not None and len(m.position) == len(m.name):
             places, own = self.robot.order_of(m.name)
@@ -136,7 +132,7 @@ class ViewState:
         return bool(np.isfinite(self.joints).all())
 
     def take_targets(self) -> dict[str, tuple[float, float, float]]:
-        """The newest targets, each once."""
+        """Return the newest targets, once."""
         m, self._targets = self._targets, None
         if m is None:
             return {}
@@ -146,20 +142,20 @@ class ViewState:
         return {name: p for name, p in positions.items() if np.isfinite(p).all()}
 
     def take_markers(self, topic: str) -> list[Any] | None:
-        """The newest markers of a topic, once."""
+        """Return the newest markers of a topic, once."""
         markers, self.markers[topic] = self.markers.get(topic), None
         return markers
 
     def take_dancer(self) -> np.ndarray:
-        """The newest figure of the dancer (2 B, 3); empty when nothing is new."""
+        """Return the newest figure of the dancer (2 B, 3), once; otherwise empty."""
         m, self._dancer = self._dancer, None
         points = m.markers[0].points if m is not None and m.markers else []
         return np.array([[p.x, p.y, p.z] for p in points]).reshape(-1, 3)
 
     def root_pose(self) -> pin.SE3 | None:
-        """Pose of the root link: the robot's own estimate while it comes, else the simulator's; None without.
+        """Return the root pose from current odometry, else from the simulator, or None.
 
-        A walker that has ended leaves its last estimate: the robot may have fallen since.
+        The last estimate of an ended walker is not used, because the robot may have fallen since.
         """
         silent = time.monotonic() - self._heard > STALE
         message = self._truth if self._truth is not None and silent else self._odometry or self._truth
@@ -170,7 +166,7 @@ class ViewState:
 
 
 class ViewerPage:
-    """A browser page of one robot."""
+    """Browser page of one robot."""
 
     def __init__(
         self,
@@ -195,7 +191,7 @@ class ViewerPage:
         self._draw_robot(robot.postures["neutral"], None)
 
     def _set_camera(self) -> None:
-        """Cameras begin in front of the robot; it and the dancer on its left stand next to the panel, not behind it."""
+        """Place the initial camera so that the panel hides neither robot nor dancer."""
         h = float(np.nan_to_num(self.robot.height, nan=1.6))
         far = 1.35 * max(h, 1.5)
         camera = self.server.initial_camera
@@ -204,20 +200,20 @@ class ViewerPage:
         camera.up = (0.0, 0.0, 1.0)
 
     def _look_from_a_phone(self, client: Any) -> None:
-        """Put robot and dancer into the part that the panel leaves free, on a page that is taller than wide."""
+        """On portrait pages, show robot and dancer above the panel."""
         camera = client.camera
         aspect = float(camera.aspect)
         if aspect >= 1:
             return
         h = max(float(np.nan_to_num(self.robot.height, nan=1.6)), 1.5)
-        middle, eye = 0.6 * h, 0.95 * h  # with arms overhead
+        middle, eye = 0.6 * h, 0.95 * h  # including raised arms
         far = PAIR_WIDTH / (2 * math.tan(camera.fov / 2) * aspect)
-        # The axis of view is below them by the angle under which the middle of the free part is seen.
+        # Tilt the view axis down, so that the target appears at the centre of the visible part.
         down = math.atan((1 - FREE_SHARE) * math.tan(camera.fov / 2)) + math.atan((eye - middle) / far)
         begins = np.array(self.server.initial_camera.position)
 
         def look(moved: Any) -> None:
-            # A page that loads slowly puts its camera where all begin after it has connected: it is sent back then.
+            # A slowly loading page resets its camera after connecting; then move it again.
             if moved is None or np.allclose(moved.position, begins, atol=1e-3):
                 camera.position = (far, PAIR_MIDDLE, eye)
                 camera.look_at = (0.0, PAIR_MIDDLE, eye - far * math.tan(down))
@@ -227,16 +223,15 @@ class ViewerPage:
 
     @property
     def clients(self) -> int:
-        """Number of open pages."""
         return len(self.server.get_clients())
 
     def draw(self, state: ViewState, age: float, now: float) -> None:
-        """Bring the page up to date.
+        """Update the page.
 
         Args:
             state: newest messages.
-            age: of the joint states [s].
-            now: for the plots [s].
+            age: age of the joint states [s].
+            now: time for the plots [s].
         """
         self._frame += 1
         if not self.clients and self._frame > 1:
@@ -277,7 +272,7 @@ class ViewerPage:
             self.panel.set_errors(now, errors)
 
     def _draw_targets(self) -> dict[str, float]:
-        """Draw the targets and their errors; the error of each that is a point of the robot [m]."""
+        """Draw the targets; return the error of each robot point [m]."""
         names = list(self.targets)
         desired = np.array([self.targets[n] for n in names])
         points = [k for k, n in enumerate(names) if n in self.robot.points]
@@ -305,7 +300,7 @@ class ViewerPage:
             self.scene.move_com(center if self._X_moved is None else self._X_moved.act(center))
 
     def _follow(self, place: np.ndarray) -> None:
-        """Bring the robot before the cameras: what they see moves the other way, smoothly: a step's sway stays."""
+        """Move the world smoothly to keep the robot in view; sway within a step stays visible."""
         if not self.scene.visible("follow"):
             return
         way = -place * [1.0, 1.0, 0.0] - self._offset
@@ -313,7 +308,7 @@ class ViewerPage:
         self.scene.move_world(self._offset)
 
     def say_over(self, replay: str) -> None:
-        """Tell every open page that the run is over, and the command that plays it again; pages outlive the server."""
+        """Notify open pages of the end of the run, with the replay command."""
         again = f"{AGAIN}:" if replay else "The nodes have stopped."
         self.panel.set_over(again, replay)
         clients = self.server.get_clients()
@@ -325,5 +320,4 @@ class ViewerPage:
         time.sleep(FAREWELL)
 
     def stop(self) -> None:
-        """Close the server."""
         self.server.stop()

@@ -1,4 +1,4 @@
-"""A filmstrip of a running page: photographs by headless Chromium at several moments, side by side with their times."""
+"""Filmstrip of a running page: timed screenshots by headless Chromium, side by side."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from humanoid_control.files import whole_file
 from humanoid_control.viewer.browser import Browser, require_chromium
 from humanoid_control.viewer.stills import CLOSE_NOTICES
 
-WIDTH = 640  # pixels of a photograph in the strip
+WIDTH = 640  # [pixels] width of a picture
 READY = 60.0  # [s] for the page to show its controls
 CAPTION = 26  # pixels
 
 
 class PageStrip:
-    """Photographs a page in a thread of its own, while the nodes behind it run.
+    """Screenshots of a page in a separate thread.
 
     Attributes:
-        taken: (seconds after the start, PNG) of each photograph so far. One takes up to half a minute where the
-            processor draws the page; its time is the end of it.
-        problem: why there is no further one; empty: nothing failed.
+        taken: (seconds after the start, PNG) of each screenshot; the time is its end, up to half a minute after its
+            begin.
+        problem: reason of a failure, or empty.
     """
 
     def __init__(self, url: str, text: str, moments: Sequence[float]) -> None:
-        """Check that a browser is there; nothing is started.
+        """Check the requirements without starting.
 
         Args:
-            url: of the page. text: that the page shows when it is ready.
-            moments: [s] after `start` at which photographs begin.
+            url: address of the page.
+            text: text of the ready page.
+            moments: times after `start` at which screenshots begin [s].
 
         Raises:
-            EnvironmentProblem: no Chromium, or no pillow.
+            EnvironmentProblem: if Chromium or pillow is missing.
         """
         require_chromium()
         require_extra("video")
@@ -47,12 +48,11 @@ class PageStrip:
         self._begin = 0.0
 
     def start(self) -> None:
-        """Begin: moments count from now."""
         self._begin = time.monotonic()
         self._thread.start()
 
     def end(self) -> None:
-        """Wait for a photograph that is being taken; later ones are left out."""
+        """Finish the current screenshot and skip later ones."""
         self._ended.set()
         self._thread.join(READY)
 
@@ -74,13 +74,14 @@ class PageStrip:
             self.problem = str(e)
 
     def write(self, path: Path, caption: Callable[[float], str]) -> None:
-        """Write the strip.
+        """Write the strip as PNG.
 
         Args:
-            path: of a PNG. caption: of a photograph, by its time [s].
+            path: output file.
+            caption: returns the caption for a time [s].
 
         Raises:
-            EnvironmentProblem: there is no photograph.
+            EnvironmentProblem: if there is no screenshot.
         """
         if not self.taken:
             reason = self.problem or "the page was not ready in time"

@@ -1,4 +1,4 @@
-"""Panel next to the scene: check boxes of what is shown, the clip's time, rates, errors and small plots."""
+"""Panel of a robot page: visibility, clip time, rates, errors, plots."""
 
 from __future__ import annotations
 
@@ -34,19 +34,15 @@ SHOWN = {
     "follow": "the camera goes along with the robot",
     "shadows": "shadows (slow without a graphics processor)",
 }
-HIDDEN = ("shapes", "com", "ik_markers", "human/markers", "footsteps/planned", "follow")  # at first
-MARKERS = ("ik_markers", "tendon_markers", "human/markers", "footsteps/planned", "contacts")  # topics among SHOWN
+HIDDEN = ("shapes", "com", "ik_markers", "human/markers", "footsteps/planned", "follow")  # initially
+MARKERS = ("ik_markers", "tendon_markers", "human/markers", "footsteps/planned", "contacts")  # topics in SHOWN
 HISTORY = 240
 COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}
 
 
 @dataclass(frozen=True)
 class PanelActions:
-    """Functions that the controls of the panel call.
-
-    `walk`: of a robot that walks, `power`: of one with a driver that gives power, `policy`: of one that a learned
-    policy may move, `tendons`: of one that is moved by the winches of its tendons; None without.
-    """
+    """Callbacks of the panel; None hides the controls of `walk`, `power`, `policy` or `tendons`."""
 
     show: Callable[[str, bool], None]
     seek: Callable[[float], None]
@@ -60,12 +56,12 @@ class PanelActions:
 
 
 class Panel:
-    """Builds the page's controls and keeps their texts up to date."""
+    """Controls of the page."""
 
     def __init__(
         self, server: viser.ViserServer, title: str, actions: PanelActions, hidden: tuple[str, ...] = HIDDEN
     ) -> None:
-        """Build it; `hidden`: what of SHOWN is not shown at first."""
+        """Build the panel; `hidden`: entries of SHOWN that are hidden at first."""
         self.actions = actions
         gui = server.gui
         gui.set_panel_label(title)
@@ -118,27 +114,26 @@ class Panel:
         )
 
     def set_duration(self, seconds: float) -> None:
-        """Length of the clip."""
         self._clip.visible = True
         self._time.max = max(0.1, round(seconds, 2))
 
     def set_time(self, seconds: float) -> None:
-        """Time in the clip [s] (does not count as the user moving the slider)."""
+        """Set the clip time [s] without triggering the slider callback."""
         self._setting_time = True
         self._time.value = float(np.clip(seconds, self._time.min, self._time.max))  # type: ignore[misc]
         self._setting_time = False
 
     def set_status(self, text: str) -> None:
-        """The line on top, Markdown."""
+        """Set the top line, Markdown."""
         if self._status.content != text:
             self._status.content = text
 
     def set_over(self, words: str, command: str) -> None:
-        """The last words of a run, on top: that it is over, and a command (may be empty)."""
+        """Show that the run is over, with an optional command."""
         self.set_status(f"**This run is over.** {words}" + (f"\n\n`{command}`" if command else ""))
 
     def set_errors(self, time: float, errors: dict[str, float]) -> None:
-        """Distance of each point to its target [m], at a time [s]."""
+        """Show the distance of each point to its target [m] at a time [s]."""
         if not self._targets.visible:
             self._targets.visible = True
         rows = [f"| {name} | {100 * e:.1f} |" for name, e in errors.items()]
@@ -150,7 +145,7 @@ class Panel:
             self._plot.data = (t - t[-1], y)
 
     def set_nodes(self, nodes: Mapping[str, NodeStatus]) -> None:
-        """Last diagnostics of each node, by its name, in a line each."""
+        """Show the last diagnostics of each node."""
         lines = []
         for name, (level, message, values) in sorted(nodes.items()):
             color = COLORS[("ok", "warn", "error")[min(level, 2)]]

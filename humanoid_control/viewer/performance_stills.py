@@ -1,4 +1,4 @@
-"""Pictures of a performance under physics: a robot at several moments, with forces and plan."""
+"""Pictures of a simulated performance at several moments, with forces and plan."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from humanoid_control.viewer.film import FINER, NAME_COLOR, DancerPainter
 from humanoid_control.viewer.raster import Camera, Lines, look_at
 from humanoid_control.walking.gait import GRAVITY
 
-SPACING, VIEW = 1.15, 0.42  # [m] from one moment to the next; [rad] of the camera
-ABOVE, AHEAD, TALL = 0.26, 0.0, 1.6  # [rad], [rad] of the camera; [m] that is seen at least
-LOOK, GROUND = 0.42, 0.25  # height that it looks at, and what is seen below the feet, as shares of the height
-FORCE_LENGTH, SHOWN = 0.6, 2  # [m] of the robot's weight; landings that are shown
+SPACING, VIEW = 1.15, 0.42  # [m] between moments; [rad] field of view
+ABOVE, AHEAD, TALL = 0.26, 0.0, 1.6  # [rad], [rad] camera elevation and azimuth; [m] minimum visible height
+LOOK, GROUND = 0.42, 0.25  # height of the target point, margin below the feet, as shares of the height
+FORCE_LENGTH, SHOWN = 0.6, 2  # [m] arrow length of the robot's weight; number of landings
 FORCE_COLOR, SUPPORT_COLOR, SOLE_COLORS = (242, 140, 25), (40, 40, 40), ((50, 115, 230), (230, 130, 40))
 ZMP_COLOR, PLANNED_COLOR, DCM_COLOR = (217, 38, 38), (140, 51, 191), (25, 153, 77)
-SHAFT, BALL, EDGE, UP = 0.022, 0.05, 0.012, 0.008  # [m] thick; above the floor
-LIFTED = 0.5  # [rad] that a lifted foot counts for, where moments are chosen
-THROUGH = 0.85  # opacity of what is seen through the robots
+SHAFT, BALL, EDGE, UP = 0.022, 0.05, 0.012, 0.008  # [m] thickness of arrows, balls and edges; height above the floor
+LIFTED = 0.5  # [rad] equivalent of a lifted foot in the choice of moments
+THROUGH = 0.85  # opacity of lines seen through the robots
 
 
 class Moment(NamedTuple):
-    """What was seen at a time [s]: joints (n,), pose of the root link in the world and in the controller's, plan."""
+    """Observation: time [s], joints (n,) [rad], root pose in the world, plan."""
 
     time: float
     joints: np.ndarray
@@ -40,19 +40,19 @@ class Moment(NamedTuple):
 
 
 class PerformanceMoments:
-    """Looks at a performance at given times: a watcher of `perform`.
+    """Observer of `perform` at given times.
 
     Attributes:
         seen: moments so far.
     """
 
     def __init__(self, controller: WholeBodyController, times: Sequence[float]) -> None:
-        """Create the performance moments; times: of the motion, in order [s]."""
+        """Create the observer for increasing motion times [s]."""
         self._controller, self._times = controller, list(times)
         self.seen: list[Moment] = []
 
     def __call__(self, t: float, engine: Engine) -> None:
-        """See `perform`."""
+        """Record due moments."""
         c = self._controller
         while self._times and t >= self._times[0] - 1e-9 and c.estimate is not None:
             root = engine.link_pose(engine.robot.root_link)
@@ -61,11 +61,7 @@ class PerformanceMoments:
 
 
 def striking_times(motion: DynamicMotion, robot: Robot, count: int) -> list[float]:
-    """Times of the clip [s] at which a robot is farthest from standing, one in each of some equal parts.
-
-    Args:
-        motion: of the robot. count: of the parts.
-    """
+    """Return the clip times [s] farthest from standing, one in each of `count` equal parts."""
     on = np.flatnonzero(motion.playing) if motion.playing.any() else np.arange(len(motion))
     far = np.linalg.norm(motion.q[:, robot.iq :] - robot.postures["neutral"], axis=1)
     far += LIFTED * (~motion.stands).any(axis=1)
@@ -74,13 +70,13 @@ def striking_times(motion: DynamicMotion, robot: Robot, count: int) -> list[floa
 
 
 def times_of(motion: DynamicMotion, clip_times: Sequence[float]) -> list[float]:
-    """Times of a motion [s] at which it shows given times of its clip [s]."""
+    """Return the motion times [s] at which these clip times [s] are shown."""
     frames = np.searchsorted(motion.clock, np.asarray(clip_times) - 1e-9)
     return [float(k) / motion.rate for k in np.minimum(frames, len(motion) - 1)]
 
 
 def stacked_pictures(pictures: Sequence[bytes]) -> bytes:
-    """One PNG of several of the same width, one below the other."""
+    """Return one PNG of pictures of equal width, stacked vertically."""
     from PIL import Image
 
     images = [Image.open(io.BytesIO(picture)) for picture in pictures]
@@ -97,17 +93,17 @@ def stacked_pictures(pictures: Sequence[bytes]) -> bytes:
 def performance_picture(
     robot: Robot, moments: Sequence[Moment], width: int = 1400, height: int = 560, at: float = AHEAD
 ) -> bytes:
-    """A PNG of moments of a performance, from left to right; the processor draws it.
+    """Return a PNG of moments from left to right, rendered on the CPU.
 
-    Orange: the forces on the feet, 0.6 m for the weight; red and violet: the zero-moment point that is felt, and that
-    of the plan; green: the divergent component; dark: the support polygon; blue and orange rectangles: where the feet
-    come down next.
+    Orange: foot forces, 0.6 m for the weight; red and violet: measured and planned ZMP; green: DCM; dark: support
+    polygon; blue and orange rectangles: next landings.
 
     Args:
-        robot: that performed.
-        moments: of `PerformanceMoments`, one at least.
-        width, height: of the picture [pixels].
-        at: direction of the camera from the robots, 0: in front of them [rad].
+        robot: performing robot.
+        moments: at least one moment.
+        width: picture width [pixels].
+        height: picture height [pixels].
+        at: camera azimuth, 0 in front of the robots [rad].
     """
     from PIL import Image, ImageDraw, ImageFont
 
@@ -129,14 +125,13 @@ def performance_picture(
 
 
 def _place(k: int, moment: Moment) -> np.ndarray:
-    """By how much a moment is moved (3,), so that its robot stands at its place in the row."""
+    """Return the offset (3,) of a moment to its place in the row."""
     return np.array([0.0, k * SPACING, 0.0]) - moment.X_world_root.translation * [1.0, 1.0, 0.0]
 
 
 def _view(robot: Robot, moment: Moment) -> DancerView:
-    """The robot alone."""
     nothing = np.zeros((0, 3))
-    # Copies: the poses of a robot change with its next posture.
+    # Copies, because the next posture overwrites the poses.
     found = robot.link_poses(robot.q(moment.joints, moment.X_world_root))
     poses = {link: X.copy() for link, X in found.items()}
     root = moment.X_world_root.translation
@@ -144,7 +139,7 @@ def _view(robot: Robot, moment: Moment) -> DancerView:
 
 
 def _camera(count: int, width: int, height: int, at: float, tall: float) -> Camera:
-    """In front of the row, so that all of it is seen, up to a height `tall` [m]."""
+    """Return a camera in front of the row that shows heights up to `tall` [m]."""
     middle = np.array([0.0, 0.5 * SPACING * (count - 1), LOOK * tall])
     wide = SPACING * count + 0.7
     far = max(0.5 * wide * height / width, 0.5 * (1.0 + GROUND) * tall) / np.tan(0.5 * VIEW)
@@ -153,7 +148,6 @@ def _camera(count: int, width: int, height: int, at: float, tall: float) -> Came
 
 
 def _lines(robot: Robot, moments: Sequence[Moment], places: np.ndarray) -> Lines:
-    """Forces, points of balance, supports and coming landings of all moments."""
     ends, radii, colors, opacities = [], [], [], []
 
     def add(a: np.ndarray, b: np.ndarray, thick: float, color: tuple[int, int, int], opacity: float = 1.0) -> None:

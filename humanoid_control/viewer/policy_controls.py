@@ -1,7 +1,4 @@
-"""A learned policy in the panel: its state, buttons that start, stop and switch it, and what it observes, as bars.
-
-It shows itself once a policy was heard.
-"""
+"""Panel of a learned policy: state, requests, observation bars. It appears with the first policy message."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from humanoid_control.viewer.access import REFUSED, may_command
 if TYPE_CHECKING:
     import viser
 
-FREE = ("stop",)  # requests that need no token: they take motion away
+FREE = ("stop",)  # requests without token, because they stop motion
 BUTTONS = (
     ("STOP", "stop", "red", "let the robot down: stiffness fades, damping grows"),
     ("START", "start", "green", "lead the robot to the first posture, then run the policy"),
@@ -26,26 +23,25 @@ BUTTONS = (
 """Label, request, colour and hint."""
 GREY, BLUE, GREEN, AMBER, RED = "#868e96", "#1c7ed6", "#2b8a3e", "#b36b00", "#c92a2a"
 COLORS = {"RUN": GREEN, "CATCH": AMBER, "SIT": RED, "DAMP": RED, "WAITING": GREY}
-FULL = 3.0  # of a scaled term at the end of its bar: trainers scale terms to about 1
-MOST_BARS = 48  # of one term
+FULL = 3.0  # scaled value of a full bar; training scales terms to about 1
+MOST_BARS = 48  # per term
 
 
 @dataclass(frozen=True)
 class PolicyActions:
-    """What the controls call, from threads of the server.
+    """Callbacks of the controls, called from server threads.
 
     Attributes:
-        call: with a request of `BUTTONS`; False where nobody is there to be asked.
+        call: sends a request of `BUTTONS`; returns False without a policy.
     """
 
     call: Callable[[str], bool]
 
 
 class PolicyControls:
-    """The controls, and what the policy said."""
+    """Controls and policy state."""
 
     def __init__(self, server: viser.ViserServer, actions: PolicyActions) -> None:
-        """Add them to the panel, hidden at first."""
         self.actions, self._server, gui = actions, server, server.gui
         self._folder = gui.add_folder("Policy", visible=False)
         with self._folder:
@@ -64,7 +60,7 @@ class PolicyControls:
                 self.answer(request, False, "no policy is there to be asked")
 
     def answer(self, request: str, done: bool, text: str) -> None:
-        """Show what came of a request, until the next answer."""
+        """Show the result of a request until the next one."""
         color, words = (GREEN if done else RED), text or ("done" if done else "refused")
         self._answer.content = (
             f"<div style='margin:2px 12px;color:{color};overflow-wrap:anywhere'><b>{html.escape(request)}</b>: "
@@ -73,7 +69,7 @@ class PolicyControls:
         self._answer.visible = True
 
     def set_state(self, state: str, reason: str = "") -> None:
-        """State of the policy, and why; empty: no policy was heard, and nothing is shown."""
+        """Show state and reason; empty: hide the panel."""
         self._folder.visible = bool(state)
         content = (
             f"<div style='margin:4px 12px;overflow-wrap:anywhere'><span style='background:{COLORS.get(state, BLUE)};"
@@ -84,13 +80,13 @@ class PolicyControls:
             self._state.content = content
 
     def set_terms(self, terms: Mapping[str, Sequence[float]]) -> None:
-        """The observation of the policy by term, scaled: a row of bars each."""
+        """Show the scaled observation terms as bars."""
         self._terms.content = bars_of(terms)
         self._terms.visible = bool(terms)
 
 
 def bars_of(terms: Mapping[str, Sequence[float]]) -> str:
-    """Terms as rows of small bars about a line in the middle, as HTML; a bar that is full is red."""
+    """Return HTML rows of bars around zero; full bars are red."""
     rows = []
     for name, values in terms.items():
         bars = []

@@ -1,6 +1,6 @@
-"""Power of a real robot in the panel: state and reason, buttons that ask its driver, the hottest joints, its buses.
+"""Power panel of a real robot: state, driver requests, hottest joints, buses.
 
-It shows itself once a driver was heard. Buttons are never grey: what the driver refuses, it refuses in words.
+It appears with the first driver message. Buttons stay enabled; the driver explains refusals.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from humanoid_control.kinematics import NodeStatus
 
-FREE = ("stop", "estop")  # requests that need no token: they take motion away
+FREE = ("stop", "estop")  # requests without token, because they stop motion
 BUTTONS = (
     ("ENABLE", "enable", "green", "give power, or go on after a stop"),
     ("STOP", "stop", "orange", "come to rest and hold, with power; ENABLE goes on"),
@@ -32,26 +32,25 @@ GREY, BLUE, GREEN, AMBER, RED = "#868e96", "#1c7ed6", "#2b8a3e", "#b36b00", "#c9
 COLORS = {"RUN": GREEN, "STOPPING": AMBER, "FAULT": RED, "ESTOP": RED, "MONITOR": GREY, "OFFLINE": GREY}
 LEVELS = (GREEN, AMBER, RED)
 PATIENCE = 5.0  # [s] for an answer
-TEMPERATURE = "temperature "  # begins the keys of temperatures in the status of the joints
+TEMPERATURE = "temperature "  # prefix of temperature keys in the joint status
 ERROR = "following_error "
 
 
 @dataclass(frozen=True)
 class PowerActions:
-    """What the controls call, from threads of the server.
+    """Callbacks of the controls, called from server threads.
 
     Attributes:
-        call: with a request of `BUTTONS` or `MORE`; False where nobody is there to be asked.
+        call: sends a request of `BUTTONS` or `MORE`; returns False without a driver.
     """
 
     call: Callable[[str], bool]
 
 
 class PowerControls:
-    """The controls, and what the driver said."""
+    """Controls and driver state."""
 
     def __init__(self, server: viser.ViserServer, actions: PowerActions) -> None:
-        """Add them to the panel, hidden at first."""
         self.actions, self._server, gui = actions, server, server.gui
         self._lock, self._asked = threading.Lock(), dict[str, float]()
         self._folder = gui.add_folder("Power", visible=False)
@@ -74,21 +73,21 @@ class PowerControls:
             self._ask_for(event, request)
 
     def _ask_for(self, event: viser.GuiEvent, request: str) -> None:
-        """Send the request of a browser that may make it."""
+        """Send a request if the browser is authorised."""
         if request in FREE or may_command(self._server, event):
             self.ask(request)
         else:
             self.answer(request, False, REFUSED.removeprefix("refused: "))
 
     def ask(self, request: str) -> None:
-        """Send a request to the driver; what it answers comes by `answer`."""
+        """Send a request to the driver, which replies through `answer`."""
         with self._lock:
             self._asked[request] = time.monotonic()
         if not self.actions.call(request):
             self.answer(request, False, "no driver is there to be asked")
 
     def answer(self, request: str, done: bool, text: str) -> None:
-        """Show what came of a request: a refusal with its reason, until the next answer."""
+        """Show the result of a request until the next one."""
         with self._lock:
             self._asked.pop(request, None)
         words = text or ("done" if done else "refused")
@@ -100,14 +99,14 @@ class PowerControls:
         self._answer.visible = True
 
     def update(self, now: float) -> None:
-        """Say of requests that nobody answered that it is so; now: monotonic [s]."""
+        """Report unanswered requests; `now`: monotonic [s]."""
         with self._lock:
             late = [r for r, at in self._asked.items() if now - at > PATIENCE]
         for request in late:
             self.answer(request, False, f"no answer for {PATIENCE:g} s")
 
     def set_state(self, text: str) -> None:
-        """Power state and reason, as 'STATE: reason'; empty: no driver was heard, and nothing is shown."""
+        """Show 'STATE: reason'; empty: hide the panel."""
         self._folder.visible = bool(text)
         state, _, reason = text.partition(": ")
         content = (
@@ -119,7 +118,7 @@ class PowerControls:
             self._state.content = content
 
     def set_parts(self, parts: Mapping[str, NodeStatus], supplies: Mapping[str, str]) -> None:
-        """Status of the joints and of each bus, by name, and the supply of each bus in words."""
+        """Show status of joints and buses by name, and the supplies."""
         lines = [bus_line(name, parts[name]) for name in sorted(parts) if name != "joints"]
         lines += [f"<div>supply of {html.escape(name)}: {html.escape(text)}</div>" for name, text in supplies.items()]
         if "joints" in parts:
@@ -131,7 +130,7 @@ class PowerControls:
 
 
 def bus_line(name: str, status: NodeStatus) -> str:
-    """A bus in a line of HTML: what is wrong with it, its load, rates, and losses."""
+    """Return an HTML line of a bus: problem, load, rates, losses."""
     v = status.values
     figures = [
         f"{v['load_percent']} % full" if v.get("load_percent", "0.0") not in ("0.0", "0") else "",
@@ -148,7 +147,7 @@ def bus_line(name: str, status: NodeStatus) -> str:
 
 
 def joint_table(status: NodeStatus) -> str:
-    """Joints whose temperature is measured, the hottest first, each with its following error, as HTML."""
+    """Return an HTML table of joint temperatures, hottest first, with tracking errors."""
     v = status.values
     hot = [(_number(t), key.removeprefix(TEMPERATURE)) for key, t in v.items() if key.startswith(TEMPERATURE)]
     if not hot:

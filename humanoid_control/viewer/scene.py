@@ -1,4 +1,4 @@
-"""Three-dimensional scene: robot, targets, dancer, collision shapes, centre of mass, marker arrays."""
+"""Three-dimensional scene: robot, targets, dancer, collision shapes, centre of mass, markers."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from humanoid_control.viewer.server import light_scene
 if TYPE_CHECKING:
     import viser
 
-ARROW, CUBE, SPHERE, CYLINDER, LINE_LIST, SPHERE_LIST = 0, 1, 2, 3, 5, 7  # of visualization_msgs/Marker
+ARROW, CUBE, SPHERE, CYLINDER, LINE_LIST, SPHERE_LIST = 0, 1, 2, 3, 5, 7  # constants of visualization_msgs/Marker
 ADD = 0
 SOLIDS = (CUBE, SPHERE, CYLINDER)
 TARGET_COLOR, ERROR_COLOR = (255, 115, 25), (225, 30, 60)
-TARGET_ARM = 0.09  # [m] of a target's cross: longer than limbs are thick, so that one that is reached can still be seen
-TARGET_THICKNESS, ERROR_THICKNESS = 0.008, 0.014  # [m] of lines
+TARGET_ARM = 0.09  # [m] arm of a target's cross: longer than a limb radius, so that reached targets stay visible
+TARGET_THICKNESS, ERROR_THICKNESS = 0.008, 0.014  # [m] line thickness
 DANCER_COLOR = (50, 120, 230)
 COM_COLOR = (230, 40, 160)
 FREE, NEAR, TOUCHING = (70, 190, 90), (245, 190, 40), (225, 50, 40)
 FLOOR_SECTION = 1.0  # [m]
 NEAR_DISTANCE = 0.05  # [m]
-WORLD = "/world"  # frame below which everything is drawn: the page follows the robot by moving it
-MOVED = 1e-4  # [m] and of the quaternion: a link that moved less is not sent again
+WORLD = "/world"  # root frame of all objects: moving it makes the page follow the robot
+MOVED = 1e-4  # [m] and quaternion units: smaller link motions are not sent
 
 
 class Scene:
-    """Scene of a page. Poses and positions are handed in; nothing is computed here but colours."""
+    """Scene of a page; it draws given poses and positions."""
 
     def __init__(
         self,
@@ -47,10 +47,10 @@ class Scene:
         """Build the scene.
 
         Args:
-            server: of the page.
-            robot: whose URDF is shown.
-            folder: where its mesh files are, if it has any.
-            hidden: what of the panel's SHOWN is not shown at first.
+            server: server of the page.
+            robot: robot with its URDF.
+            folder: folder of the mesh files.
+            hidden: entries of the panel's SHOWN that are hidden at first.
         """
         self.server, self.robot = server, robot
         scene = server.scene
@@ -93,7 +93,7 @@ class Scene:
             self.show(name, self._visible[name])
 
     def show(self, what: str, visible: bool) -> None:
-        """Show or hide one of the panel's SHOWN."""
+        """Show or hide an entry of the panel's SHOWN."""
         self._visible[what] = visible
         if what == "shadows":
             light_scene(self.server.scene, visible)
@@ -108,11 +108,10 @@ class Scene:
             handle.visible = visible
 
     def visible(self, what: str) -> bool:
-        """Test whether something is shown."""
         return self._visible[what]
 
     def move_robot(self, poses: dict[str, pin.SE3]) -> None:
-        """Put the links where they are."""
+        """Update the link poses."""
         for frames in (self._links, self._shape_frames if self._visible["shapes"] else {}):
             for link, handle in frames.items():
                 X = poses[link]
@@ -121,16 +120,16 @@ class Scene:
                     handle.position, handle.wxyz = X.translation, wxyz
 
     def move_world(self, offset: np.ndarray) -> None:
-        """Draw everything by an offset (3,) [m] from where it is.
+        """Draw everything with an offset (3,) [m].
 
-        The page follows a robot by this and leaves every camera alone: a camera's place, as a browser last told it, is
-        old, and steps that are added to it lose each other's way while the visitor turns his view.
+        This follows the robot without moving cameras: camera positions from browsers are outdated, so increments would
+        interfere with the user's navigation.
         """
         if np.abs(self._world.position - offset).max() > MOVED:
             self._world.position = offset
 
     def move_floor(self, place: np.ndarray) -> None:
-        """Put the floor below a place (3,), by whole sections: its lines stay where they are in the world."""
+        """Move the floor below a position (3,) by whole sections, so that its lines stay fixed in the world."""
         x, y = FLOOR_SECTION * np.round(place[:2] / FLOOR_SECTION)
         if (x, y) != tuple(self._floor.position[:2]):
             self._floor.position = (x, y, 0.0)
@@ -143,13 +142,11 @@ class Scene:
                 self._shapes[k].color, self._shape_color[k] = color, color
 
     def draw_targets(self, targets: np.ndarray, reached: np.ndarray) -> None:
-        """Put a cross where each target is, and a line from there to the point that should be there.
-
-        A cross hides nothing of the joint that it is at, and the line is as long as the error.
+        """Draw a cross at each target, and a line to the robot point.
 
         Args:
-            targets: (k, 3) [m].
-            reached: (k, 3) the robot's points [m]; NaN where there is none: its line has no length.
+            targets: targets (k, 3) [m].
+            reached: robot points (k, 3) [m]; NaN: no line.
         """
         arms = TARGET_ARM * np.stack([-np.eye(3), np.eye(3)], axis=1)  # (3, 2, 3)
         crosses = (targets[:, None, None] + arms).reshape(-1, 2, 3).astype(np.float32)
@@ -161,7 +158,7 @@ class Scene:
     def _redrawn(
         self, handle: viser.LineSegmentsHandle | None, name: str, lines: np.ndarray, color: tuple, thickness: float
     ) -> viser.LineSegmentsHandle:
-        """Lines (n, 2, 3) of the targets, made again where their number is another."""
+        """Update lines (n, 2, 3); recreate them if their number changed."""
         visible = self._visible["targets"]
         if handle is None or handle.points.shape != lines.shape:
             path = f"{WORLD}/targets/{name}"
@@ -170,7 +167,7 @@ class Scene:
         return handle
 
     def move_dancer(self, segments: np.ndarray) -> None:
-        """Draw the dancer from the end points (2 B, 3) of his bones."""
+        """Draw the dancer from bone ends (2 B, 3) [m]."""
         if not len(segments):
             return
         lines = segments.reshape(-1, 2, 3).astype(np.float32)
@@ -192,20 +189,16 @@ class Scene:
         self._dancer.points, self._dancer_points.points = lines, segments.astype(np.float32)
 
     def draw_markers(self, topic: str, markers: list) -> None:
-        """Draw the markers of a topic, a list of visualization_msgs/Marker."""
         self._markers[topic].draw(markers)
 
     def move_com(self, com: np.ndarray) -> None:
-        """Put the ball of the centre of mass (3,) and its shadow on the floor."""
+        """Place the centre-of-mass ball (3,) and its shadow on the floor."""
         self._com.position = com
         self._com_floor.position = np.array([com[0], com[1], 0.002])
 
 
 class MarkerLayer:
-    """Draws one topic's markers; all solids of a kind are one batch, so that a message is a few updates of the page.
-
-    Markers of other kinds are passed over. A message replaces what the one before it showed.
-    """
+    """Markers of one topic; solids of a kind form one batch. Other kinds are ignored."""
 
     def __init__(self, server: viser.ViserServer, path: str) -> None:
         self._scene, self._path = server.scene, path
@@ -215,13 +208,12 @@ class MarkerLayer:
         self._visible = True
 
     def show(self, visible: bool) -> None:
-        """Show or hide everything."""
         self._visible = visible
         for handle in (*self._solids.values(), *self._lines.values(), *self._arrows.values()):
             handle.visible = visible
 
     def draw(self, markers: list[Any]) -> None:
-        """Bring the layer up to date with the markers of a message; none: nothing is seen."""
+        """Replace the markers by those of a message."""
         shown = [m for m in markers if m.action == ADD]
         for kind in SOLIDS:
             rows = [_solid(m) for m in shown if m.type == kind]
@@ -232,7 +224,7 @@ class MarkerLayer:
         self._draw_arrows({m.ns: m for m in shown if m.type == ARROW and len(m.points) == 2})
 
     def _draw_solids(self, kind: int, rows: list[tuple]) -> None:
-        """One batch: position, quaternion w x y z, widths and colour of each."""
+        """Draw a batch of (position, quaternion w x y z, widths, colour) rows."""
         handle = self._solids.get(kind)
         if not rows:
             if handle is not None:
@@ -262,7 +254,7 @@ class MarkerLayer:
         )
 
     def _draw_lines(self, markers: list[Any]) -> None:
-        """One batch for all lines of a width."""
+        """Draw the lines, one batch per width."""
         by_width: dict[float, list[Any]] = {}
         for m in markers:
             by_width.setdefault(float(m.scale.x), []).append(m)
@@ -307,13 +299,13 @@ class MarkerLayer:
 
 
 def quaternion_wxyz(R: np.ndarray) -> np.ndarray:
-    """Quaternion w x y z of a rotation matrix, as viser takes it."""
+    """Return the quaternion w x y z of a rotation matrix."""
     o = pin.Quaternion(R)
     return np.array([o.w, o.x, o.y, o.z])
 
 
 def _unit(kind: int) -> trimesh.Trimesh:
-    """The solid of width 1 in every direction."""
+    """Return a solid of unit width."""
     if kind == CUBE:
         return trimesh.creation.box((1.0, 1.0, 1.0))
     if kind == CYLINDER:

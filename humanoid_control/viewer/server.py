@@ -1,4 +1,4 @@
-"""Web server of a page: viser, an optional extra, its port, whose pages may connect, and the light of its scene."""
+"""Web server of a page: viser, its port, allowed origins, and scene light."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import viser
 
 HOST = "127.0.0.1"
-WINDOW = 2**20  # changes of a page that are sent together
+WINDOW = 2**20  # maximum number of changes sent together
 
 
 def port_is_free(host: str, port: int) -> bool:
-    """Test whether a server could listen there.
+    """Return True if a server could listen there.
 
     Raises:
-        ConfigError: not a port, or not an address.
+        ConfigError: if port or address is invalid.
     """
     if not 1 <= port <= 65535:
         raise ConfigError(f"a port is a number from 1 to 65535, got {port}")
@@ -38,7 +38,7 @@ def port_is_free(host: str, port: int) -> bool:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             s.bind((host, port))
-        except (socket.gaierror, ValueError, TypeError):  # the last two: no letters of a host
+        except (socket.gaierror, ValueError, TypeError):  # the last two: invalid characters
             raise ConfigError(f"'{shown(host)}' is no address of this machine to listen on") from None
         except OSError:
             return False
@@ -46,16 +46,16 @@ def port_is_free(host: str, port: int) -> bool:
 
 
 def light_scene(scene: viser.SceneApi, shadows: bool) -> None:
-    """Light a scene: with shadows and the light of a room, or plainly.
+    """Light a scene with shadows and reflections, or plainly.
 
-    A browser without a graphics processor draws shadows and reflections of a room many times slower than plain light.
+    Plain light is many times faster in a browser without a GPU.
     """
     scene.configure_default_lights(cast_shadow=shadows)
     scene.configure_environment_map("warehouse" if shadows else None)
     scene.add_light_hemisphere("/light", ground_color=(150, 150, 160), intensity=2.2, visible=not shadows)
 
 
-# -------- Pages of others
+# -------- Access from other sites
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HOST = re.compile(r"[\w.:%-]+")  # a name, or an address
@@ -63,25 +63,22 @@ _FORBIDDEN = "Not for pages of other sites: {}. A host that may connect is named
 
 
 class Origins:
-    """Origins whose pages may talk to a server: its own, the machine's loopback, and what the user names.
+    """Origins whose pages may connect: the server's own, loopback, and configured ones.
 
-    A browser sends along which site a page came from, and programs send nothing. Without this check any page that the
-    user looks at could connect to a server on his machine, read what it shows, and press its buttons.
-
-    The name under which a client asks for the server is checked, too. The owner of a site can let its name resolve to
-    this machine after the page was loaded (DNS rebinding): page and server then have the same name. So a server on the
-    loopback answers to the names of the loopback alone, and another one to addresses and to its machine's own name.
+    Browsers send the origin of a page, programs do not. Without the check, any visited web page could read the server
+    and press its buttons. The Host header is checked as well, against DNS rebinding: a loopback server accepts loopback
+    names only, others accept addresses and the machine's own name.
     """
 
     def __init__(self, more: Iterable[str] = (), listens: str = HOST) -> None:
-        """Take hosts such as 'lab.example.org', and whole origins such as 'https://lab.example.org:8443'.
+        """Parse hosts such as 'lab.example.org' and origins such as 'https://lab.example.org:8443'.
 
         Args:
-            more: these hosts and origins.
+            more: additional hosts and origins.
             listens: address of the server.
 
         Raises:
-            ConfigError: one of them is neither.
+            ConfigError: if an entry is neither.
         """
         self._hosts, self._origins = set(LOOPBACK), set[tuple[str, str, int | None]]()
         self._named = set[str]()
@@ -100,25 +97,25 @@ class Origins:
                 self._hosts.add(parts[1])
 
     def allow(self, origins: Sequence[str], host: str) -> bool:
-        """Decide on a request.
+        """Return True if a request is allowed.
 
         Args:
-            origins: what its headers Origin say; none from a program.
-            host: what its header Host says: under which name the client knows this server.
+            origins: its Origin headers; empty for programs.
+            host: its Host header.
         """
         here = _parts(f"//{host}")
         if host and (here is None or not self._answers_to(here[1])):
             return False
         for origin in origins:
             parts = _parts(origin)
-            if parts is None or not parts[0]:  # 'null' of a page in a sandbox, or nonsense
+            if parts is None or not parts[0]:  # 'null' (sandboxed page), or malformed
                 return False
             if parts[1] not in self._hosts and parts not in self._origins and (here is None or parts[1] != here[1]):
                 return False
         return True
 
     def _answers_to(self, name: str) -> bool:
-        """Test a name under which a client knows this server; an address cannot be rebound."""
+        """Return True for an own name, or an allowed address, which cannot be rebound."""
         if name in self._hosts or name in self._named:
             return True
         with contextlib.suppress(ValueError):
@@ -128,7 +125,7 @@ class Origins:
 
 
 def _parts(origin: str) -> tuple[str, str, int | None] | None:
-    """Scheme, host and port of an origin; None where it is none."""
+    """Return scheme, host and port of an origin, or None."""
     try:
         url = urlsplit(origin.strip().lower())
         host, port = url.hostname, url.port
@@ -141,16 +138,15 @@ def _parts(origin: str) -> tuple[str, str, int | None] | None:
 
 
 _opening = threading.Lock()
-_SAFE: list[type] = []  # what stands for viser's buffer of messages, once
+_SAFE: list[type] = []  # replacement of viser's message buffer, once
 
 
 @contextlib.contextmanager
 def _checked_by(origins: Origins, access: Access) -> Iterator[list[int]]:
-    """Within it, a server of `websockets` that is started answers 403 to pages of other origins; the list counts them.
+    """Within the context, servers started by `websockets` answer 403 to foreign origins; the yielded list counts
+    servers.
 
-    A request with the token gets the cookie; a connection with the cookie is marked for those who handle it.
-
-    viser starts its server in a thread of its own and has no setting for this.
+    A request with the token receives the cookie; a connection with the cookie is marked. viser has no setting for this.
     """
     from websockets.asyncio import server
 
@@ -184,11 +180,10 @@ def _checked_by(origins: Origins, access: Access) -> Iterator[list[int]]:
 
 
 class LoopEvent(asyncio.Event):
-    """An event that other threads may set too, as viser does for each message.
+    """Event that other threads may set, as viser does for each message.
 
-    The plain one walks through those who wait while the loop's own thread changes that list ("deque mutated during
-    iteration"), and wakes them outside of their loop. Behind each message viser sets the event in the loop as well:
-    another thread has only to say that there is something.
+    asyncio's own event is not thread-safe ("deque mutated during iteration"). viser also sets the event in the loop
+    after each message, so other threads need only mark it.
     """
 
     def set(self) -> None:
@@ -203,11 +198,9 @@ class LoopEvent(asyncio.Event):
 
 
 def _make_events_safe() -> None:
-    """From then on, messages of viser's servers may come from any thread; releases that are made otherwise stay.
+    """Make viser's message buffer thread-safe, and send all changes of a `server.atomic` together.
 
-    All changes of one `server.atomic` also go in one message of the socket. viser sends 128 changes together: a robot
-    of 60 links has more, and a slow browser drew its first links in the new posture, the others and the overlays in
-    the old one.
+    viser sends 128 changes at a time, so slow browsers would draw half of a robot in its new posture.
     """
     from viser.infra import _infra
 
@@ -223,15 +216,16 @@ def _make_events_safe() -> None:
 
 
 def open_server(port: int, host: str = HOST, origins: Iterable[str] = ()) -> viser.ViserServer:
-    """A server of one page, closed to pages of other sites.
+    """Return the server of one page, closed to other sites.
 
     Args:
-        port, host: where it listens.
-        origins: hosts, or whole origins, whose pages may connect too.
+        port: port to listen on.
+        host: address to listen on.
+        origins: additional hosts or origins that may connect.
 
     Raises:
-        EnvironmentProblem: an optional package is not installed, or its server cannot be closed to others.
-        ConfigError: an origin that is none.
+        EnvironmentProblem: if an optional package is missing, or access cannot be restricted.
+        ConfigError: if an origin is invalid.
     """
     require_extra("viewer")
     import viser
@@ -242,8 +236,8 @@ def open_server(port: int, host: str = HOST, origins: Iterable[str] = ()) -> vis
     with (
         _checked_by(Origins(origins, host), access) as started,
         contextlib.redirect_stdout(io.StringIO()),
-    ):  # its own banner
-        server = viser.ViserServer(host=host, port=port, verbose=False)  # prints a banner of its own
+    ):  # viser's banner
+        server = viser.ViserServer(host=host, port=port, verbose=False)  # verbose=False still prints a banner
     if not started:
         server.stop()
         raise EnvironmentProblem("this release of viser cannot be closed to pages of other sites: install another one")
@@ -254,5 +248,5 @@ def open_server(port: int, host: str = HOST, origins: Iterable[str] = ()) -> vis
         if access.shown.get():
             access.clients.add(client.client_id)
 
-    server.gui.configure_theme(show_logo=False, show_share_button=False)  # sharing goes by a host of viser's own
+    server.gui.configure_theme(show_logo=False, show_share_button=False)  # sharing would use a host of viser
     return server

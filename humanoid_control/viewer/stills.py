@@ -1,4 +1,4 @@
-"""Still scenes and pictures of them, without ROS: robots in a row, next to the dancer, on the ground, or on their way.
+"""Still scenes and pictures without ROS: robots in a row, with a dancer, standing or walking.
 
 ```python
 from humanoid_control.mocap import load_body_points
@@ -37,24 +37,26 @@ if TYPE_CHECKING:
 
 HIDE_PANEL = """(() => { const e = document.createElement('style');
 e.textContent = '[class*=mantine-Paper-root], [class*=Notification] { display: none !important }';
-document.head.appendChild(e) })()"""  # by style: also what appears later
+document.head.appendChild(e) })()"""  # by style, so that later elements are hidden too
 CLOSE_NOTICES = "document.querySelectorAll('[class*=Notification-closeButton]').forEach(b => b.click())"
-SPACING, COLLISION_SPACING = 1.15, 1.3  # [m] from one robot to the next
-VIEW, COLLISION_VIEW = 1.309, 0.7  # [rad] the camera's angle; small: robots at the ends are not drawn askew
-TALL = 2.2  # [m] a dancer with raised arms
-ROBOT_OPACITY, NEAREST_OPACITY, OTHER_OPACITY = 0.25, 0.8, 0.35  # of a robot, of its nearest volumes, of the others
+SPACING, COLLISION_SPACING = 1.15, 1.3  # [m] between robots
+VIEW, COLLISION_VIEW = 1.309, 0.7  # [rad] field of view; small to limit perspective distortion
+TALL = 2.2  # [m] height with raised arms
+# of the robot, of its nearest volumes, of other volumes
+ROBOT_OPACITY, NEAREST_OPACITY, OTHER_OPACITY = 0.25, 0.8, 0.35
 FORCE_COLOR = (30, 140, 60)
 METRES_PER_NEWTON = 1 / 500.0
-STANDING_OPACITY, STANDING_SPACING, STANDING_VIEW = 0.5, 1.3, 0.7  # translucent, so that the forces are seen
+STANDING_OPACITY, STANDING_SPACING, STANDING_VIEW = 0.5, 1.3, 0.7  # translucent, so that forces are visible
 BAR = 620  # [px] width of the colour bar
-STRIP_MOMENTS, STRIP_EVERY, STRIP_VIEW = 5, 1.9, 0.35  # of a film strip: robots, [s] between them, [rad]
-STRIP_SPEED = 0.5  # [m/s] for legs of an adult
+# film strip: number of robots, [s] between them, [rad] field of view
+STRIP_MOMENTS, STRIP_EVERY, STRIP_VIEW = 5, 1.9, 0.35
+STRIP_SPEED = 0.5  # [m/s] for the leg length of an adult
 SOLE_COLORS = ((50, 115, 230), (230, 130, 40))  # left, right
 SOLE_THICK, PRINT_APART = 0.008, 0.05  # [m]
 
 
 class Shot(NamedTuple):
-    """A picture of a still scene: port of the page, width and height [pixels], shadows as `light_scene`."""
+    """Picture of a still scene: port of the page, width and height [pixels], shadows (see `light_scene`)."""
 
     port: int = 8096
     width: int = 1400
@@ -63,28 +65,27 @@ class Shot(NamedTuple):
 
     @property
     def aspect(self) -> float:
-        """Width over height."""
         return self.width / self.height
 
     def take(self, *scripts: str) -> bytes:
-        """A PNG of the page at the port, its panel hidden, after JavaScript was run in it.
+        """Return a PNG of the page without its panel, after running JavaScript.
 
         Raises:
-            EnvironmentProblem: there is no Chromium, or it does not answer.
+            EnvironmentProblem: if Chromium is missing or does not answer.
         """
         return photograph(self.port, self.width, self.height, (CLOSE_NOTICES, HIDE_PANEL, *scripts))
 
 
 class LineUp:
-    """A page in which robots and a dancer stand in a row, facing the camera."""
+    """Page with robots and a dancer in a row, facing the camera."""
 
     def __init__(self, port: int, spacing: float = SPACING, shadows: bool = True) -> None:
         """Open the page.
 
         Args:
-            port: of the page.
-            spacing: between neighbours [m].
-            shadows: as `light_scene`.
+            port: port of the page.
+            spacing: distance between neighbours [m].
+            shadows: see `light_scene`.
         """
         self.server = open_server(port)
         self.spacing, self._count, self._prints = spacing, 0, 0
@@ -100,11 +101,14 @@ class LineUp:
         X_world_root: pin.SE3 | None = None,
         label: str = "",
     ) -> np.ndarray:
-        """Put a robot in a posture (n,) at the right end of the row, as the camera sees it; where (3,) that is.
+        """Add a robot at the right end of the row, as seen by the camera; return its offset (3,) [m].
 
         Args:
-            X_world_root: where its root is, for a floating base; default: standing in the neutral posture.
-            label: of it in the scene, where a robot is there several times.
+            robot: robot.
+            joints: posture (n,) [rad].
+            opacity: opacity of its meshes.
+            X_world_root: root pose of a floating base; default: standing.
+            label: suffix of its scene name.
         """
         place = self._next()
         poses = robot.link_poses(robot.q(joints, X_world_root))
@@ -119,7 +123,7 @@ class LineUp:
         return place
 
     def add_dancer(self, segments: np.ndarray) -> None:
-        """Draw the dancer from the end points (2 B, 3) of his bones, who stands at the origin."""
+        """Draw the dancer, who stands at the origin, from bone ends (2 B, 3)."""
         place = self._next()
         points = (segments + place).astype(np.float32)
         scene = self.server.scene
@@ -127,14 +131,14 @@ class LineUp:
         scene.add_point_cloud("/dancer/points", points, (20, 60, 140), point_size=0.05, point_shape="circle")
 
     def add_standing(self, robot: Robot, seconds: float) -> None:
-        """Add a robot that stands on simulated ground, with its contact forces, at the right end.
+        """Add a robot that stands on simulated ground, with its contact forces.
 
         Args:
-            robot: with a floating base; its drives are elastic where it has a file of motors, else ideal.
-            seconds: how long it has stood [s].
+            robot: robot with a floating base; drives are elastic if a motor file exists, else ideal.
+            seconds: simulated time [s].
 
         Raises:
-            RobotError: it cannot stand.
+            RobotError: if it cannot stand.
         """
         from humanoid_control.robots.drives import drives_of
         from humanoid_control.simulation import WorldSettings, make_engine
@@ -154,11 +158,11 @@ class LineUp:
         self.server.scene.add_label(f"/name/{robot.name}", word, position=place + [0.45, 0, 0.03], anchor="top-center")
 
     def _draw_forces(self, robot: Robot, world: Engine, place: np.ndarray) -> None:
-        """A line from each sole upward along the force of the ground, where that acts."""
+        """Draw the ground reaction of each sole at its centre of pressure."""
         segments = []
         for foot in robot.feet:
             wrench, X = world.foot_wrenches()[foot.name], world.link_pose(foot.link)
-            if wrench[2] > 1.0:  # centre of pressure in the sole's frame, whose origin is the middle of the sole
+            if wrench[2] > 1.0:  # centre of pressure in sole coordinates about its centre
                 centre = foot.corners().mean(axis=0) + [-wrench[4] / wrench[2], wrench[3] / wrench[2], 0.0]
                 at = X.act(centre) + place
                 segments.append([at, at + METRES_PER_NEWTON * X.rotation @ wrench[:3]])
@@ -171,11 +175,11 @@ class LineUp:
         return np.array([0.0, -self.spacing * (self._count - 1), 0.0])
 
     def set_camera(self, aspect: float, view: float = VIEW) -> None:
-        """Lay the floor and put the camera in front of the whole row.
+        """Add the floor and place the camera in front of the row.
 
         Args:
-            aspect: width over height of the picture.
-            view: the camera's angle from top to bottom [rad].
+            aspect: width over height.
+            view: vertical field of view [rad].
         """
         middle = -self.spacing * (self._count - 1) / 2
         size = self.spacing * self._count + 4.0
@@ -191,7 +195,7 @@ class LineUp:
         camera.fov = view
 
     def add_sole(self, lower: np.ndarray, upper: np.ndarray, X: pin.SE3, foot: int) -> None:
-        """Draw the print of a foot: its rectangle (2,), (2,) in the frame of the sole, at a pose."""
+        """Draw a footprint: a rectangle from `lower` (2,) to `upper` (2,) [m] in the sole frame, at a pose."""
         at = X.act(np.array([*(0.5 * (lower + upper)), 0.5 * SOLE_THICK]))
         size = (float(upper[0] - lower[0]), float(upper[1] - lower[1]), SOLE_THICK)
         self._prints += 1
@@ -201,7 +205,7 @@ class LineUp:
         )  # fmt: skip
 
     def look_from_the_side(self, begin: float, end: float, aspect: float) -> None:
-        """Lay the floor and put the camera next to a way along x, from one place to another [m]."""
+        """Add the floor and view a path along x, between two positions [m], from its side."""
         middle, wide = 0.5 * (begin + end), end - begin + 1.3
         self.server.scene.add_grid(
             "/floor", width=wide + 6.0, height=8.0, cell_size=0.25, section_size=1.0, shadow_opacity=0.25,
@@ -215,26 +219,24 @@ class LineUp:
         camera.fov = STRIP_VIEW
 
     def stop(self) -> None:
-        """Close the page."""
         self.server.stop()
 
 
 class CollisionRow:
-    """Robots side by side with their volumes; a red ball marks the smallest gap of each."""
+    """Row of robots with their volumes; a red ball marks the smallest gap of each robot."""
 
     def __init__(self, port: int, shadows: bool = True) -> None:
-        """Open the page at a port; shadows: as `light_scene`."""
         self.row = LineUp(port, COLLISION_SPACING, shadows)
         self._robots: list[tuple[Robot, SsvModel, Distances, dict[str, pin.SE3], np.ndarray]] = []
 
     def add(self, robot: Robot, model: SsvModel, joints: np.ndarray) -> None:
-        """Put a robot in a posture (n,) at the right end."""
+        """Add a robot in a posture (n,) [rad] at the right end."""
         place = self.row.add_robot(robot, joints, ROBOT_OPACITY)
         poses = dict(robot.link_poses(robot.q(joints)))
         self._robots.append((robot, model, EditorDistances(robot).at(model, joints), poses, place))
 
     def draw(self, aspect: float) -> None:
-        """Draw the volumes in colours common to all, and put the camera in front of the row."""
+        """Draw all volumes on a common colour scale, and place the camera."""
         scene, largest = self.row.server.scene, self.largest
         for robot, model, distances, poses, place in self._robots:
             volumes = [(s.link, v) for s in model.segments for v in s.volumes]
@@ -259,11 +261,11 @@ class CollisionRow:
 
     @property
     def largest(self) -> float:
-        """Upper end of the colours [m]: the largest gap of all."""
+        """Upper end of the colour scale [m]: the largest gap."""
         return max(distances.largest for _, _, distances, _, _ in self._robots)
 
     def bar_script(self, width: int) -> str:
-        """JavaScript that lays the colour bar over the bottom of the page."""
+        """Return JavaScript that shows the colour bar at the bottom of the page."""
         smallest = min((d.smallest.distance for _, _, d, _, _ in self._robots if d.smallest), default=0.0)
         html = bar_html(self.largest, smallest, font=15)
         style = f"position:fixed;left:50%;bottom:6px;width:{width}px;margin-left:-{width // 2}px;font-family:sans-serif"
@@ -273,7 +275,6 @@ class CollisionRow:
         )
 
     def stop(self) -> None:
-        """Close the page."""
         self.row.stop()
 
 
@@ -281,16 +282,18 @@ class CollisionRow:
 
 
 def line_up_picture(robots: Sequence[Robot], body: BodyPoints, at: float, shot: Shot) -> bytes:
-    """A PNG of robots side by side, the dancer first, each in its own solution of a moment of a clip.
+    """Return a PNG of the dancer and of robots imitating it at one time of a clip.
 
     Args:
-        robots: with fixed bases.
-        body: the clip.
-        at: the moment [s].
+        robots: robots with fixed bases.
+        body: clip.
+        at: time in the clip [s].
         shot: port and size.
 
     Raises:
-        RobotError, ClipError: as `scale_to_robot`. EnvironmentProblem: as `Shot.take`.
+        RobotError: see `scale_to_robot`.
+        ClipError: see `scale_to_robot`.
+        EnvironmentProblem: see `Shot.take`.
     """
     bones, postures = solved_moment(robots, body, at)
     scene = LineUp(shot.port, shadows=shot.shadows)
@@ -305,10 +308,10 @@ def line_up_picture(robots: Sequence[Robot], body: BodyPoints, at: float, shot: 
 
 
 def collision_picture(robots: Sequence[Robot], postures: Sequence[np.ndarray], shot: Shot) -> bytes:
-    """A PNG of robots in postures (n,) with their volumes, coloured by distance, and the bar of colours.
+    """Return a PNG of robots in postures (n,) [rad] with volumes coloured by distance.
 
     Raises:
-        EnvironmentProblem: as `Shot.take`.
+        EnvironmentProblem: see `Shot.take`.
     """
     row = CollisionRow(shot.port, shot.shadows)
     try:
@@ -323,16 +326,17 @@ def collision_picture(robots: Sequence[Robot], postures: Sequence[np.ndarray], s
 def standing_picture(
     robots: Sequence[Robot], seconds: float, shot: Shot, progress: Callable[[int, str], None] = lambda done, name: None
 ) -> bytes:
-    """A PNG of robots that have stood on simulated ground for some time, with the forces that carry them.
+    """Return a PNG of robots standing on simulated ground, with contact forces.
 
     Args:
-        robots: with floating bases.
-        seconds: of simulated time.
+        robots: robots with floating bases.
+        seconds: simulated time [s].
         shot: port and size.
-        progress: called with the number of robots done and the name of the next.
+        progress: called with the number of finished robots and the next name.
 
     Raises:
-        RobotError: as `LineUp.add_standing`. EnvironmentProblem: as `Shot.take`.
+        RobotError: see `LineUp.add_standing`.
+        EnvironmentProblem: see `Shot.take`.
     """
     row = LineUp(shot.port, STANDING_SPACING, shot.shadows)
     try:
@@ -346,15 +350,16 @@ def standing_picture(
 
 
 def strip_picture(robot: Robot, shot: Shot, progress: Callable[[int, str], None] = lambda done, name: None) -> bytes:
-    """A PNG of a robot that walks in the simulated world, at several moments of its way, and of its footprints.
+    """Return a PNG of a simulated walking robot at several times, with footprints.
 
     Args:
-        robot: with a floating base and two feet.
+        robot: robot with a floating base and two feet.
         shot: port and size.
-        progress: called with the number of moments done, and what is done.
+        progress: called with the number of finished times, and the activity.
 
     Raises:
-        RobotError: it has no two feet, or it fell. EnvironmentProblem: as `Shot.take`.
+        RobotError: if it lacks two feet, or falls.
+        EnvironmentProblem: see `Shot.take`.
     """
     from humanoid_control.simulation import make_engine
     from humanoid_control.walking import Walker, WalkState
@@ -390,10 +395,10 @@ def strip_picture(robot: Robot, shot: Shot, progress: Callable[[int, str], None]
 
 
 def solved_moment(robots: Sequence[Robot], body: BodyPoints, at: float) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The dancer and the robots at a moment of a clip [s]; each clip is solved from its beginning.
+    """Solve a clip from its beginning; return dancer and robots at time `at` [s].
 
     Returns:
-        Ends of the dancer's bones (2 B, 3) [m], and each robot's joint angles (n,) [rad].
+        Bone ends of the dancer (2 B, 3) [m], and joint positions (n,) [rad] of each robot.
     """
     from humanoid_control.retargeting import Figure, retarget_clip, scale_to_robot
 

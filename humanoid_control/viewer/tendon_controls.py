@@ -1,4 +1,4 @@
-"""Controls of a tendon-driven robot on the page: hold, relax, bring up, cut a tendon, co-contraction."""
+"""Panel of a tendon-driven robot: hold, relax, tension up, cut a tendon, co-contraction."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 HOLD, FOLLOW, RELAX, TENSION_UP = "HOLD", "FOLLOW", "RELAX", "TENSION UP"
 REQUESTS = (HOLD, FOLLOW, RELAX, TENSION_UP)
-FREE = (HOLD,)  # to stop needs no token
-MOST = 100.0  # [N] of co-contraction
-FIRST = "biceps"  # tendon that is chosen at first, where there is one of such a name
+FREE = (HOLD,)  # stopping needs no token
+MOST = 100.0  # [N] maximum co-contraction
+FIRST = "biceps"  # initially selected tendon, by part of its name
 
 
 @dataclass(frozen=True)
 class TendonActions:
-    """Functions that the controls call, from threads of the server.
+    """Callbacks of the controls, called from server threads.
 
     Attributes:
-        names: of the tendons.
-        request: with one of REQUESTS.
-        cut: with a tendon; empty: all are mended.
-        co_contract: with a tension above the least one [N].
+        names: names of the tendons.
+        request: takes one of REQUESTS.
+        cut: takes a tendon; empty: repairs all.
+        co_contract: takes a tension above the minimum [N].
     """
 
     names: Sequence[str]
@@ -36,10 +36,9 @@ class TendonActions:
 
 
 class TendonControls:
-    """The controls, and a line with the answer to the last request."""
+    """Controls with the answer to the last request."""
 
     def __init__(self, server: viser.ViserServer, actions: TendonActions) -> None:
-        """Add them to the panel."""
         gui, names = server.gui, tuple(actions.names)
         first = next((n for n in names if FIRST in n), names[0])
         with gui.add_folder("Tendons"):

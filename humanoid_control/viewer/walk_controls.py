@@ -1,8 +1,7 @@
-"""Controls of a walking robot in the panel: a pad and arrow keys for its velocity, pushes, and buttons that stop it.
+"""Walking controls in the panel: velocity pad and arrow keys, pushes, stop buttons.
 
-The page's own widgets know no pad and no keys that are held, so the pad is a piece of HTML with a script. It writes
-what is asked for into a text field, which the server reads; a count in the text says that the page is alive: where it
-stands still for half a second, because the page was closed or hangs, nothing is asked for any more.
+viser has no such widgets, so the pad is HTML with a script. It writes the request and a counter into a text field; if
+the counter stops for half a second (page closed or hung), the request ends.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
     import viser
 
 PUSHES = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "left": (0.0, 1.0), "right": (0.0, -1.0)}
-PUSH, PUSH_TIME = 100.0, 0.1  # [N], and how long a simulator lets it act [s]
+PUSH, PUSH_TIME = 100.0, 0.1  # [N], duration in the simulator [s]
 CALLS = ("stop", "emergency stop", "stand", "reset")
-FREE = ("stop", "emergency stop")  # calls that need no token: they take motion away
-ALIVE = 0.5  # [s] after which a page that says nothing counts as closed
-FIELD = "pad "  # begins the text that the script writes: forward, left, turn, each -1..1, and a count
+FREE = ("stop", "emergency stop")  # calls without token, because they stop motion
+ALIVE = 0.5  # [s] without updates before a page counts as closed
+FIELD = "pad "  # prefix of the script's text: forward, left, turn, each -1..1, and a counter
 
 PAD = """
 <div style="display:flex;flex-direction:column;align-items:center;gap:6px;margin:4px 0 8px 0;user-select:none">
@@ -100,12 +99,12 @@ SCRIPT = """function() {
 
 @dataclass(frozen=True)
 class WalkActions:
-    """Functions that the controls call, from threads of the server.
+    """Callbacks of the controls, called from server threads.
 
     Attributes:
-        move: with a velocity (3,), each part -1..1: forward, to the left, turning to the left; zeros end it.
-        push: with a force (3,) in the axes of the heading [N].
-        call: with one of CALLS.
+        move: takes a velocity (3,), each -1..1: forward, left, turning left; zeros end it.
+        push: takes a force (3,) in heading axes [N].
+        call: takes one of CALLS.
     """
 
     move: Callable[[np.ndarray], None]
@@ -114,10 +113,9 @@ class WalkActions:
 
 
 class WalkControls:
-    """The controls, and what they ask for now."""
+    """Controls with their current request."""
 
     def __init__(self, server: viser.ViserServer, actions: WalkActions) -> None:
-        """Add them to the panel."""
         self.actions, gui = actions, server.gui
         self._lock, self._heard, self._moving = threading.Lock(), 0.0, False
         self._velocity = np.zeros(3)
@@ -130,7 +128,7 @@ class WalkControls:
         @field.on_update
         def _(event: viser.GuiEvent) -> None:
             if (velocity := read_pad(field.value)) is not None and (
-                not velocity.any() or may_command(server, event)  # to stop needs no token
+                not velocity.any() or may_command(server, event)  # stopping needs no token
             ):
                 with self._lock:
                     self._velocity, self._heard = velocity, time.monotonic()
@@ -146,7 +144,7 @@ class WalkControls:
                 actions.push(np.array([*PUSHES[pushes.value], 0.0]) * PUSH)
 
     def update(self, now: float) -> None:
-        """Hand on what the pad asks for, while it asks, and once that it does not any more; now: monotonic [s]."""
+        """Pass on the current request, and its end once; `now`: monotonic [s]."""
         with self._lock:
             velocity = self._velocity if now - self._heard < ALIVE else np.zeros(3)
         moving = bool(velocity.any())
@@ -156,7 +154,7 @@ class WalkControls:
 
 
 def read_pad(text: str) -> np.ndarray | None:
-    """The velocity (3,) in the text of the pad, each part -1..1; None where it is none."""
+    """Return the velocity (3,) of a pad text, each -1..1, or None."""
     parts = text.removeprefix(FIELD).split()
     try:
         v = np.array([float(x) for x in parts[:3]])
@@ -168,11 +166,12 @@ def read_pad(text: str) -> np.ndarray | None:
 
 
 def in_root_axes(force: np.ndarray, X_world_root: pin.SE3, upright: np.ndarray) -> np.ndarray:
-    """A force (3,) given in the axes of the heading, in those of the root link.
+    """Rotate a force (3,) from heading axes to root link axes.
 
     Args:
+        force: force in heading axes (3,) [N].
         X_world_root: pose of the root link.
-        upright: (3, 3) its rotation in a robot that stands and looks along x.
+        upright: rotation (3, 3) of the root link of a standing robot facing x.
     """
     R = X_world_root.rotation @ upright.T
     yaw = math.atan2(R[1, 0], R[0, 0])

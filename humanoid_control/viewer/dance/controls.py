@@ -1,4 +1,4 @@
-"""Controls of the page: clips and robots to pick, play and seek, what is shown, a table of the dancers, joint plots."""
+"""Panel of the dance page: clips, robots, playback, visibility, result table, joint plots."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from humanoid_control.viewer.dance.stage import INSIDE, SHOWN
 if TYPE_CHECKING:
     import viser
 
-SPEEDS = (0.1, 2.0, 0.05)  # least, most, step
+SPEEDS = (0.1, 2.0, 0.05)  # minimum, maximum, step
 PLOTS = 2
 NO_JOINT = "none"
-WINDOW = 8.0  # [s] that a joint plot shows
+WINDOW = 8.0  # [s] time span of a joint plot
 GRADE_COLORS = {"A": "#1a7f4b", "B": "#5f8f1f", "C": "#b58100", "D": "#c8590b", "F": "#b3261e"}
 ANGLE, LIMIT = "#1c7ed6", "#c92a2a"
 ANOTHER = "another robot ..."
@@ -29,7 +29,7 @@ NOTE_STYLE = "margin:2px 14px;font-size:12px;color:#868e96;overflow-wrap:anywher
 
 
 class Actions(NamedTuple):
-    """Functions that the controls call."""
+    """Callbacks of the controls."""
 
     clip: Callable[[str], None]
     robot: Callable[[str, bool], None]
@@ -44,14 +44,18 @@ class Actions(NamedTuple):
 
 
 class ControlRow(NamedTuple):
-    """What the table tells of a dancer.
+    """Table row of a dancer.
 
     Attributes:
-        title: of the robot.
-        whole_body: root and legs move too.
-        error, slip, worst_slip, step_time: [m], [m], [m], [s].
-        contacts: (4,) edges that are held.
-        grade, verdict: empty before the clip has been played through.
+        title: name of the robot.
+        whole_body: root and legs move.
+        error: mean tracking error [m].
+        contacts: edges in contact (4,).
+        slip: current slip [m].
+        worst_slip: largest slip [m].
+        step_time: solver time [s].
+        grade: grade; empty before the end of the clip.
+        verdict: verdict; empty before the end of the clip.
     """
 
     title: str
@@ -66,7 +70,7 @@ class ControlRow(NamedTuple):
 
 
 class JointPlot:
-    """The angle of one joint over the last seconds, between its limits."""
+    """Recent angle of one joint, between its limits."""
 
     def __init__(self, gui: viser.GuiApi, label: str) -> None:
         from viser import uplot
@@ -88,7 +92,7 @@ class JointPlot:
         self._of = NO_JOINT
 
     def offer(self, joints: Sequence[str]) -> None:
-        """Offer these joints; one that is no more is let go."""
+        """Set the selectable joints; a missing selection is cleared."""
         options = (NO_JOINT, *joints)
         if tuple(self.picker.options) != options:
             chosen = self.picker.value
@@ -97,7 +101,7 @@ class JointPlot:
                 self.picker.value = chosen  # type: ignore[misc]
 
     def add(self, now: float, angle: float, lower: float, upper: float) -> None:
-        """The angle [rad] at a time [s], and the limits [rad]."""
+        """Add an angle [rad] at time `now` [s], with limits [rad]."""
         if self._of != self.picker.value:
             self._of = self.picker.value
             self._history.clear()
@@ -111,24 +115,23 @@ class JointPlot:
             self._plot.data = (t - t[-1], y, *(np.full(len(t), end) for end in ends))
 
     def clear(self) -> None:
-        """No joint is picked."""
         if self._plot.visible:
             self._plot.visible = False
 
 
 class Controls:
-    """The panel of the page."""
+    """Panel of the page."""
 
     def __init__(
         self, server: viser.ViserServer, clips: Sequence[str], robots: Sequence[str], actions: Actions
     ) -> None:
-        """Build it.
+        """Build the panel.
 
         Args:
-            server: of the page.
-            clips: titles.
-            robots: names that are offered.
-            actions: that are called.
+            server: server of the page.
+            clips: titles of clips.
+            robots: names of robots.
+            actions: callbacks.
         """
         gui, self._gui, self.actions = server.gui, server.gui, actions
         gui.set_panel_label("Everybody dances")
@@ -169,7 +172,7 @@ class Controls:
         box.on_update(lambda _: self.actions.show(key, bool(box.value)))
 
     def _connect(self) -> None:
-        """Let the controls call the actions, but not where the page itself sets them."""
+        """Connect the controls; changes by the page itself do not call actions."""
         a = self.actions
 
         def unless_set(action: Callable[[], None]) -> Callable[[Any], None]:
@@ -187,7 +190,7 @@ class Controls:
     # -- pickers
 
     def offer_robot(self, name: str, title: str = "") -> None:
-        """Offer a robot by a check box."""
+        """Add a check box for a robot."""
         if name in self._boxes:
             return
         with self._robots_folder:
@@ -201,7 +204,7 @@ class Controls:
         box.on_update(changed)
 
     def offer_others(self, names: Iterable[str]) -> None:
-        """Offer more robots by a list; one that is chosen gets a check box."""
+        """Offer more robots in a list; choosing one adds a check box."""
         self._others.options = (ANOTHER, *names)
         self._others.visible = len(self._others.options) > 1
 
@@ -213,13 +216,11 @@ class Controls:
             self.actions.robot(name, True)
 
     def set_robots(self, names: Iterable[str]) -> None:
-        """Tick the robots that are wanted."""
         wanted = set(names)
         for name, box in self._boxes.items():
             self._set(box, name in wanted)
 
     def set_clips(self, titles: Sequence[str], chosen: str) -> None:
-        """Offer clips; one of them is chosen."""
         if tuple(self.clips.options) != tuple(titles):
             self._setting = True
             self.clips.options = tuple(titles)
@@ -227,7 +228,7 @@ class Controls:
         self._set(self.clips, chosen)
 
     def _set(self, handle: Any, value: Any) -> None:
-        """Set a control; that does not count as the user changing it."""
+        """Set a control without calling its action."""
         if handle.value != value:
             self._setting = True
             try:
@@ -238,12 +239,12 @@ class Controls:
     # -- texts
 
     def set_status(self, text: str) -> None:
-        """The line on top, Markdown."""
+        """Set the top line, Markdown."""
         if self._status.content != text:
             self._status.content = text
 
     def set_trouble(self, text: str) -> None:
-        """What went wrong, in one line; empty for nothing."""
+        """Show a problem in one line; empty: none."""
         content = ""
         if text:
             content = (
@@ -254,14 +255,14 @@ class Controls:
             self._trouble.content = content
 
     def set_notes(self, notes: Sequence[str]) -> None:
-        """What should be said of the clip and the robots, the first few, a line each."""
+        """Show the first notes, one per line."""
         lines = [*notes[:MOST_NOTES], *([f"and {len(notes) - MOST_NOTES} more"] if len(notes) > MOST_NOTES else [])]
         content = "".join(f"<div style='{NOTE_STYLE}'>{html.escape(shown(note, LONGEST_NOTE))}</div>" for note in lines)
         if self._notes.content != content:
             self._notes.content = content
 
     def set_time(self, seconds: float, duration: float) -> None:
-        """Time in the clip, and its length [s]."""
+        """Set time in the clip and duration [s]."""
         longest = max(0.1, math.floor(100 * duration) / 100)
         if self.time.max != longest:
             self._setting = True
@@ -270,14 +271,13 @@ class Controls:
         self._set(self.time, round(min(max(seconds, 0.0), longest), 2))
 
     def set_rows(self, rows: Sequence[ControlRow]) -> None:
-        """The table of the dancers."""
         content = "".join(row_html(row) for row in rows)
         if self._table.content != content:
             self._table.content = content
 
 
 def row_html(row: ControlRow) -> str:
-    """A dancer's numbers as HTML."""
+    """Return the HTML of a table row."""
     color = GRADE_COLORS.get(row.grade, "#868e96")
     grade = row.grade or "–"
     lines = [f"error <b>{100 * row.error:.1f} cm</b>" if math.isfinite(row.error) else ""]

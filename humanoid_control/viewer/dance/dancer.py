@@ -1,4 +1,4 @@
-"""Dancers: a robot and a clip, solved frame by frame while it plays; what of it is shown, and its motion for a grade.
+"""Dancers: a robot solves a clip frame by frame during playback; views and graded motion.
 
 ```python
 from humanoid_control.mocap import load_body_points
@@ -36,26 +36,28 @@ from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBo
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.robot import FIXED, FLOATING
 
-SLOW, FAST = 60.0, 120.0  # [Hz] of solving: whole numbers of steps a picture, or what moves evenly would seem to jerk
-FAST_FROM = 75.0  # [Hz] of clips
-SEAM = 1.2  # [s] for stepping over from the clip's end to its beginning
-NEAR_WAY, NEAR_TURN = 0.5, 0.6  # [m], [rad] between a clip's end and its beginning: farther, it begins there at once
-BACK = 0.25  # [s] earlier is tried where no posture is found for a moment that is sought
-TIMED = 240  # steps whose times are kept
-EDGES = 4  # heel and toe of both soles
+SLOW, FAST = 60.0, 120.0  # [Hz] solver rates: an integer number of steps per picture keeps motion smooth
+FAST_FROM = 75.0  # [Hz] clip rate from which FAST is used
+SEAM = 1.2  # [s] transition from the end to the beginning of the clip
+# [m], [rad] maximum distance of end and beginning for a transition; otherwise the clip restarts at once
+NEAR_WAY, NEAR_TURN = 0.5, 0.6
+BACK = 0.25  # [s] earlier start if no posture is found at a sought time
+TIMED = 240  # steps with stored solver times
+EDGES = 4  # heel and toe edges of both soles
 
 
 class DancerView(NamedTuple):
-    """What is shown of a dancer, in its own world: the floor is z = 0, and the clip begins at the origin.
+    """Drawn state of a dancer in its own world: floor at z = 0, clip start at the origin.
 
     Attributes:
         poses: link -> pose.
-        targets, reached: (K, 3) where its points should be, and where they are [m].
-        figure: (2 B, 3) ends of the bones of the person, scaled [m].
-        soles: (8, 3) ends of the four edges of the soles, (0, 3) without [m].
-        contacts: (4,) edges that are held.
-        slip: (4,) way of each edge from where it is held, 0 where it is not [m].
-        place: (3,) of the root [m].
+        targets: target positions (K, 3) [m].
+        reached: robot points (K, 3) [m].
+        figure: bone ends of the scaled person (2 B, 3) [m].
+        soles: ends of the four sole edges (8, 3) [m]; (0, 3) without soles.
+        contacts: edges in contact (4,).
+        slip: displacement of each edge since contact (4,) [m].
+        place: root position (3,) [m].
     """
 
     poses: dict[str, pin.SE3]
@@ -69,12 +71,12 @@ class DancerView(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Mean distance of the points to their targets [m]."""
+        """Mean distance of points to targets [m]."""
         return float(np.linalg.norm(self.targets - self.reached, axis=1).mean())
 
 
 class Take(NamedTuple):
-    """One frame of a motion that may be graded: q (nq,), errors (K,) [m], contacts (4,), clearance [m], fallback."""
+    """Frame of a graded motion: q (nq,), errors (K,) [m], contacts (4,), clearance [m], fallback."""
 
     q: np.ndarray
     errors: np.ndarray
@@ -84,54 +86,54 @@ class Take(NamedTuple):
 
 
 class Dancer(ABC):
-    """A robot that follows a clip, one step after the other.
+    """Robot that follows a clip step by step.
 
     Attributes:
-        robot: of its own: its memory is overwritten.
+        robot: exclusively owned robot, because its buffers are overwritten.
         clip: name of the clip.
-        notes: what should be said of the two.
-        dt: time of a step [s].
-        duration: of the clip [s].
-        loop: begin again at the end.
-        worst_slip: largest slip of a contact since it began [m].
-        contacts_seen: number of contacts since then.
+        notes: remarks about clip and robot.
+        dt: step time [s].
+        duration: duration of the clip [s].
+        loop: restart at the end.
+        worst_slip: largest contact slip so far [m].
+        contacts_seen: number of contacts so far.
     """
 
     whole_body = False
     player: ClipPlayer | WholeBodyPlayer
-    _cuts: bool  # the clip ends elsewhere than where it begins
+    _cuts: bool  # the clip ends far from its beginning
 
     def __init__(self, robot: Robot, clip: str, rate: float, duration: float) -> None:
         self.robot, self.clip, self.notes = robot, clip, list[str]()
         self.dt, self.duration = 1.0 / (FAST if rate > FAST_FROM else SLOW), duration
         self.loop, self.worst_slip, self.contacts_seen = True, 0.0, 0
-        self._passed = SEAM  # [s] since the last seam began
+        self._passed = SEAM  # [s] since the last transition began
         self._took: deque[float] = deque(maxlen=TIMED)
         self._take: list[Take] | None = []
         self.finished_take: list[Take] = []
 
-    # -- what the two kinds do
+    # -- abstract part
 
     @abstractmethod
     def begin(self, time: float = 0.0) -> None:
-        """Take the posture of a moment of the clip [s], at once."""
+        """Jump to the posture at a time of the clip [s]."""
 
     @abstractmethod
     def step(self) -> None:
-        """Let `dt` pass, and solve for the posture then."""
+        """Advance by `dt` and solve."""
 
     @abstractmethod
     def view(self) -> DancerView:
-        """What is shown now."""
+        """Return the drawn state."""
 
     @abstractmethod
     def trajectory(self) -> JointTrajectory:
-        """The motion of `finished_take`."""
+        """Return the motion of `finished_take`."""
 
     # -- common
 
     def play(self, playing: bool, speed: float = 1.0) -> None:
-        """Play or pause, at a pace of the clip."""
+        """Play or pause at a speed relative to the clip."""
         p = self.player
         if playing and p.finished:
             self.begin()
@@ -140,7 +142,7 @@ class Dancer(ABC):
         p.playing, p.speed = playing, speed
 
     def _at_end(self) -> bool:
-        """Before a step: true where the clip is through and has begun again instead."""
+        """Restart a finished looped clip; return True if restarted."""
         if self.player.finished and self.loop:
             self.begin()
             return True
@@ -149,29 +151,30 @@ class Dancer(ABC):
 
     @property
     def time(self) -> float:
-        """Position in the clip [s]."""
+        """Time in the clip [s]."""
         return self.player.time
 
     @property
     def at_seam(self) -> bool:
-        """True while it steps over from the clip's end to its beginning."""
+        """Whether a transition from end to beginning is active."""
         return self._passed < SEAM
 
     @property
     def step_time(self) -> float:
-        """Median time that solving for a frame took [s]; NaN before the first."""
+        """Median solver time per frame [s]; NaN before the first."""
         return float(np.median(self._took)) if self._took else math.nan
 
     def spoil_take(self) -> None:
-        """The motion has been interrupted: what is graded is one that was played from the beginning to the end."""
+        """Discard the graded motion after an interruption."""
         self._take = None
 
     def _keep(self, take: Take, before: float, moving: bool) -> None:
-        """Keep a frame of a motion that began with the clip, until it is through.
+        """Record a frame of an uninterrupted motion until the clip ends.
 
         Args:
-            before: time in the clip at the step before [s].
-            moving: the clip continues, it is not at a seam.
+            take: frame.
+            before: clip time at the previous step [s].
+            moving: no transition is active.
         """
         if self.finished_take:
             return
@@ -182,20 +185,21 @@ class Dancer(ABC):
 
 
 class WholeBodyDancer(Dancer):
-    """A robot whose root and legs move too, its feet held on the ground."""
+    """Robot with moving root and legs, and fixed contacts of its feet."""
 
     whole_body = True
     player: WholeBodyPlayer
 
     def __init__(self, body: BodyPoints, robot: Robot) -> None:
-        """Create the whole body dancer, and take the clip's first posture.
+        """Start at the first posture of the clip.
 
         Args:
-            body: with legs.
-            robot: with a floating base, legs and soles.
+            body: clip with legs.
+            robot: robot with a floating base, legs and soles.
 
         Raises:
-            ClipError: no legs, no floor, or no first posture. RobotError: no legs or soles.
+            ClipError: if legs, floor or a first posture are missing.
+            RobotError: if legs or soles are missing.
         """
         body, _, notes = at_solving_rate(body)
         targets = WholeBodyScaler(body, robot).targets(body)
@@ -218,7 +222,7 @@ class WholeBodyDancer(Dancer):
             try:
                 self.solver.start(frame, p.heading, self.clip)
                 break
-            except ClipError:  # in the air, or far out of the robot's reach
+            except ClipError:  # in the air, or out of reach
                 if time <= 0.0:
                     raise
                 time = max(time - BACK, 0.0)
@@ -238,7 +242,7 @@ class WholeBodyDancer(Dancer):
         begin = clock.perf_counter()
         self.solver.step(frame, 0, self.dt)
         self._took.append(clock.perf_counter() - begin)
-        if not np.isfinite(self.solver.joints).all():  # nothing of it would ever be a number again
+        if not np.isfinite(self.solver.joints).all():  # NaN would persist in the solver
             self.begin(before)
             return
         self._glide()
@@ -252,7 +256,7 @@ class WholeBodyDancer(Dancer):
         self._keep(take, before, p.playing and (p.time > before or p.finished))
 
     def _glide(self) -> None:
-        """Over a seam the robot continues at its place: its world is moved back by the same amount."""
+        """During a transition, move the world smoothly so that the robot continues at its place."""
         X = self.player.X_world_clip
         if X is not self._clip_at:
             self._clip_at, self._home_from, self._passed = X, self._home, 0.0
@@ -266,7 +270,7 @@ class WholeBodyDancer(Dancer):
         self._home = pin.SE3(R, (1 - s) * self._home_from.act(p) + s * end.act(p) - R @ p)
 
     def _look(self) -> None:
-        """Kinematics of the present posture, by pinocchio, and the slip of its soles."""
+        """Update link poses and sole slip."""
         self._q = self.robot.q(self.solver.joints, self.solver.root)
         self._poses = self.robot.link_poses(self._q)
         self._soles = np.array([self.robot.data.oMi[joint].act(place) for joint, place in self._corners])
@@ -302,7 +306,6 @@ class WholeBodyDancer(Dancer):
 
     @property
     def joints(self) -> np.ndarray:
-        """Joint angles (n,) [rad]."""
         return self.solver.joints
 
     def trajectory(self) -> WholeBodyTrajectory:
@@ -319,19 +322,20 @@ class WholeBodyDancer(Dancer):
 
 
 class UpperBodyDancer(Dancer):
-    """A robot held at its pelvis, whose trunk and arms move: one without legs, or a clip that shows none."""
+    """Robot with a fixed pelvis, for robots or clips without legs."""
 
     player: ClipPlayer
 
     def __init__(self, body: BodyPoints, robot: Robot) -> None:
-        """Create the upper body dancer, and take the clip's first posture.
+        """Start at the first posture of the clip.
 
         Args:
-            body: of the clip.
-            robot: with a fixed base.
+            body: clip.
+            robot: robot with a fixed base.
 
         Raises:
-            ClipError: a segment of length zero, or no first posture. RobotError: points that are lacking.
+            ClipError: if a segment has zero length, or no first posture is found.
+            RobotError: if imitation points are missing.
         """
         robot.require_imitation_points()
         targets = scale_to_robot(body, robot)
@@ -345,7 +349,7 @@ class UpperBodyDancer(Dancer):
 
     def begin(self, time: float = 0.0) -> None:
         self.player.seek(min(time, max(self.duration - self.dt, 0.0)))
-        self.player.advance(SEAM)  # all of the way over to that moment
+        self.player.advance(SEAM)  # skip the lead-in
         self._passed = SEAM
         try:
             self.solver.start(self.player.points(), self.clip)
@@ -388,7 +392,6 @@ class UpperBodyDancer(Dancer):
 
     @property
     def joints(self) -> np.ndarray:
-        """Joint angles (n,) [rad]."""
         return self.solver.joints
 
     def trajectory(self) -> JointTrajectory:
@@ -399,7 +402,7 @@ class UpperBodyDancer(Dancer):
 
 
 def _common(robot: Robot, take: list[Take], joints: np.ndarray, rate: float, moving: np.ndarray) -> dict:
-    """What every trajectory has, from the frames of a take."""
+    """Return the fields shared by all trajectories."""
     change = np.diff(joints, axis=0)
     velocities, saturated = np.zeros_like(joints), np.zeros(len(joints))
     velocities[:-1] = change * rate
@@ -421,21 +424,23 @@ def _yaw(X: pin.SE3) -> float:
 
 
 def ends_elsewhere(body: BodyPoints) -> bool:
-    """True where a clip ends far from where it begins, or turned: to step over would be a walk of its own."""
+    """Return True if a clip ends too far from its beginning for a transition."""
     way = np.linalg.norm((body.mid_hip[-1] - body.mid_hip[0])[:2])
     turn = math.remainder(float(body.heading[-1] - body.heading[0]), 2 * math.pi)
     return float(way) > NEAR_WAY or abs(turn) > NEAR_TURN
 
 
 def make_dancer(body: BodyPoints, name: str) -> WholeBodyDancer | UpperBodyDancer:
-    """A dancer with all of the robot that the clip can move: the whole body where both have legs, else the upper one.
+    """Return a whole-body dancer if clip and robot have legs, else an upper-body dancer.
 
     Args:
-        body: of the clip.
-        name: of the robot, or its path.
+        body: clip.
+        name: name or path of the robot.
 
     Raises:
-        RobotError, UnknownNameError: no such robot, or none that can imitate. ClipError: as the dancers.
+        RobotError: if the robot cannot imitate.
+        UnknownNameError: if the robot is unknown.
+        ClipError: see the dancers.
     """
     why = "the clip shows no knees, ankles and toes"
     if shows_legs(body):
@@ -449,14 +454,7 @@ def make_dancer(body: BodyPoints, name: str) -> WholeBodyDancer | UpperBodyDance
 
 
 def advance(dancer: Dancer, seconds: float) -> float:
-    """Let a dancer step until the time that has passed would be exceeded.
-
-    Args:
-        seconds: that have passed, with what was left before.
-
-    Returns:
-        What is left, less than a step [s].
-    """
+    """Step a dancer through `seconds` of elapsed time [s]; return the remainder, less than a step [s]."""
     while seconds >= dancer.dt - 1e-9:
         dancer.step()
         seconds -= dancer.dt

@@ -1,4 +1,4 @@
-"""Loader: dancers are made in a thread of their own, so that those on the stage dance on meanwhile."""
+"""Background loading of dancers, while others dance."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ AnyDancer = WholeBodyDancer | UpperBodyDancer
 
 @dataclass
 class Cast:
-    """A clip and the robots that dance to it.
+    """Clip and its dancers.
 
     Attributes:
-        clip: its source.
-        dancers: robot, as it is named -> its dancer, in the order in which they were asked for.
-        failed: robot -> why it cannot dance.
-        clip_problem: why the clip cannot be read; empty where it can.
-        notes: what should be said of the clip and of the dancers.
+        clip: source of the clip.
+        dancers: robot name -> dancer, in order of request.
+        failed: robot name -> reason.
+        clip_problem: reason why the clip is unreadable, or empty.
+        notes: remarks about clip and dancers.
     """
 
     clip: str
@@ -35,11 +35,11 @@ class Cast:
 
 
 class Loader:
-    """Makes what was asked for last; a wish that came meanwhile replaces one that has not been begun.
+    """Loader of the last requested cast; newer requests replace pending ones.
 
     Attributes:
-        guess: paths of robots that came without a robot file: one is guessed next to them.
-        busy: what is done at present; empty for nothing.
+        guess: robot paths without a robot file, which is then guessed.
+        busy: current activity, or empty.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class Loader:
         """Start the thread.
 
         Args:
-            options: source of a clip -> options of `load_body_points`.
-            make: a dancer of a body and the name of a robot.
+            options: clip source -> options of `load_body_points`.
+            make: returns a dancer for a body and a robot name.
         """
         self.options, self._make = options or {}, make
         self._wish: tuple[str, tuple[str, ...]] | None = None
@@ -62,20 +62,20 @@ class Loader:
         self._thread.start()
 
     def want(self, clip: str, robots: Sequence[str]) -> None:
-        """Ask for these; `take` gives them when they are ready."""
+        """Request a cast; `take` returns it when ready."""
         with self._lock:
             self._wish = clip, tuple(robots)
             self.busy = "loading"
             self._lock.notify()
 
     def take(self) -> Cast | None:
-        """What has become ready since, once."""
+        """Return the newest finished cast, once."""
         with self._lock:
             ready, self._ready = self._ready, None
             return ready
 
     def close(self) -> None:
-        """End the thread, after what it is doing."""
+        """End the thread after its current work."""
         with self._lock:
             self._ended = True
             self._lock.notify()
@@ -123,13 +123,13 @@ class Loader:
 
 
 def told(error: Exception) -> str:
-    """An error as one line for a page; of one that should not be, its kind too."""
+    """Return an error as one line; unexpected ones include their type."""
     if isinstance(error, HumanoidError):
         return str(error)
     return one_line(f"cannot be used ({error.__class__.__name__}: {first_line(error)})")
 
 
 def _guess_robot_file(path: Path) -> None:
-    from humanoid_control.robots.guess.robot_file import guess_robot_file  # slow to import, seldom needed
+    from humanoid_control.robots.guess.robot_file import guess_robot_file  # slow to import, rarely needed
 
     guess_robot_file(path)

@@ -1,4 +1,4 @@
-"""The page: what visitors ask for and what dances, brought together in one thread, once a picture."""
+"""Dance page: requests of visitors and dancers, handled by one thread per picture."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from humanoid_control.viewer.dance.stage import DanceStage
 from humanoid_control.viewer.dance.uploads import ROBOT, Uploads, let_files_drop
 from humanoid_control.viewer.server import HOST, open_server
 
-RATE = 30.0  # [Hz] of pictures
-LONGEST = 0.1  # [s] between two pictures that is made up for: a busy machine shows the dance slower, and no jumps
-TABLE_EVERY, PLOT_EVERY = 6, 3  # pictures
+RATE = 30.0  # [Hz] picture rate
+LONGEST = 0.1  # [s] maximum time step; busy machines play slower instead of jumping
+TABLE_EVERY, PLOT_EVERY = 6, 3  # pictures between updates
 ASPECT = 1.6
 Grade = Callable[[str, JointTrajectory], tuple[str, str]]
 """Robot, as it is named, and its motion -> grade and verdict."""
@@ -29,15 +29,15 @@ Grade = Callable[[str, JointTrajectory], tuple[str, str]]
 
 @dataclass
 class Programme:
-    """What a page offers.
+    """Content of a page.
 
     Attributes:
-        clips: title -> source, as `load_body_points` takes it.
-        options: source -> how it is to be read.
-        robots: offered at once.
-        others: offered by a list.
-        chosen: that dance at first.
-        grade: of a motion that was played through; None: none is given.
+        clips: title -> source for `load_body_points`.
+        robots: robots with check boxes.
+        others: robots in a list.
+        chosen: initial dancers.
+        options: source -> options of `load_body_points`.
+        grade: grades a complete motion; None: no grades.
     """
 
     clips: Mapping[str, str]
@@ -49,7 +49,7 @@ class Programme:
 
 
 class DancePage:
-    """A page on which robots dance; `tick` brings it up to date, `run` does so until it is stopped."""
+    """Page with dancing robots; `tick` updates it, `run` loops until stopped."""
 
     def __init__(
         self,
@@ -62,12 +62,15 @@ class DancePage:
         """Open the page.
 
         Args:
-            programme: what it offers.
-            port, host, origins: as `open_server`.
-            shadows: as `light_scene`.
+            programme: content.
+            port: see `open_server`.
+            host: see `open_server`.
+            origins: see `open_server`.
+            shadows: see `light_scene`.
 
         Raises:
-            EnvironmentProblem, ConfigError: as `open_server`.
+            EnvironmentProblem: see `open_server`.
+            ConfigError: see `open_server`.
         """
         self.programme = programme
         self.clips, self.titles = dict(programme.clips), dict[str, str]()
@@ -95,7 +98,7 @@ class DancePage:
         self._want()
 
     def _actions(self) -> Actions:
-        """What the controls call: in viser's threads, so that it is only put down, and done in `tick`."""
+        """Return callbacks for viser's threads, which queue the work for `tick`."""
 
         def later(do: Callable[..., None]) -> Callable[..., None]:
             return lambda *values: self._asked.put(lambda: do(*values))
@@ -113,16 +116,16 @@ class DancePage:
             later(self.receive),
         )
 
-    # -- what visitors ask for
+    # -- requests of visitors
 
     def choose_clip(self, title: str) -> None:
-        """Dance to another clip, from its beginning."""
+        """Switch to another clip."""
         if title in self.clips and title != self.clip:
             self.clip, self.trouble = title, ""
             self._want()
 
     def choose_robot(self, name: str, dances: bool) -> None:
-        """Let a robot join, or leave."""
+        """Add or remove a robot."""
         if dances and name not in self.robots:
             self.robots.append(name)
         elif not dances and name in self.robots:
@@ -133,7 +136,7 @@ class DancePage:
         self._want()
 
     def press(self, button: str) -> None:
-        """Play, pause, or begin the clip again."""
+        """Play, pause or restart."""
         self.playing = button != "pause"
         if button == "restart":
             self.seek(0.0)
@@ -141,16 +144,16 @@ class DancePage:
             dancer.play(self.playing, self.speed)
 
     def seek(self, moment: float) -> None:
-        """Go to a moment of the clip [s], at once."""
+        """Jump to a time of the clip [s]."""
         for dancer in self.dancers:
             dancer.begin(moment)
 
     def _seek_soon(self, moment: float) -> None:
-        """A slider that is dragged asks for more moments than can be begun with: the last one counts."""
+        """Store the last slider position; intermediate ones are skipped."""
         self._sought = moment
 
     def set_speed(self, speed: float) -> None:
-        """Pace of the clip; limits of the robots stay what they are."""
+        """Set the clip speed; robot limits stay unchanged."""
         self.speed = speed
         for dancer in self.dancers:
             dancer.play(self.playing, speed)
@@ -162,7 +165,7 @@ class DancePage:
         self.follow = follow
 
     def receive(self, name: str, content: bytes) -> None:
-        """Take a file that was dropped: a clip is danced to, a robot dances; what is neither is told."""
+        """Accept a dropped clip or robot, or report why it is unusable."""
         try:
             upload = self.uploads.keep(name, content)
         except (HumanoidError, OSError) as e:
@@ -177,7 +180,7 @@ class DancePage:
         else:
             self.clips[upload.title] = source
             self.controls.set_clips(tuple(self.clips), self.clip)
-            self.clip = ""  # also where a clip of that name was chosen before
+            self.clip = ""  # so that it is also chosen if a clip of that name was selected
             self.choose_clip(upload.title)
 
     def _want(self) -> None:
@@ -185,20 +188,20 @@ class DancePage:
         self.controls.set_clips(tuple(self.clips), self.clip)
         self.loader.want(self.clips[self.clip], self.robots)
 
-    # -- what dances
+    # -- dancers
 
     @property
     def dancers(self) -> list[AnyDancer]:
-        """Those on the stage, from left to right."""
+        """Dancers on the stage, from left to right."""
         return list(self.cast.dancers.values())
 
     @property
     def time(self) -> float:
-        """Position in the clip [s]."""
+        """Time in the clip [s]."""
         return self.dancers[0].time if self.dancers else 0.0
 
     def tick(self, passed: float) -> list[DancerView]:
-        """Do what was asked for, let time pass [s], and draw; the views that were drawn."""
+        """Handle requests, advance by `passed` [s] and draw; return the views."""
         while not self._asked.empty():
             try:
                 self._asked.get()()
@@ -208,7 +211,8 @@ class DancePage:
             moment, self._sought = self._sought, None
             self.seek(moment)
         self._next = self.loader.take() or self._next
-        if self._next is not None and not any(d.at_seam for d in self.dancers):  # who joins there would be too early
+        # a dancer that joins during a transition would be early
+        if self._next is not None and not any(d.at_seam for d in self.dancers):
             cast, self._next = self._next, None
             self._change(cast)
         for dancer in self.dancers:
@@ -228,7 +232,7 @@ class DancePage:
         return views
 
     def _change(self, cast: Cast) -> None:
-        """Put those that are ready on the stage."""
+        """Apply a loaded cast to the stage."""
         problems = [cast.clip_problem] if cast.clip_problem else list(cast.failed.values())
         if problems:
             self.trouble = self.uploads.plain(problems[0])
@@ -258,7 +262,7 @@ class DancePage:
             plot.offer(joints)
 
     def _drop_clip(self, source: str) -> None:
-        """A clip that cannot be read is offered no more where it was dropped; the one before continues."""
+        """Remove an unreadable dropped clip and continue with the previous one."""
         before = next((t for t, s in self.clips.items() if s == self.cast.clip), "")
         title = next((t for t, s in self.clips.items() if s == source), "")
         if title and title not in self.programme.clips:
@@ -269,19 +273,19 @@ class DancePage:
             self._want()
 
     def _bring_cameras(self) -> None:
-        """Pages that are open see all of the row, too."""
+        """Reset the cameras of open pages to see the whole row."""
         camera = self.server.initial_camera
         for client in self.server.get_clients().values():
             client.camera.position, client.camera.look_at = camera.position, camera.look_at
 
     def _grade(self, dancer: AnyDancer) -> None:
-        """Once the clip has been played through, grade it next to the dance."""
+        """Grade a completed dance in the background."""
         if self.programme.grade is None or not dancer.finished_take or id(dancer) in self._grades:
             return
         name = next(name for name, d in self.cast.dancers.items() if d is dancer)
         self._grades[id(dancer)] = self._graders.submit(self.programme.grade, name, dancer.trajectory())
 
-    # -- what is told
+    # -- reports
 
     def _tell(self, views: Sequence[DancerView]) -> None:
         rows = []
@@ -310,7 +314,7 @@ class DancePage:
         self.controls.set_notes([self.uploads.plain(note) for note in dict.fromkeys(self.cast.notes)])
 
     def _graded(self, dancer: AnyDancer) -> tuple[str, str]:
-        """Grade and verdict, as far as they are known."""
+        """Return grade and verdict, if available."""
         future = self._grades.get(id(dancer))
         if future is None:
             return "", ""
@@ -319,7 +323,6 @@ class DancePage:
         return future.result() if future.exception() is None else ("", told(future.exception()))  # type: ignore[arg-type]
 
     def _plot(self) -> None:
-        """Angles of the joints that are picked."""
         for plot in self.controls.plots:
             title, _, joint = str(plot.picker.value).rpartition(": ")
             dancer = next((d for d in self.dancers if d.robot.title == title), None)
@@ -329,10 +332,10 @@ class DancePage:
             k = dancer.robot.index[joint]
             plot.add(self._now, float(dancer.joints[k]), float(dancer.robot.lower[k]), float(dancer.robot.upper[k]))
 
-    # -- its life
+    # -- main loop
 
     def run(self, stopped: threading.Event) -> None:
-        """Dance in real time until the event is set."""
+        """Dance in real time until `stopped` is set."""
         before = time.monotonic()
         while not stopped.is_set():
             now = time.monotonic()
@@ -341,7 +344,7 @@ class DancePage:
             stopped.wait(max(0.0, 1.0 / RATE - (time.monotonic() - now)))
 
     def stop(self) -> None:
-        """Close the page, and remove the files that were dropped on it."""
+        """Close the page and remove dropped files."""
         self.server.stop()
         self.loader.close()
         self._graders.shutdown(wait=False, cancel_futures=True)

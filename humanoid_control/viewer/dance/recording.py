@@ -1,4 +1,4 @@
-"""A recording of a dance that opens without Python: one HTML file, or a .viser file for viser's own player."""
+"""Recording of a dance without Python: an HTML file, or a .viser file for viser's player."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from humanoid_control.viewer.server import open_server
 
 ENDINGS = (".html", ".viser")
 ASPECT = 16 / 9
-ANY_PORT = 0  # the system chooses one; nobody connects
+ANY_PORT = 0  # the system chooses a port; nobody connects
 
 
 def record_dance(
@@ -23,20 +23,21 @@ def record_dance(
     ending: str,
     progress: Callable[[float], None] = lambda done: None,
 ) -> bytes:
-    """The file's content.
+    """Return the content of a recording.
 
-    The .html file holds viser's client and the recording: it opens by a double click, without a network. The .viser
-    file is played by viser's client, as it is served by any web server: `?playbackPath=dance.viser`.
+    The .html file contains viser's client and opens offline. The .viser file needs viser's client on a web server:
+    `?playbackPath=dance.viser`.
 
     Args:
-        dancers: at the moment at which the recording begins.
-        seconds: of the dance.
-        fps: pictures a second.
-        ending: of ENDINGS.
-        progress: called with the seconds that are done.
+        dancers: dancers at the first frame.
+        seconds: duration [s].
+        fps: frame rate [Hz].
+        ending: suffix in ENDINGS.
+        progress: called with the finished seconds.
 
     Raises:
-        ConfigError: another ending. EnvironmentProblem: viser is not installed, or cannot record.
+        ConfigError: if the suffix is unknown.
+        EnvironmentProblem: if viser is missing or cannot record.
     """
     if ending not in ENDINGS:
         raise ConfigError(f"a recording is a {' or a '.join(ENDINGS)} file, not '{ending}'")
@@ -66,10 +67,10 @@ def record_dance(
 
 
 def check_recording(path: Path) -> None:
-    """Refuse the name of a recording that has another ending.
+    """Check the suffix of a recording.
 
     Raises:
-        ConfigError: it has.
+        ConfigError: if it is not in ENDINGS.
     """
     if path.suffix.lower() not in ENDINGS:
         raise ConfigError(f"-o must be a {' or '.join(ENDINGS)} file, got {path}")

@@ -1,4 +1,4 @@
-"""Stage: the scene of several dancers side by side, each with the person's figure, its errors and its feet."""
+"""Stage: scene of dancers side by side, with figures, errors and soles."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from humanoid_control.viewer.server import light_scene
 if TYPE_CHECKING:
     import viser
 
-SPACING = 2.0  # [m] between neighbours, the person's figure next to each
-ASIDE = np.array([0.0, 0.95, 0.0])  # [m] from a robot to that figure
-SEEN_THROUGH = 0.45  # opacity of robots with the figure in them
+SPACING = 2.0  # [m] between neighbours, with figures beside the robots
+ASIDE = np.array([0.0, 0.95, 0.0])  # [m] from a robot to its figure
+SEEN_THROUGH = 0.45  # opacity of robots with the figure inside
 NAME_ABOVE = 0.12  # [m] above the robot's head
-TALL = 1.75  # [m] of a robot whose file does not say its height
-VIEW = 0.7  # [rad] the camera's angle from top to bottom; small: robots at the ends are not drawn askew
-PANEL = 0.27  # share of a page's width that its panel covers, on the right
-FOLLOW_SHARE, FOLLOW_JUMP = 0.1, 2.0  # of the way that a picture makes up for; [m] beyond which at once
+TALL = 1.75  # [m] default height of a robot
+VIEW = 0.7  # [rad] vertical field of view; small to limit perspective distortion
+PANEL = 0.27  # share of the page width covered by the panel, on the right
+# share of the distance corrected per picture; [m] larger distances are corrected at once
+FOLLOW_SHARE, FOLLOW_JUMP = 0.1, 2.0
 SHAPE_COLOR: Color = (165, 175, 190)
 HELD, FREE = (40, 190, 80), (150, 150, 150)
 GOOD, FAIR, POOR = (60, 190, 90), (245, 180, 40), (225, 40, 45)
-FAIR_ERROR, POOR_ERROR = 0.05, 0.12  # [m] at which a line of an error has those colours
-GHOST_THICK, ERROR_THICK, SOLE_THICK = 0.026, 0.018, 0.02  # [m] of lines
+FAIR_ERROR, POOR_ERROR = 0.05, 0.12  # [m] errors with these colours
+GHOST_THICK, ERROR_THICK, SOLE_THICK = 0.026, 0.018, 0.02  # [m] line thickness
 SHOWN = {
     "ghost": "the person's figure, scaled",
     "errors": "errors: green below 2 cm, amber 5 cm, red 12 cm",
@@ -43,14 +44,14 @@ INSIDE = "the figure in the robot, which is seen through"
 
 
 def error_colors(lengths: np.ndarray) -> np.ndarray:
-    """Colours (K, 3) of errors by their lengths (K,) [m]: from green over amber to red."""
+    """Return colours (K, 3) of errors (K,) [m]: green, amber, red."""
     at = (0.0, 0.02, FAIR_ERROR, POOR_ERROR)
     channels = [np.interp(lengths, at, [color[c] for color in (GOOD, GOOD, FAIR, POOR)]) for c in range(3)]
     return np.round(np.stack(channels, axis=-1)).astype(np.uint8)
 
 
 def visible_meshes(robot: Robot) -> dict[str, list[tuple[Triangles, Color]]]:
-    """Meshes of each link: the visuals of its description, or its collision shapes where no visual is found."""
+    """Return the meshes of each link: visuals, or collision shapes if there are none."""
     found = link_meshes(parse_urdf(robot.urdf, robot.name), robot.folder)
     if any(found.values()):
         return found
@@ -61,38 +62,40 @@ def visible_meshes(robot: Robot) -> dict[str, list[tuple[Triangles, Color]]]:
 
 
 def slot_places(n: int, spacing: float = SPACING) -> np.ndarray:
-    """Where n dancers stand (n, 3) [m]: in a row across, the first one at the left as the camera sees it."""
+    """Return positions (n, 3) [m] of n dancers in a row, first one at the camera's left."""
     places = np.zeros((n, 3))
     places[:, 1] = spacing * (np.arange(n) - 0.5 * (n - 1))
     return places
 
 
 def stage_camera(n: int, aspect: float, panel: float = 0.0, spacing: float = SPACING) -> tuple[np.ndarray, np.ndarray]:
-    """Eye and point looked at (3,) [m] from which a row of n dancers fills a picture.
+    """Return eye and target point (3,) [m] of a camera that shows a row of n dancers.
 
     Args:
+        n: number of dancers.
         aspect: width over height.
-        panel: share of the width, on the right, that is covered.
-        spacing: between them [m]; where it leaves room for figures, these are seen too.
+        panel: share of the width covered on the right.
+        spacing: distance of dancers [m]; large spacings include the figures.
     """
     beside = ASIDE[1] if spacing >= SPACING else 0.0
     wide = spacing * (n - 1) + 1.9 + beside
     far = max(wide / (aspect * (1.0 - panel)), 2.6) / (2.0 * math.tan(VIEW / 2.0))
-    # The middle of the row, with its figures, is in that of what the panel leaves free.
+    # Centre the row and its figures in the uncovered part.
     aside = panel * far * math.tan(VIEW / 2.0) * aspect + 0.5 * beside
     return np.array([far, aside, 0.9 + 0.12 * far]), np.array([0.0, aside, 0.92])
 
 
 class StageRobot:
-    """What is drawn of one dancer, below one frame of the scene."""
+    """Scene objects of one dancer, below one frame."""
 
     def __init__(self, scene: viser.SceneApi, path: str, dancer: Dancer, place: np.ndarray) -> None:
-        """Add it.
+        """Add the robot to the scene.
 
         Args:
-            path: of its frame.
-            dancer: whose robot.
-            place: (3,) [m].
+            scene: scene of the page.
+            path: path of its frame.
+            dancer: dancer to draw.
+            place: position (3,) [m].
         """
         self._scene, self._path = scene, path
         self.frame = scene.add_frame(path, show_axes=False, position=place)
@@ -114,7 +117,7 @@ class StageRobot:
         self._lines: dict[str, Any] = {}
 
     def draw(self, view: DancerView, shown: dict[str, bool], inside: bool) -> None:
-        """Bring it up to date; inside: the person's figure stands in the robot."""
+        """Update the objects; `inside`: the figure stands inside the robot."""
         if shown["robots"]:
             for link, handle in self._links.items():
                 _place(handle, view.poses[link])
@@ -125,7 +128,7 @@ class StageRobot:
         self._segments("errors", ends, np.repeat(colors[:, None], 2, axis=1), ERROR_THICK, shown)
         if len(view.soles):
             held = np.where(view.contacts[:, None], HELD, FREE).astype(np.uint8)
-            edges = view.soles.reshape(-1, 2, 3) + [0.0, 0.0, 0.004]  # seen on the floor, not in it
+            edges = view.soles.reshape(-1, 2, 3) + [0.0, 0.0, 0.004]  # slightly above the floor to be visible
             self._segments("contacts", edges, np.repeat(held[:, None], 2, axis=1), SOLE_THICK, shown)
         if shown["names"]:
             at = np.array([view.place[0], view.place[1], self.height + NAME_ABOVE])
@@ -133,7 +136,7 @@ class StageRobot:
                 self.label.position = at
 
     def _segments(self, name: str, ends: np.ndarray, colors: Any, thickness: float, shown: dict[str, bool]) -> None:
-        """Lines (n, 2, 3), made once and moved from then on."""
+        """Update lines (n, 2, 3), created at first use."""
         handle, ends = self._lines.get(name), ends.astype(np.float32)
         if handle is None or handle.points.shape != ends.shape:
             self._lines[name] = self._scene.add_line_segments(
@@ -145,26 +148,23 @@ class StageRobot:
                 handle.colors = colors
 
     def show(self, what: str, visible: bool) -> None:
-        """Show or hide one of SHOWN."""
+        """Show or hide an entry of SHOWN."""
         handle = {"robots": self.robot_frame, "names": self.label}.get(what, self._lines.get(what))
         if handle is not None:
             handle.visible = visible
 
     def see_through(self, through: bool) -> None:
-        """Let what is in the robot be seen, or not."""
         for mesh in self._meshes:
             mesh.opacity = SEEN_THROUGH if through else None
 
     def remove(self) -> None:
-        """Take it off the stage."""
         self.frame.remove()
 
 
 class DanceStage:
-    """The scene of all dancers; a page follows them by moving the world, and leaves every camera alone."""
+    """Scene of all dancers; it follows them by moving the world, not the cameras."""
 
     def __init__(self, server: viser.ViserServer, shadows: bool = False) -> None:
-        """Lay the floor and light it; shadows: as `light_scene`."""
         self.server = server
         scene = server.scene
         scene.set_up_direction("+z")
@@ -179,7 +179,7 @@ class DanceStage:
         self._added, self._offset, self._inside = 0, np.zeros(3), False
 
     def set_dancers(self, dancers: Sequence[Dancer]) -> None:
-        """Put these on the stage, from left to right; those that are on it already stay what they are."""
+        """Put dancers on the stage, from left to right; existing ones are kept."""
         wanted = {id(d) for d in dancers}
         for key in [k for k in self._robots if k not in wanted]:
             self._robots.pop(key).remove()
@@ -200,10 +200,10 @@ class DanceStage:
         self._dancers = list(dancers)
 
     def draw(self, follow: bool) -> list[DancerView]:
-        """Draw all dancers as they are now; their views.
+        """Draw all dancers and return their views.
 
         Args:
-            follow: keep the middle of them where the camera looks.
+            follow: keep their centre in view.
         """
         views = [d.view() for d in self._dancers]
         for dancer, view in zip(self._dancers, views, strict=True):
@@ -213,25 +213,24 @@ class DanceStage:
         return views
 
     def show(self, what: str, visible: bool) -> None:
-        """Show or hide one of SHOWN."""
+        """Show or hide an entry of SHOWN."""
         self.shown[what] = visible
         for robot in self._robots.values():
             robot.show(what, visible)
 
     def put_inside(self, inside: bool) -> None:
-        """Let the person's figures stand in the robots, which are seen through, or next to them."""
+        """Place the figures inside translucent robots, or next to them."""
         self._inside = inside
         for robot in self._robots.values():
             robot.see_through(inside)
 
     def set_title(self, dancer: Dancer, text: str) -> None:
-        """The words above a dancer."""
         robot = self._robots.get(id(dancer))
         if robot is not None and robot.label.text != text:
             robot.label.text = text
 
     def look_at_all(self, aspect: float, panel: float = PANEL) -> None:
-        """Where cameras of new pages begin, and come back to."""
+        """Set the initial camera of pages."""
         camera = self.server.initial_camera
         eye, at = stage_camera(max(len(self._dancers), 1), aspect, panel)
         camera.position, camera.look_at, camera.up = eye, at, (0.0, 0.0, 1.0)
@@ -248,7 +247,7 @@ class DanceStage:
 
 
 def _place(handle: Any, X: pin.SE3) -> None:
-    """Put a frame there; one that moved less than MOVED is not sent again."""
+    """Move a frame, unless the change is below MOVED."""
     wxyz = quaternion_wxyz(X.rotation)
     if np.abs(handle.position - X.translation).max() + np.abs(handle.wxyz - wxyz).max() > MOVED:
         handle.position, handle.wxyz = X.translation, wxyz

@@ -1,4 +1,4 @@
-"""Files that are dropped on a page: kept in a folder of their own while it is open, and told apart."""
+"""Files dropped on a page: temporary storage and type detection."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from humanoid_control.robots.description.mjcf import is_mjcf
 
 ROBOT_FILES = (".urdf", ".xml", ".mjcf")
 ARCHIVE = ".zip"
-LARGEST, MOST_UNPACKED, MOST_FILES = 256 << 20, 1 << 30, 5000  # [bytes], [bytes], files of an archive
+LARGEST, MOST_UNPACKED, MOST_FILES = 256 << 20, 1 << 30, 5000  # [bytes], [bytes], files in an archive
 CLIP, ROBOT = "clip", "robot"
-HEAD = 1 << 20  # [bytes] of an XML file that are looked at
+HEAD = 1 << 20  # [bytes] of an XML file that are inspected
 
-# A file that is dropped anywhere is given to the upload button's own input, as if it had been chosen there.
+# Passes a file dropped anywhere to the input of the upload button.
 DROP_SCRIPT = """(() => {
 if (window.humanoidDrop) return;
 window.humanoidDrop = true;
@@ -53,12 +53,12 @@ window.addEventListener('drop', async e => {
 
 
 class Upload(NamedTuple):
-    """A file that was dropped.
+    """Dropped file.
 
     Attributes:
         kind: CLIP or ROBOT.
-        title: what a picker calls it.
-        path: of the clip, or of the robot's description.
+        title: title in pickers.
+        path: clip, or description of the robot.
     """
 
     kind: str
@@ -67,7 +67,7 @@ class Upload(NamedTuple):
 
 
 class Uploads:
-    """The folder of the files that were dropped on a page; use `close` at the end."""
+    """Temporary folder of dropped files; call `close` at the end."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="dance_")).resolve()
@@ -75,14 +75,14 @@ class Uploads:
         self._count = 0
 
     def keep(self, name: str, content: bytes) -> Upload:
-        """Write a file to a place of its own, and find out what it is.
+        """Store a file and detect its type.
 
         Args:
-            name: as the browser tells it.
-            content: of it.
+            name: name from the browser.
+            content: file content.
 
         Raises:
-            HumanoidError: it is empty, too large, or neither a clip nor a robot; one clear line.
+            HumanoidError: if it is empty, too large, or neither a clip nor a robot.
         """
         title = plain_name(name)
         suffix = Path(title).suffix.lower()
@@ -106,7 +106,7 @@ class Uploads:
         return Upload(CLIP, title, path)
 
     def _archive(self, path: Path, title: str) -> Upload:
-        """A zip: of a robot where a URDF or MJCF is in it, else of a clip, which `load_clip` reads as it is."""
+        """Return a zip as robot if it contains a URDF or MJCF, else as clip."""
         try:
             with zipfile.ZipFile(path) as archive:
                 entries = [e for e in archive.infolist() if not e.is_dir()]
@@ -123,22 +123,21 @@ class Uploads:
         found = sorted(p for p in where.rglob("*") if p.suffix.lower() in ROBOT_FILES and _describes_robot(p))
         if not found:
             raise HumanoidError(f"{title}: no URDF or MJCF of a robot is in it")
-        # The nearest to the top, and of those the one that holds most: others are parts of it, or scenes around it.
+        # The top-most, then largest file: others are parts or scenes.
         best = min(found, key=lambda p: (len(p.relative_to(where).parts), -p.stat().st_size))
         return Upload(ROBOT, f"{Path(title).stem}: {best.name}", best)
 
     def plain(self, text: str) -> str:
-        """A message as the visitor understands it: files are called as they were when they were dropped."""
+        """Replace temporary paths in a message by the original names."""
         return re.sub(rf"{re.escape(str(self.folder))}/\d+/(unpacked/)?", "", text)
 
     def close(self) -> None:
-        """Remove everything."""
         shutil.rmtree(self.folder, ignore_errors=True)
         CONFINED.discard(self.folder)
 
 
 def plain_name(name: str) -> str:
-    """The last part of a file's name, of letters that no folder and no shell takes for something else."""
+    """Return the file name with safe characters only."""
     last = re.split(r"[/\\]", name)[-1]
     stem, dot, suffix = last.rpartition(".")
     stem = re.sub(r"[^\w .()+-]", "_", stem if dot else last).strip(" .") or "file"
@@ -157,11 +156,11 @@ def _check_robot(path: Path, title: str) -> None:
 
 
 def let_files_drop(server: Any) -> bool:
-    """Let files be dropped anywhere on the pages of a server that has an upload button; False where viser cannot."""
+    """Accept dropped files anywhere on a page with an upload button; return False if viser does not support it."""
     try:
         from viser._messages import RunJavascriptMessage
 
         server._websock_server.queue_message(RunJavascriptMessage(source=DROP_SCRIPT))
-    except (ImportError, AttributeError, TypeError):  # another release: the button is there
+    except (ImportError, AttributeError, TypeError):  # another viser release; the button still works
         return False
     return True

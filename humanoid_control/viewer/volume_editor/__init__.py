@@ -1,1 +1,1 @@
-"""Volume editor: swept-sphere volumes of a robot drawn, dragged, mirrored, fitted and paired in the browser."""
+"""Browser editor of swept-sphere volumes of a robot."""

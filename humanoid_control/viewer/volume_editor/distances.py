@@ -1,4 +1,4 @@
-"""Distances of a robot's volumes in one posture, their colours, and the volume that a click hits."""
+"""Distances of a robot's volumes in a posture, their colours, and ray picking."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from humanoid_control.robots.volumes import segment_pairs
 
 RAY_STEPS, RAY_HIT, RAY_LENGTH = 96, 1e-4, 50.0  # [m]
 Color = tuple[int, int, int]
-# The middle is passed early: what is near differs most.
+# Uneven stops: near distances matter most.
 STOPS: tuple[tuple[float, Color], ...] = (
     (0.0, (214, 39, 40)),
     (0.12, (255, 140, 0)),
@@ -23,9 +23,9 @@ STOPS: tuple[tuple[float, Color], ...] = (
     (0.6, (70, 180, 95)),
     (1.0, (45, 105, 200)),
 )
-INSIDE: Color = (150, 0, 90)  # overlapping
+INSIDE: Color = (150, 0, 90)  # overlap
 UNKNOWN: Color = (165, 170, 178)  # no partner
-# Segments without regard to distance.
+# Colours by segment.
 PALETTE: tuple[Color, ...] = (
     (31, 119, 180), (255, 127, 14), (44, 160, 44), (148, 103, 189), (140, 86, 75), (227, 119, 194), (188, 189, 34),
     (23, 190, 207), (110, 120, 130), (80, 90, 200),
@@ -34,13 +34,16 @@ PALETTE: tuple[Color, ...] = (
 
 @dataclass(frozen=True)
 class VolumeGap:
-    """The nearest volumes of one pair of segments.
+    """Nearest volumes of a pair of segments.
 
     Attributes:
-        first, second: segments.
-        volume_1, volume_2: 'segment.volume' of the nearest volumes.
-        distance: signed [m].
-        point_1, point_2: nearest points on their surfaces, world frame [m].
+        first: first segment.
+        second: second segment.
+        volume_1: nearest volume of the first segment, 'segment.volume'.
+        volume_2: nearest volume of the second segment.
+        distance: signed distance [m].
+        point_1: nearest point of volume 1 in the world (3,) [m].
+        point_2: nearest point of volume 2 in the world (3,) [m].
     """
 
     first: str
@@ -54,12 +57,12 @@ class VolumeGap:
 
 @dataclass(frozen=True)
 class Distances:
-    """All pairs, nearest first, and for each volume of the model its distance [m] where it is the nearest of a pair.
+    """Distances of all pairs and volumes.
 
     Attributes:
-        gaps: of every pair.
-        volumes: (N,) infinite where a volume is the nearest one of no pair.
-        segments: (S,) to the nearest partner; infinite without one.
+        gaps: gaps of all pairs, nearest first.
+        volumes: distance of each volume that is nearest in a pair (N,) [m], else infinite.
+        segments: distance to the nearest partner (S,) [m], or infinite.
     """
 
     gaps: tuple[VolumeGap, ...]
@@ -68,18 +71,17 @@ class Distances:
 
     @property
     def largest(self) -> float:
-        """Upper end of the colour bar: the largest distance of a segment to its nearest partner [m]."""
+        """Upper end of the colour bar: largest distance of a segment to its nearest partner [m]."""
         known = self.segments[np.isfinite(self.segments)]
         return float(known.max()) if len(known) and known.max() > 0 else 1.0
 
     @property
     def smallest(self) -> VolumeGap | None:
-        """The nearest pair."""
         return self.gaps[0] if self.gaps else None
 
 
 class EditorDistances:
-    """Distances of a robot's volumes in any posture; forward kinematics of its own."""
+    """Distance calculator with its own forward kinematics."""
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
@@ -88,12 +90,7 @@ class EditorDistances:
         self._calculator: SegmentPairs | None = None
 
     def at(self, model: SsvModel, joints: np.ndarray) -> Distances:
-        """The distances of a model's pairs.
-
-        Args:
-            model: of this robot.
-            joints: (n,) [rad].
-        """
+        """Return the distances of a model of this robot at joint positions (n,) [rad]."""
         calculator = self._placed(model, joints)
         volumes, segments = np.full(len(model.arrays.radii), np.inf), np.full(len(model.segments), np.inf)
         if not model.pairs:
@@ -117,7 +114,7 @@ class EditorDistances:
         return Distances(gaps, volumes, segments)
 
     def pick(self, model: SsvModel, joints: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> int | None:
-        """The volume that a ray enters first; arguments as of `ray_pick`."""
+        """Return the first volume hit by a ray; see `ray_pick`."""
         return ray_pick(model, self._placed(model, joints).placed.vertices, origin, direction)
 
     def _placed(self, model: SsvModel, joints: np.ndarray) -> SegmentPairs:
@@ -130,16 +127,16 @@ class EditorDistances:
 
 
 def ray_pick(model: SsvModel, vertices: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> int | None:
-    """The index of the volume that a ray enters first; None where it passes all.
+    """Return the index of the first volume hit by a ray, or None.
 
-    Along the ray each volume's distance is a step that cannot pass it (sphere tracing). Meshes that take clicks would
-    lie in front of the handles inside them, and keep these from being dragged.
+    Sphere tracing: the distance to a volume is a step that cannot cross it. Clickable meshes would block the drag
+    handles inside them.
 
     Args:
-        model: whose volumes.
-        vertices: (N, 3, 3) where they are, world frame [m].
-        origin: (3,) of the ray [m].
-        direction: (3,), of any length.
+        model: model with N volumes.
+        vertices: volume vertices in the world (N, 3, 3) [m].
+        origin: origin of the ray (3,) [m].
+        direction: direction of the ray (3,), any length.
     """
     n = np.asarray(direction, dtype=float)
     n = n / np.linalg.norm(n)
@@ -163,7 +160,7 @@ def ray_pick(model: SsvModel, vertices: np.ndarray, origin: np.ndarray, directio
 
 
 def color_of(distance: float, largest: float) -> Color:
-    """Colour of a distance [m] on a bar from 0 to the largest gap [m]; overlapping and unknown have their own."""
+    """Return the colour of a distance [m] on a scale up to `largest` [m]; overlaps and unknown have their own."""
     if not np.isfinite(distance):
         return UNKNOWN
     if distance < 0:
@@ -175,12 +172,13 @@ def color_of(distance: float, largest: float) -> Color:
 
 
 def bar_html(largest: float, smallest: float, label: str = "", font: int = 12) -> str:
-    """The bar with a scale in mm and a red mark at the smallest gap.
+    """Return the colour bar with a scale in mm and a mark at the smallest gap.
 
     Args:
-        largest, smallest: gaps [m]; the smallest may be negative.
-        label: of the smallest gap, such as the names of both segments.
-        font: size of the letters [px].
+        largest: upper end [m].
+        smallest: smallest gap, possibly negative [m].
+        label: description of the smallest gap.
+        font: font size [px].
     """
     gradient = ", ".join(f"rgb{c} {100 * s:.0f}%" for s, c in STOPS)
     share = 100 * min(max(smallest / largest, 0.0), 1.0) if largest > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Document of the volume editor: a file of volumes, the selection in it, and every earlier state for undo."""
+"""Document of the volume editor: volume file, selection, undo history."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from humanoid_control.collision.ssv.segments import (
 )
 from humanoid_control.errors import RobotError, UnknownNameError
 
-UNDO_DEPTH = 200  # states kept
+UNDO_DEPTH = 200  # maximum number of states
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Names of the selected segment and of a volume in it; empty: none."""
+    """Names of the selected segment and volume; empty: none."""
 
     segment: str = ""
     volume: str = ""
@@ -30,33 +30,33 @@ class Selection:
 
 @dataclass(frozen=True)
 class DocumentState:
-    """One state of a document."""
+    """State of a document."""
 
     file: SegmentFile
     selection: Selection
 
 
 class Document:
-    """A file of volumes being edited. Every change goes through `change`, which refuses what makes no model.
+    """Edited volume file; `change` rejects invalid states.
 
     Attributes:
-        path: where `save` writes; None until told.
-        model: of the present state, as built.
+        path: destination of `save`, or None.
+        model: model of the present state.
     """
 
     def __init__(
         self, file: SegmentFile, build: Callable[[SegmentFile], SsvModel], path: Path | None = None, saved: bool = True
     ) -> None:
-        """Begin with a file.
+        """Start with a file.
 
         Args:
-            file: its segments and pairs.
-            build: makes the model of a file, or raises what is wrong with it.
-            path: of the file.
-            saved: whether it is there already.
+            file: segments and pairs.
+            build: returns the model of a file, or raises.
+            path: path of the file.
+            saved: the file exists on disk.
 
         Raises:
-            HumanoidError: the file makes no model.
+            HumanoidError: if the file is invalid.
         """
         self._build, self.path = build, path
         self.model = build(file)
@@ -68,55 +68,53 @@ class Document:
 
     @property
     def file(self) -> SegmentFile:
-        """The present state."""
         return self._now.file
 
     @property
     def selection(self) -> Selection:
-        """The selection; its segment and volume exist, or it is empty."""
+        """Existing selection, or empty."""
         return self._now.selection
 
     @property
     def segment(self) -> Segment | None:
-        """The selected segment, as drawn."""
+        """Selected segment."""
         return next((s for s in self.file.segments if s.name == self.selection.segment), None)
 
     @property
     def volume(self) -> Volume | None:
-        """The selected volume."""
         s = self.segment
         return next((v for v in s.volumes if v.name == self.selection.volume), None) if s else None
 
     @property
     def changed(self) -> bool:
-        """True while there is something to save."""
+        """Whether there are unsaved changes."""
         return self.file != self._saved
 
     def need_segment(self) -> Segment:
-        """The selected segment.
+        """Return the selected segment.
 
         Raises:
-            RobotError: none is.
+            RobotError: if none is selected.
         """
         if self.segment is None:
             raise RobotError("select a segment first")
         return self.segment
 
     def need_volume(self) -> Volume:
-        """The selected volume.
+        """Return the selected volume.
 
         Raises:
-            RobotError: none is.
+            RobotError: if none is selected.
         """
         if self.volume is None:
             raise RobotError("select a volume first")
         return self.volume
 
     def select(self, segment: str, volume: str = "") -> None:
-        """Select a segment and one of its volumes, by default the first.
+        """Select a segment and a volume, by default its first.
 
         Raises:
-            UnknownNameError: there is none of that name.
+            UnknownNameError: if it does not exist.
         """
         found = next((s for s in self.file.segments if s.name == segment), None)
         if found is None:
@@ -128,15 +126,15 @@ class Document:
         self._gesture = ""
 
     def change(self, file: SegmentFile, selection: Selection | None = None, gesture: str = "") -> None:
-        """Take a new state, and remember the one before it.
+        """Apply a new state and remember the previous one.
 
         Args:
-            file: the new state.
-            selection: in it; by default what was selected, where it still exists.
-            gesture: changes one after another with the same word are one for `undo`, as all places of a drag are.
+            file: new state.
+            selection: new selection; default: unchanged if possible.
+            gesture: consecutive changes with equal gestures form one undo step.
 
         Raises:
-            HumanoidError: it makes no model; nothing has changed.
+            HumanoidError: if the file is invalid; nothing changes.
         """
         selection = existing(file, selection or self.selection)
         if file == self.file:
@@ -148,15 +146,15 @@ class Document:
         self._now, self._future, self._gesture = DocumentState(file, selection), [], gesture
 
     def end_gesture(self) -> None:
-        """The next change is one of its own, whatever its word."""
+        """Start a new undo step with the next change."""
         self._gesture = ""
 
     def undo(self) -> bool:
-        """Go back one change; whether there was one."""
+        """Undo a change; return False if there is none."""
         return self._step(self._past, self._future)
 
     def redo(self) -> bool:
-        """Take back an undo; whether there was one."""
+        """Redo a change; return False if there is none."""
         return self._step(self._future, self._past)
 
     def _step(self, source: list[DocumentState], other: list[DocumentState]) -> bool:
@@ -168,13 +166,14 @@ class Document:
         return True
 
     def save(self, path: Path | None = None) -> Path:
-        """Write the file; never half of it.
+        """Write the file atomically; return its path.
 
         Args:
-            path: instead of the document's own, which it becomes.
+            path: new path of the document; None: keep.
 
         Raises:
-            RobotError: no path is known. ConfigError: it cannot be written.
+            RobotError: if no path is known.
+            ConfigError: if it cannot be written.
         """
         path = path or self.path
         if path is None:
@@ -184,10 +183,10 @@ class Document:
         return path
 
     def load(self, path: Path) -> None:
-        """Read another file; `undo` comes back from it.
+        """Read another file, as an undoable change.
 
         Raises:
-            HumanoidError: it cannot be read, or does not fit the robot; nothing has changed.
+            HumanoidError: if it is unreadable or does not fit the robot; nothing changes.
         """
         file = read_segment_file(path)
         self.change(file, first_of(file))
@@ -195,12 +194,12 @@ class Document:
 
 
 def first_of(file: SegmentFile) -> Selection:
-    """The first volume of a file."""
+    """Return the first volume of a file."""
     return Selection(file.segments[0].name, file.segments[0].volumes[0].name) if file.segments else Selection()
 
 
 def existing(file: SegmentFile, selection: Selection) -> Selection:
-    """A selection as far as it exists; what is gone is replaced by the first one."""
+    """Return a selection with missing parts replaced by the first ones."""
     for s in file.segments:
         if s.name == selection.segment:
             names = [v.name for v in s.volumes]
@@ -209,7 +208,7 @@ def existing(file: SegmentFile, selection: Selection) -> Selection:
 
 
 def owners(file: SegmentFile) -> dict[Selection, Selection]:
-    """For each volume that is seen, mirror images too, the one in the file that it is drawn from."""
+    """Return, for each visible volume (mirror images included), its original in the file."""
     return {
         Selection(image.name, v.name): Selection(s.name, original.name)
         for s in file.segments

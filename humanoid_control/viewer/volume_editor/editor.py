@@ -1,4 +1,4 @@
-"""VolumeEditor: everything that a user of the volume editor can do, without the page."""
+"""VolumeEditor: all editing actions, independent of the page."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ NEW_RADIUS = 0.05  # [m]
 
 
 class VolumeEditor:
-    """One robot, its volumes, and a posture to try them in.
+    """Robot, its volumes, and a test posture.
 
     Attributes:
         document: edited document.
-        joints: (n,) posture [rad].
-        message: about the last act; `failed` says that it was refused.
-        choice: pairs found by the last search, with reasons for those left out.
+        joints: posture (n,) [rad].
+        message: message of the last action; `failed`: it was rejected.
+        choice: pairs of the last search, with reasons for exclusions.
     """
 
     def __init__(self, robot: Robot, document: Document, folder: Path | None = None) -> None:
@@ -46,7 +46,7 @@ class VolumeEditor:
         self._distances = EditorDistances(robot)
 
     def attempt(self, act: Callable[[], object]) -> bool:
-        """Do something; True where it was accepted. The reason why not is the message."""
+        """Run an action; return True if it succeeded, else store the reason in `message`."""
         try:
             answer = act()
         except HumanoidError as e:
@@ -56,7 +56,7 @@ class VolumeEditor:
         return True
 
     def pick(self, origin: np.ndarray, direction: np.ndarray) -> bool:
-        """Select the volume that a ray in the world enters first; whether there was one."""
+        """Select the first volume hit by a world-frame ray; return True if there is one."""
         k = self._distances.pick(self.document.model, self.joints, origin, direction)
         if k is None:
             return False
@@ -66,25 +66,24 @@ class VolumeEditor:
         return True
 
     def distances(self) -> Distances:
-        """In the present posture."""
         return self._distances.at(self.document.model, self.joints)
 
     # -- volumes ----------------------------------------------------------------------------------------------
 
     def add(self, kind: str) -> None:
-        """A new volume in the selected segment, where that is."""
+        """Add a volume at the centre of the selected segment."""
         s = self.document.need_segment()
         center = np.mean([p for v in s.volumes for p in v.vertices], axis=0)
         radius = round(float(np.median([v.radius for v in s.volumes])) or NEW_RADIUS, 4)
         self._add(s, edits.new_volume(kind, (v.name for v in s.volumes), radius, center))
 
     def copy(self) -> None:
-        """A copy of the selected volume, a little to the side."""
+        """Add a shifted copy of the selected volume."""
         s, v = self.document.need_segment(), self.document.need_volume()
         self._add(s, edits.copied(v, (x.name for x in s.volumes)))
 
     def delete(self) -> str:
-        """The selected volume gone, and its segment with the last one."""
+        """Delete the selected volume, with its segment if empty."""
         s, v = self.document.need_segment(), self.document.need_volume()
         before = len(self.document.file.pairs or ())
         self.document.change(edits.delete_volume(self.document.file, s.name, v.name))
@@ -92,7 +91,7 @@ class VolumeEditor:
         return f"{s.name}.{v.name} deleted" + (f", with {lost} pairs" if lost else "")
 
     def change(self, gesture: str, new: Callable[[Volume], Volume]) -> None:
-        """The selected volume changed; the same gesture again is the same step for `undo`."""
+        """Change the selected volume; repeated gestures form one undo step."""
         s, v = self.document.need_segment(), self.document.need_volume()
         after = new(v)
         if after == v:
@@ -103,25 +102,25 @@ class VolumeEditor:
         self.document.change(file, Selection(s.name, after.name), gesture)
 
     def flip(self, axis: str) -> None:
-        """The image of the selected volume about a plane of the link's axes, in the same segment."""
+        """Add the mirror image of the selected volume, in link axes, to the segment."""
         s, v = self.document.need_segment(), self.document.need_volume()
         file, name = edits.flip_volume(self.document.file, s.name, v.name, axis)
         self.document.change(file, Selection(s.name, name))
 
     def fit(self, source: str, shape: str) -> str:
-        """Replace the volumes of the selected segment by volumes around its link."""
+        """Replace the volumes of the selected segment by volumes fitted to its link."""
         link = self.document.need_segment().link
         return self._fit(volumes_around(self.robot, link, source, shape, self.folder), source)
 
     def fit_mesh(self, name: str, content: bytes, shape: str, scale: float) -> str:
-        """The same around a mesh file in the frame of the link; scale: metres in its unit."""
+        """Replace them by volumes fitted to a mesh file in the link frame; `scale`: metres per mesh unit."""
         if not (np.isfinite(scale) and scale > 0):
             raise RobotError(f"the unit of a mesh must be a positive number of metres, got {scale:g}")
         return self._fit(fit_volumes(mesh_points(name, content) * scale, shape, "fit"), name)
 
     def _fit(self, ssvs: tuple[Volume, ...], source: str) -> str:
         s = self.document.need_segment()
-        rounded = tuple(  # vertices to a micrometre, and still around all that they were fitted to
+        rounded = tuple(  # rounded to a micrometre, but still enclosing the fitted points
             replace(v, radius=round(v.radius + 1.5e-6, 6), vertices=edits.points_of(np.array(v.vertices))) for v in ssvs
         )
         self.document.change(edits.with_segment(self.document.file, replace(s, volumes=rounded)))
@@ -133,43 +132,43 @@ class VolumeEditor:
     # -- segments ---------------------------------------------------------------------------------------------
 
     def new_segment(self, link: str) -> None:
-        """A segment with one volume on a link, under the link's name where that is free."""
+        """Add a segment with one volume to a link, named after it if possible."""
         names = [s.name for s in expand(self.document.file.segments)]
         ssv = edits.new_volume("point", (), NEW_RADIUS, np.zeros(3))
         s = Segment(edits.free_name(link, names), link, (ssv,))
         self.document.change(edits.with_segment(self.document.file, s), Selection(s.name, ssv.name))
 
     def rename_segment(self, name: str, gesture: str = "") -> None:
-        """Another name for the selected segment, also in its pairs."""
+        """Rename the selected segment, also in pairs."""
         s = self.document.need_segment()
         file = edits.rename_segment(self.document.file, s.name, name)
         self.document.change(file, Selection(name, self.document.selection.volume), gesture)
 
     def delete_segment(self) -> str:
-        """The selected segment gone, with its pairs."""
+        """Delete the selected segment and its pairs."""
         s = self.document.need_segment()
         self.document.change(edits.without_segment(self.document.file, s.name))
         return f"segment {s.name} deleted"
 
     def to_other_side(self, axis: str) -> str:
-        """The other side's segment made the image of the selected one, once."""
+        """Replace the opposite segment by a mirror image of the selected one, once."""
         s = self.document.need_segment()
         file, name = edits.copy_to_other_side(self.document.file, s.name, axis)
         self.document.change(file)
         return f"{name} is the mirror image of {s.name} now"
 
     def stand_for_both(self, axis: str) -> None:
-        """The selected segment drawn for both sides from now on, or no more (empty)."""
+        """Let the selected segment define both sides, or only its own (empty)."""
         s = self.document.need_segment()
         self.document.change(edits.stand_for_both(self.document.file, s.name, axis))
 
     # -- pairs and postures -----------------------------------------------------------------------------------
 
     def find_pairs(self, sampling: Sampling | None = None) -> Callable[[], str]:
-        """Search pairs by random postures, which takes seconds and changes nothing.
+        """Search pairs by random postures, without changes; takes seconds.
 
         Returns:
-            A function that puts them in the place of the present pairs.
+            Function that replaces the present pairs by the result.
         """
         file = self.document.file
         choice = find_pairs(self.robot, file.segments, sampling)
@@ -184,37 +183,35 @@ class VolumeEditor:
         return take
 
     def add_pair(self, first: str, second: str) -> None:
-        """Watch two segments, all their volumes."""
+        """Add a pair of whole segments."""
         self.document.change(edits.with_pair(self.document.file, SegmentPair(first, second)))
 
     def remove_pairs(self, first: str, second: str) -> None:
-        """Watch two segments no more."""
         self.document.change(edits.without_pairs(self.document.file, first, second))
 
     def set_posture(self, name: str) -> None:
-        """Take a named posture."""
         self.joints = self.robot.joints(self.robot.q(name)).copy()
 
     def set_joint(self, joint: str, angle: float) -> None:
-        """Turn one joint within its limits [rad]; mimicking joints follow."""
+        """Move a joint within its limits [rad]; mimic joints follow."""
         k = self.robot.joint_index(joint)
         self.joints[k] = np.clip(angle, self.robot.lower[k], self.robot.upper[k])
         self.robot.follow(self.joints)
 
 
 def volumes_around(robot: Robot, link: str, source: str, shape: str, folder: Path | None = None) -> tuple[Volume, ...]:
-    """Volumes around a link.
+    """Return volumes fitted to a link.
 
     Args:
-        robot: whose link.
-        link: its name.
-        source: VISUALS, around all that the URDF draws; INERTIA, around the solid ellipsoid of its mass and inertia.
-        shape: of `fit_volumes`.
-        folder: where the URDF's mesh files are.
+        robot: robot with the link.
+        link: name of the link.
+        source: VISUALS: meshes of the URDF; INERTIA: solid ellipsoid of its mass and inertia.
+        shape: shape of `fit_volumes`.
+        folder: folder of the mesh files.
 
     Raises:
-        UnknownNameError: another source, shape or link.
-        RobotError: the link has no visuals, or no mass.
+        UnknownNameError: if source, shape or link is unknown.
+        RobotError: if the link has no visuals or no mass.
     """
     if source == INERTIA:
         return fit_link(robot, link, shape).volumes
@@ -229,14 +226,14 @@ def volumes_around(robot: Robot, link: str, source: str, shape: str, folder: Pat
 
 
 def mesh_points(name: str, content: bytes) -> np.ndarray:
-    """The vertices (n, 3) of a mesh file, in its own units and frame.
+    """Return the vertices (n, 3) of a mesh file, in its units and frame.
 
     Args:
-        name: of the file; its ending says which kind it is.
-        content: of the file.
+        name: file name; its suffix is the format.
+        content: file content.
 
     Raises:
-        RobotError: a kind that is not read, or nothing to read.
+        RobotError: if the format is unsupported or the mesh invalid.
     """
     kind = Path(name).suffix.lower()
     if kind not in MESH_TYPES:
@@ -244,7 +241,7 @@ def mesh_points(name: str, content: bytes) -> np.ndarray:
     try:
         mesh = trimesh.load_mesh(io.BytesIO(content), file_type=kind[1:])
         points = np.asarray(mesh.vertices, dtype=float).reshape(-1, 3)
-    except Exception as e:  # trimesh raises whatever its parsers do
+    except Exception as e:  # trimesh parsers raise arbitrary exceptions
         raise RobotError(f"{name}: not a readable mesh: {(str(e) or type(e).__name__).splitlines()[0]}") from None
     if not len(points) or not np.isfinite(points).all():
         raise RobotError(f"{name}: a mesh without vertices, or with some that are not finite")

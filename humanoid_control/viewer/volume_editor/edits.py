@@ -1,4 +1,4 @@
-"""Edits of a file of volumes: functions from the file before to the file after, with its pairs kept in step."""
+"""Edits of a volume file: functions from old to new file, with consistent pairs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from humanoid_control.collision.ssv.segments import (
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.files import mirrored_name
 
-SHIFT = 0.02  # [m] a copy lies next to its original
-# Core of a new volume, in radii: as large as a limb's.
+SHIFT = 0.02  # [m] offset of a copy
+# Core of a new volume, in radii, about the size of a limb.
 CORES = {
     "point": ((0.0, 0.0, 0.0),),
     "line": ((0.0, 0.0, -1.5), (0.0, 0.0, 1.5)),
@@ -33,10 +33,10 @@ CORES = {
 
 
 def segment_of(file: SegmentFile, name: str) -> Segment:
-    """A segment by its name.
+    """Return a segment by its name.
 
     Raises:
-        UnknownNameError: there is none.
+        UnknownNameError: if it does not exist.
     """
     for s in file.segments:
         if s.name == name:
@@ -45,7 +45,7 @@ def segment_of(file: SegmentFile, name: str) -> Segment:
 
 
 def with_segment(file: SegmentFile, segment: Segment) -> SegmentFile:
-    """A segment put in the place of the one of its name, or added."""
+    """Replace the segment of this name, or add it."""
     kept = [segment if s.name == segment.name else s for s in file.segments]
     if segment not in kept:
         kept.append(segment)
@@ -53,16 +53,16 @@ def with_segment(file: SegmentFile, segment: Segment) -> SegmentFile:
 
 
 def without_segment(file: SegmentFile, name: str) -> SegmentFile:
-    """A segment deleted, with its pairs."""
+    """Delete a segment and its pairs."""
     segment_of(file, name)
     return pairs_that_exist(replace(file, segments=tuple(s for s in file.segments if s.name != name)))
 
 
 def rename_segment(file: SegmentFile, name: str, new: str) -> SegmentFile:
-    """A segment renamed, also in pairs.
+    """Rename a segment, also in pairs.
 
     Raises:
-        RobotError: the new name is taken or empty.
+        RobotError: if the new name is taken or empty.
     """
     if any(s.name == new for s in file.segments) and new != name:
         raise RobotError(f"there is a segment '{new}' already")
@@ -73,13 +73,13 @@ def rename_segment(file: SegmentFile, name: str, new: str) -> SegmentFile:
 
 
 def add_volume(file: SegmentFile, segment: str, ssv: Volume) -> SegmentFile:
-    """A volume added to a segment; its name must be free there."""
+    """Add a volume to a segment; its name must be free there."""
     s = segment_of(file, segment)
     return with_segment(file, replace(s, volumes=(*s.volumes, ssv)))
 
 
 def replace_volume(file: SegmentFile, segment: str, volume: str, ssv: Volume) -> SegmentFile:
-    """A volume changed; pairs follow a group that is renamed with its only volume."""
+    """Replace a volume; pairs follow a group renamed with its only volume."""
     s = segment_of(file, segment)
     after = replace(s, volumes=tuple(ssv if v.name == volume else v for v in s.volumes))
     checked_name(ssv.name)
@@ -87,17 +87,17 @@ def replace_volume(file: SegmentFile, segment: str, volume: str, ssv: Volume) ->
 
 
 def delete_volume(file: SegmentFile, segment: str, volume: str) -> SegmentFile:
-    """A volume deleted, and its segment with the last one."""
+    """Delete a volume, with its segment if empty."""
     s = segment_of(file, segment)
     kept = tuple(v for v in s.volumes if v.name != volume)
     return with_segment(file, replace(s, volumes=kept)) if kept else without_segment(file, segment)
 
 
 def new_volume(kind: str, taken: Iterable[str], radius: float, center: np.ndarray) -> Volume:
-    """A volume of a type around a place in the link's frame [m].
+    """Return a volume of a type around a point in the link frame [m].
 
     Raises:
-        UnknownNameError: another type.
+        UnknownNameError: if the type is unknown.
     """
     if kind not in TYPE_NAMES:
         raise UnknownNameError("type", kind, TYPE_NAMES)
@@ -105,12 +105,12 @@ def new_volume(kind: str, taken: Iterable[str], radius: float, center: np.ndarra
 
 
 def copied(ssv: Volume, taken: Iterable[str]) -> Volume:
-    """A copy under a free name, a little to the side."""
+    """Return a shifted copy under a free name."""
     return replace(moved(ssv, np.array([SHIFT, 0.0, 0.0])), name=free_name(ssv.name, taken))
 
 
 def moved(ssv: Volume, by: np.ndarray, R: np.ndarray | None = None) -> Volume:
-    """Shifted by (3,) [m], after being turned about its middle by R (3, 3)."""
+    """Rotate a volume about its centre by R (3, 3), then shift it by (3,) [m]."""
     v = np.array(ssv.vertices)
     if R is not None:
         v = (v - v.mean(axis=0)) @ R.T + v.mean(axis=0)
@@ -118,10 +118,10 @@ def moved(ssv: Volume, by: np.ndarray, R: np.ndarray | None = None) -> Volume:
 
 
 def resized(ssv: Volume, factor: float) -> Volume:
-    """Grown about its middle, radius and core.
+    """Scale a volume about its centre.
 
     Raises:
-        RobotError: the factor is not a positive number.
+        RobotError: if the factor is not positive.
     """
     if not (np.isfinite(factor) and factor > 0):
         raise RobotError(f"a volume grows by a positive factor, got {factor:g}")
@@ -130,20 +130,20 @@ def resized(ssv: Volume, factor: float) -> Volume:
 
 
 def with_vertex(ssv: Volume, k: int, place: np.ndarray) -> Volume:
-    """One vertex put elsewhere, (3,) in the link's frame [m]."""
+    """Move a vertex to a point (3,) in the link frame [m]."""
     v = np.array(ssv.vertices)
     v[k] = place
     return replace(ssv, vertices=points_of(v))
 
 
 def points_of(rows: np.ndarray) -> tuple[Vec3, ...]:
-    """Rows (n, 3) as a volume holds them, to a micrometre: what a person can read in a file."""
+    """Return rows (n, 3) as vertices, rounded to a micrometre."""
     rounded = np.round(np.asarray(rows, dtype=float), 6) + 0.0
     return tuple((float(x), float(y), float(z)) for x, y, z in rounded)
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """The name, or with the first free number behind it."""
+    """Return the name, with the first free number if it is taken."""
     names = set(taken)
     if name not in names:
         return name
@@ -153,10 +153,10 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def checked_name(name: str) -> str:
-    """A name that a pair in the file can call.
+    """Return the name if pairs in a file can refer to it.
 
     Raises:
-        RobotError: it cannot be one.
+        RobotError: if it is invalid.
     """
     if not name or name != name.strip() or any(c in name for c in ":+,/[]{}#\n"):
         raise RobotError(f"'{name}' cannot be a name: letters, digits, _ and - please")
@@ -167,10 +167,10 @@ def checked_name(name: str) -> str:
 
 
 def image_of(ssv: Volume, axis: str) -> Volume:
-    """A volume with one coordinate negated, to the micrometre.
+    """Return a volume with one coordinate negated, rounded to a micrometre.
 
     Raises:
-        UnknownNameError: another axis than x, y, z.
+        UnknownNameError: if the axis is not x, y or z.
     """
     if axis not in AXES:
         raise UnknownNameError("mirror axis", axis, AXES)
@@ -179,7 +179,7 @@ def image_of(ssv: Volume, axis: str) -> Volume:
 
 
 def flip_volume(file: SegmentFile, segment: str, volume: str, axis: str) -> tuple[SegmentFile, str]:
-    """The image of a volume added to its segment; the new file and the image's name."""
+    """Add the mirror image of a volume to its segment; return the new file and the image's name."""
     s = segment_of(file, segment)
     image = image_of(next(v for v in s.volumes if v.name == volume), axis)
     image = replace(image, name=free_name(image.name, (v.name for v in s.volumes)))
@@ -187,13 +187,13 @@ def flip_volume(file: SegmentFile, segment: str, volume: str, axis: str) -> tupl
 
 
 def copy_to_other_side(file: SegmentFile, segment: str, axis: str) -> tuple[SegmentFile, str]:
-    """The segment of the other side replaced by the image of this one, each its own from now on.
+    """Replace the opposite segment by an independent mirror image.
 
     Returns:
-        The new file, and the name of the other segment.
+        New file, and name of the opposite segment.
 
     Raises:
-        RobotError: the name has no side, or the segment stands for both sides already.
+        RobotError: if the name has no side, or the segment defines both sides.
     """
     s = segment_of(file, segment)
     name = _other_name(s)
@@ -204,10 +204,11 @@ def copy_to_other_side(file: SegmentFile, segment: str, axis: str) -> tuple[Segm
 
 
 def stand_for_both(file: SegmentFile, segment: str, axis: str) -> SegmentFile:
-    """One segment drawn for both sides (an axis), or each side its own again (empty).
+    """Let one segment define both sides (an axis), or separate the sides (empty).
 
     Raises:
-        RobotError: the name has no side.
+        RobotError: if the name has no side.
+        UnknownNameError: if the axis is unknown.
     """
     s = segment_of(file, segment)
     name = _other_name(s)
@@ -218,7 +219,7 @@ def stand_for_both(file: SegmentFile, segment: str, axis: str) -> SegmentFile:
     if axis:
         kept = [x for x in file.segments if x.name != name]
         return pairs_that_exist(replace(file, segments=tuple(replace(x, mirror=axis) if x is s else x for x in kept)))
-    own = expand([s])  # both sides, the second made from the first
+    own = expand([s])  # both sides, the second as image of the first
     segments = [y for x in file.segments for y in ((replace(s, mirror=""), own[1]) if x is s else (x,))]
     return replace(file, segments=tuple(segments))
 
@@ -234,10 +235,10 @@ def _other_name(s: Segment) -> str:
 
 
 def with_pair(file: SegmentFile, pair: SegmentPair) -> SegmentFile:
-    """A pair to watch added.
+    """Add a pair.
 
     Raises:
-        RobotError: it is watched already.
+        RobotError: if it exists.
     """
     pairs = file.pairs or ()
     if any(same(pair, p) for p in pairs):
@@ -246,10 +247,10 @@ def with_pair(file: SegmentFile, pair: SegmentPair) -> SegmentFile:
 
 
 def without_pairs(file: SegmentFile, first: str, second: str) -> SegmentFile:
-    """No pair of these two segments watched any more.
+    """Remove all pairs of two segments.
 
     Raises:
-        RobotError: none was.
+        RobotError: if there is none.
     """
     kept = tuple(p for p in file.pairs or () if {p.first, p.second} != {first, second})
     if len(kept) == len(file.pairs or ()):
@@ -258,7 +259,7 @@ def without_pairs(file: SegmentFile, first: str, second: str) -> SegmentFile:
 
 
 def pairs_that_exist(file: SegmentFile) -> SegmentFile:
-    """Pairs of segments or groups that are gone left out."""
+    """Remove pairs of missing segments or groups."""
     if file.pairs is None:
         return file
     groups = {s.name: {v.group for v in s.volumes} for s in expand(file.segments)}
@@ -280,7 +281,7 @@ def pairs_that_exist(file: SegmentFile) -> SegmentFile:
 
 
 def segment_renamed(file: SegmentFile, before: Segment, after: Segment) -> SegmentFile:
-    """Pairs follow a segment's new name, and that of its mirror image."""
+    """Rename a segment and its mirror image in pairs."""
     names = {before.name: after.name}
     if before.mirror:
         names[mirrored_name(before.name)] = mirrored_name(after.name)
@@ -288,7 +289,7 @@ def segment_renamed(file: SegmentFile, before: Segment, after: Segment) -> Segme
 
 
 def groups_renamed(file: SegmentFile, before: Segment, after: Segment) -> SegmentFile:
-    """Pairs follow a group whose only volume is in another group now; groups that are gone are left out."""
+    """Rename a group in pairs if its only volume changed group; remove missing groups."""
     old, new = {v.group for v in before.volumes}, {v.group for v in after.volumes}
     gone, come = old - new - {""}, new - old - {""}
     if len(gone) == len(come) == 1:
@@ -303,12 +304,12 @@ def groups_renamed(file: SegmentFile, before: Segment, after: Segment) -> Segmen
 
 
 def same(a: SegmentPair, b: SegmentPair) -> bool:
-    """Test whether two pairs are of the same segments and groups, in either order."""
+    """Return True if two pairs have equal segments and groups, in either order."""
     return {(a.first, a.groups_1), (a.second, a.groups_2)} == {(b.first, b.groups_1), (b.second, b.groups_2)}
 
 
 def _sides(file: SegmentFile, new: Callable[[str, tuple[str, ...]], tuple[str, tuple[str, ...]]]) -> SegmentFile:
-    """Every side of every pair replaced."""
+    """Map every side of every pair."""
     if file.pairs is None:
         return file
     rows = [(new(p.first, p.groups_1), new(p.second, p.groups_2)) for p in file.pairs]

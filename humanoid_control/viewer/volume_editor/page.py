@@ -1,7 +1,4 @@
-"""Page of the volume editor: the scene, its handles and the panel around one VolumeEditor.
-
-The panel has tabs: volume, segment, posture, pairs.
-"""
+"""Page of the volume editor: scene, drag handles, and a panel with the tabs volume, segment, posture, pairs."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 
 NONE = "-"
 ROWS = 14
-FREE_TURN = 180.0  # [deg] range of a slider of a joint without limits
+FREE_TURN = 180.0  # [deg] slider range of a joint without limits
 SMALL = "margin:4px 14px;font-size:12px;line-height:1.4"
 UNITS = {"m": 1.0, "mm": 0.001}
 MM = 1000.0
@@ -40,7 +37,7 @@ Do = Callable[[Act], None]
 
 
 def on_change(handle: Any, do: Do, act: Callable[[Any], object]) -> None:
-    """Call `act` with the new value when a user, not the program, changes a control."""
+    """Call `act` with the new value when the user changes a control; changes by the program do not count."""
 
     @handle.on_update
     async def _(event: viser.GuiEvent) -> None:
@@ -50,15 +47,13 @@ def on_change(handle: Any, do: Do, act: Callable[[Any], object]) -> None:
 
 
 def on_click(handle: Any, do: Do, act: Act) -> None:
-    """Call `act` when a button is clicked."""
-
     @handle.on_click
     async def _(_: viser.GuiEvent) -> None:
         do(act)
 
 
 def on_choice(handle: Any, do: Do, act: Callable[[str], object]) -> None:
-    """Call `act` with the label of the button of a group that is clicked."""
+    """Call `act` with the label of the clicked button of a group."""
 
     @handle.on_click
     async def _(_: viser.GuiEvent) -> None:
@@ -74,7 +69,7 @@ def put(handle: Any, **values: Any) -> None:
 
 
 def choose(handle: Any, options: Sequence[str], value: str) -> None:
-    """Set the options of a drop-down list, and the one that it shows; never none."""
+    """Set options and value of a drop-down list, which is never empty."""
     options = tuple(options) or (NONE,)
     value = value if value in options else options[0]
     if tuple(handle.options) != options:
@@ -83,7 +78,7 @@ def choose(handle: Any, options: Sequence[str], value: str) -> None:
 
 
 class PairsTab:
-    """Pairs of segments that must not touch: their distances, the search for them, single ones by hand."""
+    """Tab of collision pairs: distances, automatic search, manual changes."""
 
     def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
         self._editor, self._shown = editor, 0
@@ -97,7 +92,7 @@ class PairsTab:
         self._reasons = gui.add_html("")
 
         @search.on_click
-        def _(_: viser.GuiEvent) -> None:  # in a thread of its own: it takes seconds
+        def _(_: viser.GuiEvent) -> None:  # in a separate thread, because it takes seconds
             search.disabled, search.label = True, "searching ..."
             do(editor.find_pairs())
             search.disabled, search.label = False, "search pairs by random postures"
@@ -107,7 +102,6 @@ class PairsTab:
         act(self._first.value, self._second.value)
 
     def show(self, distances: Distances) -> None:
-        """Bring the table up to date."""
         names = [s.name for s in expand(self._editor.document.file.segments)]
         choose(self._first, names, self._first.value)
         choose(self._second, names, self._second.value)
@@ -129,7 +123,7 @@ class PairsTab:
 
 
 class PostureTab:
-    """Angles are shown in degrees; a sliding joint's path as its angle would be, 1 m as 57.3."""
+    """Tab of joint positions in degrees; sliding joints use the same factor, 1 m as 57.3."""
 
     def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
         self._editor, robot = editor, editor.robot
@@ -152,7 +146,6 @@ class PostureTab:
         on_change(slider, do, lambda angle: self._editor.set_joint(joint, float(np.radians(angle))))
 
     def show(self) -> None:
-        """Bring the sliders up to date."""
         for joint, slider in self._sliders.items():
             angle = float(np.degrees(self._editor.joints[self._editor.robot.index[joint]]))
             if abs(slider.value - angle) > 0.06:
@@ -160,7 +153,7 @@ class PostureTab:
 
 
 class SegmentTab:
-    """The selected segment, all volumes that move with one link: its name, its other side, fitting, new segments."""
+    """Tab of the selected segment (volumes fixed to one link): name, mirroring, fitting, new segments."""
 
     def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
         self._editor = editor
@@ -199,7 +192,6 @@ class SegmentTab:
         on_click(new, do, lambda: editor.new_segment(link.value))
 
     def show(self) -> None:
-        """Bring the controls up to date."""
         document = self._editor.document
         choose(self._segment, [s.name for s in document.file.segments], document.selection.segment)
         s = document.segment
@@ -216,7 +208,7 @@ class SegmentTab:
 
 
 class VolumeTab:
-    """The selected volume and its numbers, lengths in millimetres in the frame of the link."""
+    """Tab of the selected volume; lengths in millimetres in the link frame."""
 
     def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
         self._editor, document = editor, editor.document
@@ -260,7 +252,6 @@ class VolumeTab:
         self._editor.change("name", lambda v: replace(v, name=name.strip()))
 
     def show(self) -> None:
-        """Bring the controls up to date."""
         document = self._editor.document
         choose(self._segment, [s.name for s in document.file.segments], document.selection.segment)
         s, v = document.segment, document.volume
@@ -289,15 +280,16 @@ BY_DISTANCE, BY_SEGMENT = "distance", "segment"
 
 
 class VolumeEditorPage:
-    """A page in which one robot's volumes are edited."""
+    """Page that edits the volumes of one robot."""
 
     def __init__(self, host: str, port: int, editor: VolumeEditor, origins: Sequence[str] = ()) -> None:
         """Open the page.
 
         Args:
-            host, port: where it listens.
-            editor: what is edited.
-            origins: of other pages that may connect, as for `open_server`.
+            host: address to listen on.
+            port: port to listen on.
+            editor: edited robot and document.
+            origins: see `open_server`.
         """
         self.editor = editor
         self.server = open_server(port, host, origins)
@@ -340,13 +332,12 @@ class VolumeEditorPage:
         on_change(colors, self.do, lambda what: setattr(self.scene, "by_distance", what == BY_DISTANCE))
 
     def do(self, act: Act) -> None:
-        """Do something and show what became of it."""
+        """Run an action and refresh the page."""
         with self._lock:
             self.editor.attempt(act)
             self.refresh()
 
     def refresh(self) -> None:
-        """Bring everything on the page up to date."""
         begin = time.monotonic()
         editor, document = self.editor, self.editor.document
         distances = editor.distances()
@@ -366,7 +357,7 @@ class VolumeEditorPage:
         self._cost = self._ready - begin
 
     def _status_html(self) -> str:
-        """File, state of saving, and the message about the last act."""
+        """Return file, save state and last message."""
         document, editor = self.editor.document, self.editor
         where = html.escape(document.path.name if document.path else "no file")
         state = "<b style='color:#b36b00'>not saved</b>" if document.changed else "saved"
@@ -385,7 +376,7 @@ class VolumeEditorPage:
         self.do(lambda: self.editor.change(gesture, new))  # type: ignore[arg-type]
 
     def _phase(self, phase: str) -> bool:
-        """Test whether a place of a drag is taken: not while the page is still busy with the one before."""
+        """Return whether to apply a drag position; positions are skipped while the page is busy."""
         if phase == "ended":
             self.editor.document.end_gesture()
             self.refresh()
@@ -399,5 +390,4 @@ class VolumeEditorPage:
         camera.up = (0.0, 0.0, 1.0)
 
     def stop(self) -> None:
-        """Close the page."""
         self.server.stop()

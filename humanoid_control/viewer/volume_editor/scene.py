@@ -1,4 +1,4 @@
-"""Scene of the volume editor: the robot, its volumes in the colours of their distances, drag handles, gap lines."""
+"""Scene of the volume editor: robot, volumes coloured by distance, drag handles, gap lines."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from humanoid_control.viewer.volume_editor.edits import moved, with_vertex
 if TYPE_CHECKING:
     import viser
 
-LEAST_RADIUS = 0.001  # [m] that dragging leaves
-SIZES = {"whole": 0.14, "radius": 0.09, "vertex": 0.08}  # [m] length of the arrows
-# All at once lie on top of each other where a volume is small.
+LEAST_RADIUS = 0.001  # [m] minimum radius by dragging
+SIZES = {"whole": 0.14, "radius": 0.09, "vertex": 0.08}  # [m] arrow lengths
+# All handles at once would overlap on small volumes.
 HANDLES = {
     "vertices and radius": ("vertex", "radius"),
     "the whole": ("whole",),
@@ -33,27 +33,27 @@ HANDLES = {
     "none": (),
 }
 UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])
-LINES = 12  # nearest pairs that are joined by a line
+LINES = 12  # nearest pairs with a line
 WIDTH, MARK_RADIUS = 0.008, 0.022  # [m]
 MARK = (215, 0, 0)
-NET, NET_DISTANCE = (15, 15, 20), 5e-4  # around the selected volume [m]
-NEAREST, OTHERS, PLAIN = 0.85, 0.3, 0.6  # opacity of the nearest volume of a pair, of others, without regard to pairs
+NET, NET_DISTANCE = (15, 15, 20), 5e-4  # wireframe around the selected volume [m]
+NEAREST, OTHERS, PLAIN = 0.85, 0.3, 0.6  # opacity of a pair's nearest volume, of others, without distance colours
 ROBOT_OPACITY = 0.35
-LAYER, LAYERS = 1.5e-4, 4  # [m] between surfaces in one place
+LAYER, LAYERS = 1.5e-4, 4  # [m] offset between coincident surfaces
 Key = tuple[str, str]  # segment, volume
 Change = Callable[[str, Callable[[Volume], Volume]], None]
 
 
 class VolumeScene:
-    """Scene of the editor. Everything hangs on frames of the links, so that a posture moves only these."""
+    """Scene of the editor; all objects are children of link frames."""
 
     def __init__(self, server: viser.ViserServer, robot: Robot, folder: Path | None = None) -> None:
         """Draw the robot.
 
         Args:
-            server: of the page.
-            robot: whose links.
-            folder: where the URDF's mesh files are.
+            server: server of the page.
+            robot: robot with the links.
+            folder: folder of the mesh files.
         """
         self.server, self.robot = server, robot
         self.by_distance = True
@@ -78,7 +78,7 @@ class VolumeScene:
         self._gaps = GapLines(server)
 
     def move(self, joints: np.ndarray) -> None:
-        """Put the links where a posture (n,) puts them."""
+        """Update the link poses for a posture (n,) [rad]."""
         for link, X in self.robot.link_poses(self.robot.q(joints)).items():
             if link in self._links:
                 self._links[link].position, self._links[link].wxyz = X.translation, quaternion_wxyz(X.rotation)
@@ -90,12 +90,12 @@ class VolumeScene:
             handle.visible = visible
 
     def fade(self, opacity: float) -> None:
-        """Opacity of the robot's visuals."""
+        """Set the opacity of the robot's visuals."""
         for mesh in self._visuals:
             mesh.opacity = opacity
 
     def draw(self, file: SegmentFile, selection: Selection, distances: Distances) -> None:
-        """Bring the volumes, their colours and the gaps up to date."""
+        """Update volumes, colours and gaps."""
         seen = {(s.name, v.name): (s.link, v) for s in expand(file.segments) for v in s.volumes}
         for key in [k for k, (link, _) in self._drawn.items() if k not in seen or seen[k][0] != link]:
             self._volumes.pop(key).remove()
@@ -131,7 +131,7 @@ class VolumeScene:
         self._drawn[key] = link, ssv
 
     def _draw_net(self, selected: tuple[str, Volume] | None) -> None:
-        """A net around the selected volume."""
+        """Draw a wireframe around the selected volume."""
         if selected == self._netted:
             return
         if self._net is not None:
@@ -146,14 +146,14 @@ class VolumeScene:
 
 
 class GapLines:
-    """Lines across the smallest gaps, and a red mark on the smallest (Schwienbacher 2014, fig. 6.15)."""
+    """Lines across the smallest gaps, with a red mark on the smallest (Schwienbacher 2014, fig. 6.15)."""
 
     def __init__(self, server: viser.ViserServer) -> None:
         self._scene = server.scene
         self._handles: list[viser.SceneNodeHandle] = []
 
     def draw(self, gaps: tuple[VolumeGap, ...], largest: float) -> None:
-        """Draw the first gaps of a list that is sorted by distance; largest: upper end of the colours [m]."""
+        """Draw the first of the sorted gaps; `largest`: upper end of the colours [m]."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
@@ -172,19 +172,19 @@ class GapLines:
 
 
 class DragHandles:
-    """Gizmos of one volume at a time, in the frame of its link.
+    """Handles of one volume, in its link frame.
 
-    The one being dragged is left alone, the others follow. A drag is told in phases: 'start', 'update' at each place,
-    'end' at the last one, and 'ended' when the volume has been changed to that.
+    The dragged handle stays, the others follow. Phases of a drag: 'start', 'update' at each position, 'end' at the last
+    one, 'ended' after its change of the volume.
     """
 
     def __init__(self, server: viser.ViserServer, change: Change, phase: Callable[[str], bool]) -> None:
-        """Create the drag handles.
+        """Create the handles, hidden.
 
         Args:
-            server: of the page.
-            change: called with a gesture and a function from the volume before it to the one after it.
-            phase: told the phase of a drag, and asked whether the volume is to be changed to this place.
+            server: server of the page.
+            change: called with a gesture and a function from the old to the new volume.
+            phase: called with the phase; returns whether to apply this position.
         """
         self._server, self._change, self._phase = server, change, phase
         self._gizmos: dict[str, viser.TransformControlsHandle] = {}
@@ -196,7 +196,7 @@ class DragHandles:
         self.shown = "vertices and radius"
 
     def place(self, link: str, ssv: Volume | None) -> None:
-        """Put the handles on a volume of a link; None: on nothing."""
+        """Attach the handles to a volume of a link; None: hide them."""
         self._ssv = ssv
         poses = self._poses(ssv) if ssv is not None else {}
         if (link, len(poses)) != self._of or poses.keys() != self._gizmos.keys():
@@ -211,7 +211,7 @@ class DragHandles:
                 self._gizmos[name].position, self._gizmos[name].wxyz = position, wxyz
 
     def _poses(self, ssv: Volume) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Position and orientation of each handle in the frame of the link."""
+        """Return position and orientation of each handle in the link frame."""
         core = np.array(ssv.vertices)
         out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         kinds = HANDLES[self.shown]
@@ -251,7 +251,7 @@ class DragHandles:
 
     @property
     def single(self) -> bool:
-        """True where the volume is a point, which cannot be turned."""
+        """Whether the volume is a point, which cannot be rotated."""
         return self._ssv is not None and len(self._ssv.vertices) == 1
 
     def _drag(self, name: str, phase: str, position: np.ndarray, wxyz: np.ndarray) -> None:
@@ -275,13 +275,13 @@ class DragHandles:
 
 
 def dragged(base: Volume, name: str, position: np.ndarray, wxyz: np.ndarray) -> Volume:
-    """A volume after one of its handles was dragged.
+    """Return a volume after one of its handles was dragged.
 
     Args:
-        base: as it was when the handle was taken.
-        name: of the handle: 'whole', 'radius', or 'vertex 2'.
-        position: where the handle is now (3,), in the link's frame [m].
-        wxyz: its orientation.
+        base: volume at the start of the drag.
+        name: handle: 'whole', 'radius', or 'vertex 2'.
+        position: handle position (3,) in the link frame [m].
+        wxyz: handle orientation.
     """
     if name == "whole":
         turn = pin.Quaternion(float(wxyz[0]), *(float(x) for x in wxyz[1:])).normalized().toRotationMatrix()
@@ -293,17 +293,17 @@ def dragged(base: Volume, name: str, position: np.ndarray, wxyz: np.ndarray) -> 
 
 
 def radius_line(ssv: Volume) -> tuple[np.ndarray, np.ndarray]:
-    """A point of the core and a direction (unit) away from it, along which the radius is dragged."""
+    """Return the core centre and the unit direction along which the radius is dragged."""
     core = np.array(ssv.vertices)
     return core.mean(axis=0), core_axes(core)[2]
 
 
 def layered(ssv: Volume, k: int) -> Volume:
-    """A volume a hair larger, by its number: surfaces in one place would flicker."""
+    """Return a slightly enlarged volume, depending on its index, to avoid flicker of coincident surfaces."""
     return replace(ssv, radius=ssv.radius + LAYER * (k % LAYERS))
 
 
 def triangles(ssv: Volume) -> tuple[np.ndarray, np.ndarray]:
-    """The surface of a volume in its link's frame, as the page takes it."""
+    """Return the surface of a volume in its link frame."""
     vertices, faces = volume_mesh(np.array(ssv.vertices), ssv.radius)
     return vertices.astype(np.float32), faces
