@@ -1,4 +1,4 @@
-"""Retargeting of clip libraries for several robots, in local processes or on a cluster, resumable.
+"""Retargeting of clip libraries, in local processes or on a cluster, resumable.
 
 ```python
 import tempfile
@@ -14,7 +14,7 @@ outcome = do_job(jobs[0])
 print(outcome.record["grade"], outcome.record["verdict"], len(outcome.content))
 ```
 
-`retarget_library` does all jobs with `LocalWorkers` or a `Cluster` and stores the results.
+`retarget_library` does all jobs with `LocalWorkers` or a `Cluster`.
 """
 
 from typing import TYPE_CHECKING

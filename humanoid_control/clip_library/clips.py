@@ -1,7 +1,6 @@
 """Clips of a library: from a folder, a pattern or a list.
 
-The name of a clip is its path below the folder, or as listed, independent of the library's location. It names manifest
-rows and outputs.
+A clip's name is its path below the folder, or as listed.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ class LibraryClip:
     """Named clip, readable or not.
 
     Attributes:
-        name: name in the manifest, with slashes.
         path: file, or empty for a built-in clip.
     """
 
@@ -38,11 +36,10 @@ class LibraryClip:
 
     @property
     def source(self) -> str:
-        """Argument of `load_clip`."""
         return self.path or self.name
 
     def files(self) -> list[Path]:
-        """Return the file and its .amc skeleton, if any; empty for a built-in clip.
+        """Return the file and its .amc skeleton, if any.
 
         Raises:
             ClipError: if the skeleton is missing.
@@ -55,14 +52,14 @@ class LibraryClip:
         return [path, Path(skeleton_beside(path, sorted(path.parent.iterdir())))]
 
     def size(self) -> int:
-        """Return the file size [bytes]; 1 if built in or inaccessible."""
+        """Return the file size [bytes], or 1."""
         try:
             return max(os.stat(self.path).st_size, 1) if self.path else 1
         except OSError:
             return 1
 
     def digest(self) -> str:
-        """Return the SHA-256 of the clip's files, or of the name of a built-in clip.
+        """Return the SHA-256 of the clip's files, or of a built-in name.
 
         Raises:
             ClipError: if a file is unreadable.
@@ -79,7 +76,7 @@ class LibraryClip:
         return total.hexdigest()
 
     def packed(self) -> dict[str, bytes]:
-        """Return name -> content of the clip's files, clip first.
+        """Return name -> content of the clip's files.
 
         Raises:
             ClipError: if a file is unreadable.
@@ -92,7 +89,7 @@ class LibraryClip:
 
 @contextmanager
 def unpacked(files: dict[str, bytes]) -> Iterator[Path]:
-    """Yield the path of the first file in a temporary folder with all files."""
+    """Yield the path of the first of some temporary files."""
     with tempfile.TemporaryDirectory(prefix="clip_") as folder:
         for name, content in files.items():
             (Path(folder) / name).write_bytes(content)
@@ -103,7 +100,7 @@ def unpacked(files: dict[str, bytes]) -> Iterator[Path]:
 
 
 def is_library(text: str) -> bool:
-    """Return True if an argument names many clips: a folder, a pattern, or a list of paths."""
+    """Test whether an argument is a folder, a pattern, or a list of paths."""
     return os.path.isdir(text) or _is_pattern(text) or Path(text).suffix.lower() in LISTS
 
 
@@ -117,11 +114,11 @@ def find_clips(text: str, without: Path | None = None) -> list[LibraryClip]:
     Args:
         text: folder, searched recursively; pattern, in which ** matches any folders; or .txt file with a path or
             built-in clip per line (# starts a comment), relative to the file.
-        without: excluded folder, that of the results.
+        without: excluded folder.
 
     Raises:
-        ClipError: if there are no clips, or the input is unreadable.
-        ConfigError: if two listed clips have equal names.
+        ClipError: without readable clips.
+        ConfigError: if listed names are equal.
     """
     if os.path.isdir(text):
         found = sorted(_below(Path(text), without), key=lambda clip: clip.name)
@@ -150,7 +147,7 @@ def _inside(path: Path, folder: Path | None) -> bool:
 
 
 def _below(root: Path, without: Path | None) -> Iterator[LibraryClip]:
-    """Yield clips below a folder, following links, each folder once, without hidden files."""
+    """Yield visible clips below a folder, following links once."""
     seen, closed = set(), without.resolve() if without is not None else None
     for where, folders, files in os.walk(root, followlinks=True):
         real = Path(where).resolve()
@@ -166,7 +163,7 @@ def _below(root: Path, without: Path | None) -> Iterator[LibraryClip]:
 
 
 def _listed(path: Path) -> list[LibraryClip]:
-    """Return the clips of a text file, existing or not; reading reports problems."""
+    """Return the clips of a text file, existing or not."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:

@@ -1,7 +1,4 @@
-"""Execution on a Dask cluster without a shared disk: clips and results travel as bytes.
-
-The scheduler repeats jobs of killed workers.
-"""
+"""Execution on a Dask cluster without a shared disk."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ PATIENCE = 120.0  # [s] without workers before the run stops
 
 
 def check_scheduler(address: str) -> None:
-    """Check the address of a scheduler, and that Dask is installed.
+    """Check the scheduler's address, and that Dask is installed.
 
     Raises:
         ConfigError: if the address is malformed.
@@ -53,7 +50,7 @@ class Cluster:
 
         Raises:
             ConfigError: if the address is malformed.
-            EnvironmentProblem: if Dask, scheduler or workers are missing, or versions differ.
+            EnvironmentProblem: if the cluster is unusable.
         """
         check_scheduler(address)
         import dask
@@ -81,7 +78,6 @@ class Cluster:
 
     @property
     def delivers(self) -> bool:
-        """Whether workers write outputs to an address."""
         return bool(self.deliver)
 
     def close(self) -> None:
@@ -90,7 +86,7 @@ class Cluster:
             self._client.close(timeout=5)
 
     def _threads(self) -> int:
-        """Return the number of threads of all workers.
+        """Return the number of worker threads.
 
         Raises:
             EnvironmentProblem: if the scheduler is gone.
@@ -121,7 +117,7 @@ class Cluster:
         """Yield the outcomes as jobs finish.
 
         Raises:
-            EnvironmentProblem: if the scheduler or all workers are gone, or versions differ.
+            EnvironmentProblem: if scheduler or workers are gone, or versions differ.
         """
         from distributed import wait
 
@@ -190,7 +186,7 @@ class Cluster:
         """Return the time since when there are no workers, or 0.
 
         Raises:
-            EnvironmentProblem: if workers are missing for too long, or the scheduler is gone.
+            EnvironmentProblem: after a long absence.
         """
         if self._client.status != "running":
             raise self._gone()

@@ -1,6 +1,6 @@
-"""Small figures of retargeted clips: packed joint positions over a few seconds.
+"""Small figures of retargeted clips: packed joint positions.
 
-A figure shows up to 8 s around the frame with the largest error, at 10 Hz: the kinematic tree and the sole corners.
+A figure shows up to 8 s around the largest error at 10 Hz: kinematic tree and sole corners.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _shown_frames(trajectory: JointTrajectory) -> np.ndarray:
 
 
 def _drawn_points(robot: Robot) -> tuple[list[tuple[int, np.ndarray]], list[list[int]], list[list[int]]]:
-    """Return points as (pinocchio joint, position in its frame [m]), lines, and sole edge corners."""
+    """Return points as (pinocchio joint, position in its frame [m]), lines, and sole corners."""
     model, data = robot.model, robot.data
     pin.framesForwardKinematics(model, data, robot.q("neutral"))
     points: list[tuple[int, np.ndarray]] = []
@@ -102,7 +102,7 @@ def _drawn_points(robot: Robot) -> tuple[list[tuple[int, np.ndarray]], list[list
 
 
 def _add_soles(robot: Robot, point_of: dict[int, int], add: Any) -> list[list[int]]:
-    """Add sole corners [l_heel, l_toe, r_heel, r_toe], two points each; empty for other feet."""
+    """Add sole corners [l_heel, l_toe, r_heel, r_toe], two points each, if possible."""
     if robot.base != FLOATING:
         return []
     try:

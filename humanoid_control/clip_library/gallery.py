@@ -1,6 +1,6 @@
 """Offline HTML page of animated figures, worst grade first.
 
-Cards are created while scrolling, and only visible figures are decoded, so large pages open quickly.
+Only visible figures are decoded, so large pages open quickly.
 """
 
 from __future__ import annotations
@@ -148,7 +148,6 @@ def gallery_page(records: Iterable[Record], figure: Callable[[Record], dict[str,
     """Yield the text of the page.
 
     Args:
-        records: records of clips and robots.
         figure: returns the figure of a record.
     """
     order = (FAILED, *reversed(GRADES))
@@ -188,7 +187,7 @@ def _legend() -> str:
 
 
 def _card(record: Record, figure: dict[str, Any] | None, trees: dict[str, int]) -> dict[str, Any]:
-    """Return the values of a card; store its figure tree once in `trees` (JSON -> index)."""
+    """Return a card; store its figure tree once in `trees` (JSON -> index)."""
     numbers = record.get("numbers", {})
     told = [
         f"{key.rpartition('_')[0].replace('_', ' ')} {numbers[key]:.3g} {_unit(key)}"

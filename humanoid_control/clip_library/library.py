@@ -1,4 +1,4 @@
-"""Retargeting of a library: an executor does unfinished jobs, and results are stored one by one.
+"""Retargeting of a library, with results stored one by one.
 
 clips x robots -> jobs -> those without a record -> executor -> output, record, manifest
 """
@@ -42,7 +42,6 @@ class LibraryReport:
 
     @property
     def failures(self) -> list[Record]:
-        """Records of failed jobs."""
         return [r for r in self.rows if r["failed"]]
 
     def grades(self) -> dict[str, dict[str, int]]:
@@ -60,7 +59,7 @@ def library_jobs(
     settings: LibrarySettings,
     show: Show = lambda share, text: None,
 ) -> tuple[list[Job], list[Record]]:
-    """Return jobs of readable clips, and failure records of others."""
+    """Return jobs, and failure records of unreadable clips."""
     jobs, failed = [], []
     total, done = sum(clip.size() for clip in clips), 0
     for k, clip in enumerate(clips):
@@ -84,11 +83,11 @@ def retarget_library(
 ) -> LibraryReport:
     """Process the jobs without a finished record.
 
-    Finished results and the manifest are also stored after an error or Ctrl-C.
+    Results are also stored after an error or Ctrl-C.
 
     Args:
         jobs: jobs of `library_jobs`.
-        failed: failure records of `library_jobs`.
+        failed: its failure records.
         place: open place of the results.
         executor: executor of the jobs.
         show: called with the progress, 0 to 1, and a text.
@@ -136,7 +135,7 @@ def retarget_library(
 
 
 class _Pace:
-    """Progress of a run by clip sizes, with the estimated remaining time."""
+    """Progress of a run by clip sizes."""
 
     def __init__(self, jobs: Sequence[Job], show: Show, failed: int) -> None:
         self._size = {job.key: job.clip.size() for job in jobs}
@@ -158,7 +157,7 @@ class _Pace:
 
 
 def told_time(seconds: float) -> str:
-    """Return a duration as text: 40 s, 3 min, 2 h 5 min."""
+    """Return a duration as text, such as 2 h 5 min."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

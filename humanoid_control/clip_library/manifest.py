@@ -1,6 +1,6 @@
 """Records of finished jobs, and the manifest: one row per clip and robot.
 
-Each record is a file, written after its output, so that an interrupted run can resume.
+A record is written after its output, so that interrupted runs resume.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _NAME = re.compile(r"^[0-9a-f]{32}\.json$")
 
 
 class Records:
-    """Records at a place, without their figures.
+    """Records at a place.
 
     Attributes:
         known: job key -> record.
     """
 
     def __init__(self, place: Place) -> None:
-        """Read the records; damaged ones count as missing."""
+        """Read the records, except damaged ones."""
         self._place = place
         self.known: dict[str, Record] = {}
         self._outputs: dict[str, int] = {}
@@ -64,7 +64,7 @@ class Records:
         self.known[record["key"]] = record
 
     def finished(self, job: Job) -> bool:
-        """Return True if the output exists with its recorded size, or the input is bad."""
+        """Test whether the output is complete, or the input bad."""
         record = self.known.get(job.key)
         if record is None:
             return False
@@ -76,16 +76,16 @@ class Records:
         return bool(done)
 
     def forget(self, clip: str, robot: str, key: str = "") -> None:
-        """Remove the record of a clip and robot unless its key is `key`."""
+        """Remove a record unless its key is `key`."""
         before = self._current.get((clip, robot), key)
         if before != key:
             del self.known[before], self._current[clip, robot]
             self._place.remove(f"{RECORDS}/{before}.json")
 
     def add(self, record: Record, content: bytes | None = None) -> None:
-        """Store the output, if any, then the record.
+        """Store output and record.
 
-        Earlier records and outputs of the clip and robot are removed first, so that no record refers to a wrong output.
+        Earlier ones are removed first, so that no record refers to a wrong output.
 
         Raises:
             ConfigError: if it cannot be written.
@@ -104,11 +104,10 @@ class Records:
         self._remember({k: v for k, v in record.items() if k != "figure"})
 
     def rows(self) -> list[Record]:
-        """Return the current records, sorted by clip and robot."""
+        """Return the current records, sorted."""
         return [self.known[key] for _, key in sorted(self._current.items())]
 
     def figure(self, record: Record) -> Record | None:
-        """Return the figure of a record, or None."""
         whole = self._read(record["key"])
         return whole.get("figure") if whole else None
 
@@ -117,7 +116,7 @@ class Records:
 
 
 def manifest_table(records: Iterable[Record]) -> tuple[list[str], list[list[Any]]]:
-    """Return columns and rows; missing numbers are None."""
+    """Return columns and rows; missing: None."""
     records = list(records)
     numbers = list(dict.fromkeys(k for r in records for k in r.get("numbers", {})))
     rows = []
@@ -131,7 +130,6 @@ def manifest_table(records: Iterable[Record]) -> tuple[list[str], list[list[Any]
 
 
 def manifest_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
-    """Return the manifest as UTF-8 CSV."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(columns)
@@ -140,7 +138,7 @@ def manifest_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes
 
 
 def manifest_parquet(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes | None:
-    """Return the manifest as Parquet, numbers as doubles and the rest as text; None without pyarrow."""
+    """Return the manifest as Parquet, with numbers as doubles, or None without pyarrow."""
     if importlib.util.find_spec("pyarrow") is None:
         return None
     import pyarrow as pa
@@ -159,7 +157,7 @@ def manifest_parquet(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> b
 
 
 def write_manifest(place: Place, records: Iterable[Record]) -> list[str]:
-    """Write the manifest; return its file names.
+    """Write the manifest; return file names.
 
     Raises:
         ConfigError: if it cannot be written.

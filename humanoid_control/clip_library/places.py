@@ -1,4 +1,4 @@
-"""Places for results: a folder, or an fsspec address such as s3://bucket/folder. Writes are atomic."""
+"""Places for results, with atomic writes: a folder, or an fsspec address (s3://bucket/folder)."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class Place(ABC):
 
     @abstractmethod
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return name -> size [bytes] of all files, optionally below a folder."""
+        """Return name -> size [bytes] of the files below a folder."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Remove a file, if it exists."""
+        """Remove a file, if any."""
 
     @abstractmethod
     def open(self) -> None:
-        """Prepare the place for one run, exclusively where possible.
+        """Prepare the place for one run.
 
         Raises:
-            ConfigError: if another run uses it, or it is not writable.
+            ConfigError: if it is used by another run, or not writable.
         """
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Place(ABC):
 
 
 def is_address(text: str) -> bool:
-    """Return True for an fsspec address such as `memory://x` or `s3://bucket/x`."""
+    """Test for an fsspec address (`memory://x`)."""
     head, found, _ = text.partition("://")
     return bool(found) and head.replace("+", "").replace("-", "").isalnum()
 
@@ -60,7 +60,7 @@ def place_for(text: str) -> Place:
     """Return the place of a path or address.
 
     Raises:
-        ConfigError: if no installed package supports the address.
+        ConfigError: if the address is unsupported.
         EnvironmentProblem: if fsspec is missing.
     """
     return Address(text) if is_address(text) else Folder(Path(text))
@@ -133,7 +133,7 @@ class Folder(Place):
 
 
 class Address(Place):
-    """Place of fsspec. Object stores write atomically; elsewhere files are written, then renamed."""
+    """Place of fsspec; files are renamed after writing unless the store is atomic."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -164,7 +164,7 @@ class Address(Place):
         self.put(f"{PRIVATE}/opened", b"")
 
     def close(self) -> None:
-        """Do nothing: an address has no lock."""
+        """Do nothing."""
 
     def put(self, name: str, content: bytes) -> None:
         full = self._full(name)

@@ -1,6 +1,6 @@
-"""Retargeting of one clip for one robot: a job in, an outcome with the file content out.
+"""Retargeting of one clip for one robot, from job to outcome.
 
-On one machine, equal jobs give equal bytes, whatever process runs them.
+On one machine, equal jobs give equal bytes.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ BAD_INPUT, UNEXPECTED, NO_MEMORY, DIED = "bad input", "unexpected", "out of memo
 def write_trajectory(
     path: Path, trajectory: JointTrajectory, targets: np.ndarray, robot: Robot | None = None, layout: str = ""
 ) -> None:
-    """Write a trajectory in the format of the suffix, with targets (T, P, 3) [m] where supported.
+    """Write a trajectory in the format of the suffix.
 
     Args:
         path: output file.
         trajectory: trajectory to write.
-        targets: targets (T, P, 3) [m].
-        robot: robot of the trajectory, needed for whole-body bags and foreign layouts.
+        targets: targets (T, P, 3) [m], where supported.
+        robot: robot, for whole-body bags and foreign layouts.
         layout: layout in `retargeting.INTERCHANGE`; empty: own layout.
     """
     if layout in INTERCHANGE and isinstance(trajectory, WholeBodyTrajectory) and robot is not None:
@@ -87,19 +87,14 @@ class LibrarySettings:
     """Settings of a library, as in `humanoid retarget`.
 
     Attributes:
-        whole_body: move root and legs too, where the clip shows legs.
-        solver: settings of the upper-body solver.
+        whole_body: move root and legs too, if shown.
         acceleration: joint acceleration limit [rad/s^2]; None: of the solver.
-        speed: playback speed.
         raw: do not clean clips.
-        format: suffix of the files, such as '.npz'.
+        format: suffix of the files.
         marker_set: name or path of a marker set.
-        marker_file: content of that path, for workers with other disks.
-        unit: see `load_clip`.
-        scale: see `load_clip`.
-        up: see `load_clip`.
-        rate: see `load_clip`; only for formats without a rate.
-        method: whole-body method in WHOLE_BODY_METHODS.
+        marker_file: its content, for workers with other disks.
+        rate: rate of clips that state none [Hz].
+        method: method in WHOLE_BODY_METHODS.
         feasible: make whole bodies feasible (`performing.make_feasible`).
         pace: their pace; 0: slower where needed.
     """
@@ -121,7 +116,7 @@ class LibrarySettings:
     pace: float = 0.0
 
     def text(self) -> str:
-        """Return all settings as one line that identifies them."""
+        """Return all settings as an identifying line."""
         values = asdict(self)
         if self.marker_file is not None:
             values["marker_file"], values["marker_set"] = hashlib.sha256(self.marker_file).hexdigest(), None
@@ -133,9 +128,7 @@ class WorkerRobot:
     """Robot with its source for workers.
 
     Attributes:
-        name: name of the robot.
         spec: argument of `load_robot` on this machine.
-        digest: `robot_digest`.
         files: name -> content, URDF first; None if the worker has the robot.
     """
 
@@ -146,7 +139,7 @@ class WorkerRobot:
 
     @classmethod
     def of(cls, spec: str) -> WorkerRobot:
-        """Return the source of a robot that `load_robot` finds here.
+        """Return a robot that `load_robot` finds here.
 
         Raises:
             UnknownNameError: if it is unknown.
@@ -157,7 +150,7 @@ class WorkerRobot:
 
     @contextmanager
     def here(self) -> Iterator[str | Path]:
-        """Yield the argument of `load_robot` on the worker; sent files exist within the context."""
+        """Yield the argument of `load_robot` on the worker."""
         if self.files is None:
             yield self.spec
         else:
@@ -165,7 +158,7 @@ class WorkerRobot:
                 yield path
 
     def packed(self) -> WorkerRobot:
-        """Return the robot with its files, unless it is in the catalogue, for workers with other disks.
+        """Return the robot with its files, unless it is in the catalogue.
 
         Raises:
             RobotError: if a file is unreadable.
@@ -181,12 +174,12 @@ class WorkerRobot:
 
 
 def glob_free(text: str) -> str:
-    """Escape a text for file patterns."""
+    """Escape a text for patterns."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in text)
 
 
 def robot_digest(robot: Robot) -> str:
-    """Return the SHA-256 of all properties of a fixed-base robot that affect retargeting and quality."""
+    """Return the SHA-256 of all robot properties that affect retargeting and quality."""
     text = [robot.name, robot.model.saveToString(), robot.base, robot.anchor, repr(robot.shapes), repr(robot.feet)]
     text += [repr(sorted((k, v.tolist()) for k, v in robot.postures.items())), repr(sorted(robot.points.items()))]
     text += [repr(sorted(robot.meanings.items())), repr(robot.mimic), repr(robot.pairs.tolist())]
@@ -202,12 +195,8 @@ class Job:
     """One clip for one robot.
 
     Attributes:
-        clip: name and local path of the clip.
-        digest: digest of its content.
-        robot: target robot.
-        settings: settings of the library.
         files: files of the clip for workers with other disks; None: read its path.
-        deliver: fsspec address to which the worker writes; empty: return the content.
+        deliver: fsspec address of the output; empty: return the content.
     """
 
     clip: LibraryClip
@@ -225,7 +214,6 @@ class Job:
 
     @property
     def output(self) -> str:
-        """Name of the output below the result folder."""
         return f"{self.robot.name}/{self.clip.name}{self.settings.format}"
 
 
@@ -236,7 +224,7 @@ class ClipOutcome:
     Attributes:
         record: plain values: clip, robot, key, failed (kind of failure, or empty), reason, grade, verdict, numbers,
             warnings, seconds, output (name), bytes (size), sha256, figure.
-        content: output; None after a failure or delivery by the worker.
+        content: output, or None after a failure or delivery.
         memory: peak memory of the worker [bytes].
     """
 
@@ -265,7 +253,7 @@ _kept = _Kept()
 
 
 def _once(kept: OrderedDict[str, Any], most: int, key: str, make: Callable[[], Any]) -> Any:
-    """Return a cached value, or make it; a HumanoidError is cached and raised again."""
+    """Return a cached value, or make it; a HumanoidError is cached too."""
     if key not in kept:
         try:
             kept[key] = make()
@@ -280,7 +268,7 @@ def _once(kept: OrderedDict[str, Any], most: int, key: str, make: Callable[[], A
 
 
 def do_job(job: Job) -> ClipOutcome:
-    """Read, retarget, measure and write a clip; errors become failures with a reason."""
+    """Do a job; errors become failures with a reason."""
     begin = time.monotonic()
     try:
         outcome = _done(job)
@@ -296,7 +284,7 @@ def do_job(job: Job) -> ClipOutcome:
 
 
 def _without_place(job: Job, text: str) -> str:
-    """Replace the path of a clip in a message by its name."""
+    """Replace a clip's path in a message by its name."""
     return one_line(text.replace(job.clip.source, job.clip.name))
 
 
@@ -355,14 +343,14 @@ def _done(job: Job) -> ClipOutcome:
 def _feasible(
     motion: WholeBodyMotion, robot: Robot, s: LibrarySettings
 ) -> tuple[WholeBodyMotion, dict[str, float], list[str]]:
-    """Return a feasible motion with targets, its numbers, and warnings."""
+    """Return a feasible motion, its numbers, and warnings."""
     dynamic = make_feasible(motion.trajectory, robot, FeasibilitySettings(pace=s.pace))
     numbers = {k: v for k, v in feasibility_row(dynamic, robot.mass * GRAVITY).items() if not isinstance(v, str)}
     return as_whole_body(dynamic, motion.targets), numbers, [dynamic.fallback] if dynamic.fallback else []
 
 
 def _robot_of(job: Job, base: str) -> Robot:
-    """Return the robot of a job, cached.
+    """Return the cached robot of a job.
 
     Raises:
         RobotError: if the worker's robot differs from the job's.
@@ -385,7 +373,7 @@ def _robot_of(job: Job, base: str) -> Robot:
 
 
 def _placeless_body(job: Job) -> BodyPoints:
-    """Read the body without paths in warnings and errors."""
+    """Read the body, without paths in messages."""
     try:
         body = _read_body(job)
     except HumanoidError as e:
@@ -412,14 +400,13 @@ def _read_body(job: Job) -> BodyPoints:
 
 
 def _upper_body(body: BodyPoints, robot: Robot, s: LibrarySettings) -> tuple[JointTrajectory, np.ndarray]:
-    """Return upper-body trajectory and targets."""
     settings = s.solver if s.acceleration is None else replace(s.solver, acceleration=s.acceleration)
     targets = scale_to_robot(body, robot).paced(s.speed)
     return retarget_clip(targets, robot, settings), targets.positions
 
 
 def _file_content(name: str, trajectory: JointTrajectory, targets: np.ndarray, robot: Robot) -> bytes:
-    """Return the bytes of the output file.
+    """Return the output file.
 
     Raises:
         OSError: if the temporary folder is full.
@@ -434,12 +421,12 @@ def _file_content(name: str, trajectory: JointTrajectory, targets: np.ndarray, r
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that must be equal on all workers."""
+    """Return versions that workers must share."""
     return {"humanoid_control": __version__, "record": str(RECORD), "pin": pin.__version__, "numpy": np.__version__}
 
 
 def compile_for(settings: LibrarySettings) -> None:
-    """Compile missing kernels for this machine, with a message."""
+    """Compile missing kernels."""
     from humanoid_control.warm_up import PERFORMING, RETARGETING, WHOLE_BODY, compile_first
 
     groups = [WHOLE_BODY] if settings.whole_body else []
@@ -447,7 +434,6 @@ def compile_for(settings: LibrarySettings) -> None:
 
 
 def warm() -> None:
-    """Load everything that jobs need."""
     from humanoid_control.warm_up import compile_first
 
     compile_first()

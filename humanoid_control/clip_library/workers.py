@@ -1,6 +1,6 @@
-"""Worker processes on this machine, replaced when they die or grow too large.
+"""Worker processes on this machine, replaced when they die or grow.
 
-A job whose worker died is tried once more. Workers end with their parent process.
+Each lost job is tried once more.
 """
 
 from __future__ import annotations
@@ -38,17 +38,15 @@ class Executor(Protocol):
     """True where the workers themselves write outputs to an address."""
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[ClipOutcome]:
-        """Yield the outcomes as jobs finish; closing the iterator stops the work."""
+        """Yield the outcomes as jobs finish; closing stops the work."""
         ...
 
 
 def cores() -> int:
-    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def memory_each(workers: int) -> int:
-    """Return the memory limit of each worker [bytes]."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(int(SHARE * total / workers), LEAST_MEMORY)
 
@@ -57,9 +55,7 @@ class LocalWorkers:
     """Worker processes of this machine.
 
     Attributes:
-        workers: number of workers.
         memory: memory limit of each [bytes].
-        replaced: number of replacements.
     """
 
     delivers = False
@@ -71,7 +67,7 @@ class LocalWorkers:
 
         Args:
             workers: number of workers; None: one per core.
-            memory: memory limit of each [bytes]; None: `memory_each`.
+            memory: memory limit of each [bytes]; None: a share of the machine's.
             do: does a job, in the workers.
         """
         self.workers = workers or cores()
@@ -135,7 +131,6 @@ class LocalWorkers:
                 w.end()
 
     def _ready(self, team: list[_Worker]) -> list[_Worker]:
-        """Return workers with an answer, or dead."""
         waited = connection.wait([w.pipe for w in team])
         return [w for w in team if w.pipe in waited]
 
@@ -146,7 +141,7 @@ class LocalWorkers:
 
 
 class _Queue:
-    """Waiting jobs; jobs of a clip go to one worker while others have enough work."""
+    """Waiting jobs; those of a clip prefer one worker."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._clips: dict[str, deque[Job]] = {}
@@ -159,7 +154,7 @@ class _Queue:
         return self._left
 
     def next(self, clip: str) -> Job:
-        """Return the next job of this clip, else of a new clip, else any."""
+        """Return a job of this clip, else of a new clip, else any."""
         if not self._clips.get(clip):
             while self._fresh and not self._clips[self._fresh[0]]:
                 self._fresh.popleft()
@@ -168,7 +163,6 @@ class _Queue:
         return self._clips[clip].popleft()
 
     def again(self, job: Job) -> None:
-        """Repeat a job before all others."""
         self._clips[job.clip.name].appendleft(job)
         self._fresh.appendleft(job.clip.name)
         self._left += 1
@@ -178,8 +172,6 @@ class _Worker:
     """Worker process with its job.
 
     Attributes:
-        job: current job.
-        clip: clip of its last job.
         warm: it has answered.
     """
 
@@ -195,13 +187,13 @@ class _Worker:
         theirs.close()
 
     def give(self, job: Job) -> None:
-        """Send a job; `take` detects a dead process."""
+        """Send a job."""
         self.job, self.clip = job, job.clip.name
         with contextlib.suppress(OSError):
             self.pipe.send(job)
 
     def take(self) -> ClipOutcome | str | None:
-        """Return an outcome, READY once at the start, or None if the process died."""
+        """Return an outcome, READY at the start, or None from a dead process."""
         try:
             answer: ClipOutcome | str = self.pipe.recv()
         except (EOFError, OSError):
@@ -213,7 +205,6 @@ class _Worker:
         return answer
 
     def ended(self) -> str:
-        """Describe how the process ended."""
         self.process.join(5)
         code = self.process.exitcode
         if code is not None and code < 0:
@@ -227,7 +218,7 @@ class _Worker:
 
 
 def _serve(pipe: Any, memory: int, do: Callable[[Job], ClipOutcome]) -> None:
-    """Run a worker process: warm up, report READY, and do jobs until the pipe closes."""
+    """Run a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))

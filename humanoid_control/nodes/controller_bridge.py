@@ -105,7 +105,7 @@ class ControllerBridge(TickNode):
     # -- the controller -----------------------------------------------------------------------------------------------
 
     def _there(self, now: float) -> bool:
-        """Return True if the controller listens and its joints are known; query them otherwise."""
+        """Test whether the controller listens and its joints are known; query them otherwise."""
         name = self.params.controller
         listening = self.commands.get_subscription_count() > 0
         self.health.check("controller", not listening, Level.WARN, f"no controller listens to {self.topic}")

@@ -1,4 +1,4 @@
-"""Node `human_motion`: joint angles, moments and target points of a person from live markers and force plates."""
+"""Node `human_motion`: angles, moments and points of a person from live markers and force plates."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def person_of(p: HumanMotionParameters) -> tuple[Person, FitTasks]:
 
 
 class HumanMotion(TickNode):
-    """Node that fits a person to live markers; each marker frame triggers an extra tick."""
+    """Node that fits a person to live markers, in an extra tick per frame."""
 
     Parameters = HumanMotionParameters
     params: HumanMotionParameters
@@ -117,7 +117,7 @@ class HumanMotion(TickNode):
         return p.rate
 
     def become(self, person: Person, turn: np.ndarray | None = None) -> None:
-        """Fit this person from now on; `turn` (3, 3) rotates from marker axes, if known."""
+        """Fit this person; `turn` (3, 3): rotation from marker axes, if known."""
         up = None if self.params.up == "auto" else UP[self.params.up]
         self.person, self.live = person, LiveFit(person, self.tasks, up)
         if turn is not None:
@@ -131,7 +131,7 @@ class HumanMotion(TickNode):
         self.loads: dict[str, PlateWrench] = {}
 
     def warm(self) -> None:
-        """Load the kernels with unpublished frames of the person at rest."""
+        """Load the kernels with unpublished frames."""
         at_rest, turn = self.live.person.marker_positions(self.person.rest)[0], self.live.turn
         self.live.turn = None
         frame = None
@@ -169,7 +169,7 @@ class HumanMotion(TickNode):
         return response
 
     def record(self, markers: np.ndarray, now: float) -> None:
-        """Record a calibration frame; once complete, calibrate in a separate thread."""
+        """Record a calibration frame; once complete, calibrate in a thread."""
         if self.recorder is None or self.worker is not None or not self.recorder.add(markers, now):
             return
         recorder, person, turn, labels = self.recorder, self.live.person, self.live.turn, self.live.labels
@@ -187,7 +187,7 @@ class HumanMotion(TickNode):
         self.worker.start()
 
     def look_at_calibration(self) -> None:
-        """Report the progress of the calibration, and apply its result."""
+        """Report the calibration, and apply its result."""
         if self.recorder is None:
             return
         found = self.found
@@ -269,7 +269,7 @@ class HumanMotion(TickNode):
         return self.axes[1]
 
     def count(self, interval: float) -> None:
-        """Count a frame, and frames missed since the last one."""
+        """Count a frame and missed ones."""
         if not interval < 1.0:
             return
         self.frames += 1
@@ -278,7 +278,7 @@ class HumanMotion(TickNode):
         self.interval += 0.05 * (interval - self.interval) if self.interval else interval
 
     def tell(self, frame: LiveFrame) -> None:
-        """Update the reported problems of markers and plates."""
+        """Update the reported problems."""
         if frame.unknown.any():
             unknown = [self.person.names[k] for k in np.flatnonzero(frame.unknown)]
             self.health.report("unknown", Level.WARN, f"no marker tells of {first_few(unknown)}: held")
@@ -297,7 +297,7 @@ class HumanMotion(TickNode):
         self.outputs.picture(left, self.arrows)
 
     def arrows(self) -> np.ndarray:
-        """Return centre of pressure [m] and force [N] of each foot in the world (F, 2, 3); NaN without load."""
+        """Return centre of pressure [m] and force [N] of each foot (F, 2, 3); NaN without load."""
         turn, contacts = self.world_axes(), self.dynamics.contacts
         feet = contacts.feet if contacts is not None else ()
         arrows = np.full((len(feet), 2, 3), np.nan)

@@ -25,11 +25,7 @@ class NodeSpec:
 
     Attributes:
         executable: name of executable, node and module below `humanoid_control.nodes`.
-        parameters: class of its parameters.
-        task: one-line description.
-        subscribes: subscribed topics.
-        publishes: published topics.
-        essential: the stack ends without it; otherwise the other nodes continue.
+        essential: the stack ends without it.
         powers: it powers drives: it stops first, with enough time, and never restarts automatically.
         kernels: group of kernels that it needs first; empty: none.
     """
@@ -48,7 +44,7 @@ class NodeSpec:
         return f"humanoid_control.nodes.{self.executable}"
 
     def parameter_class(self) -> type[NodeParameters]:
-        """Return the parameter dataclass; imports the node's module, which needs ROS."""
+        """Return the parameter dataclass; needs ROS."""
         return getattr(importlib.import_module(self.module), self.parameters)
 
 

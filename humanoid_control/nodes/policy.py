@@ -1,7 +1,6 @@
-"""Node `policy`: runs a third-party learned policy. Sensors and requests in, joint commands with gains out.
+"""Node `policy`: runs a third-party learned policy.
 
-It steps with each complete sensor instant and publishes at once. On any fault, or after a caught tilt, it lets the
-robot down; it never holds the last posture.
+It steps with each complete sensor instant. On any fault it lets the robot down; it never holds the last posture.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ class PolicyNode(TickNode):
         self.restart()
 
     def restart(self) -> None:
-        """Command nothing until the robot state is known and the policy is requested."""
+        """Command nothing until the policy is requested."""
         self.running, self.checked, self.end_at, self.steps, self.lost = False, 0.0, float("inf"), 0, 0
         self.ticked, self.stalled = time.monotonic(), 0.0
         self.supervisor.reset()
@@ -181,7 +180,7 @@ class PolicyNode(TickNode):
             self._without_sensors(now, silent)
 
     def _prepare(self, now: float, instant: int | None) -> None:
-        """Start once all inputs of the policy are available."""
+        """Start once all inputs are available."""
         i = self.inputs_of
         missing = i.sensors.missing or i.sensors.quiet(self.params.sensor_lost)
         ready = self.asked and instant is not None and not missing and self.power.state in POWERED
@@ -240,7 +239,7 @@ class PolicyNode(TickNode):
         )
 
     def _without_sensors(self, now: float, silent: list[str]) -> None:
-        """Let the robot down without sensors; called once per period."""
+        """Let the robot down; called once per period."""
         self.asked = False
         self.supervisor.stop(f"no {' and '.join(silent)} for {self.params.sensor_lost:g} s")
         self._send(self.supervisor.step(self.inputs_of.state(now)), now)

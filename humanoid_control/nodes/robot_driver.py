@@ -1,6 +1,6 @@
 """Node `robot_driver`: a real robot on its buses, or its simulated twin.
 
-Only the service `~/enable` switches power on; lifecycle transitions and restarts do not.
+Only the service `~/enable` switches power on.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class RobotDriver(DriverNode):
     # -- commands -----------------------------------------------------------------------------------------------------
 
     def on_command(self, m: JointState, info: Mapping[str, Any]) -> None:
-        """Accept commands of the followed publisher; report and discard faulty ones."""
+        """Accept a command; report and discard faulty ones."""
         now = time.monotonic()
         text = "a trajectory runs: joint_commands passed over"
         if self.health.check("passed over", self.sources.running(now), Level.WARN, text):
@@ -235,9 +235,9 @@ class RobotDriver(DriverNode):
             self.sources.command(read[0], time.monotonic(), read[1], given)
 
     def on_trajectory(self, m: JointTrajectory, info: Mapping[str, Any]) -> None:
-        """Execute a trajectory from the current reference; an empty one ends the current trajectory.
+        """Execute a trajectory from the current reference; an empty one stops.
 
-        Trajectories of other publishers are rejected meanwhile. A new one replaces a goal of the action.
+        Other publishers are rejected meanwhile. A new trajectory replaces a goal of the action.
         """
         now = time.monotonic()
         unused = any(len(p.effort) for p in m.points)
@@ -259,7 +259,7 @@ class RobotDriver(DriverNode):
             self.health.report("trajectory", Level.WARN, str(e))
 
     def commanded_by(self, now: float) -> str:
-        """Describe the followed publisher of joint_commands at `now` [s]; empty: none."""
+        """Describe the followed publisher of joint_commands; empty: none."""
         if self.sources.running(now) or not self.owner.active(now, self.driver.hardware.command_timeout):
             return ""
         return f"joint_commands of {self.owner.owner_name} are followed"
@@ -272,7 +272,7 @@ class RobotDriver(DriverNode):
     # -- services -----------------------------------------------------------------------------------------------------
 
     def set_zero(self) -> str:
-        """Calibrate at the current posture and write the file."""
+        """Calibrate at the current posture."""
         p = self.params
         if self.calibration is None:
             raise ConfigError("nothing to calibrate: the drives are simulated")
@@ -287,7 +287,7 @@ class RobotDriver(DriverNode):
         return ""
 
     def release_brake(self, release: bool) -> str:
-        """Release or engage the brakes of one joint, without power."""
+        """Release or engage a joint's brakes, without power."""
         driver, name = self.driver, self.params.brake_joint
         if driver.machine.state is not PowerState.MONITOR:
             return f"brakes are released by hand without power only: state is {driver.machine}"
@@ -403,7 +403,7 @@ class RobotDriver(DriverNode):
         return (self.driver.machine.powered or self.quick) and now < self.end_at
 
     def _on_second_signal(self, first: float) -> None:
-        """Stop at once; `ros2 launch` delivers one Ctrl-C twice within `ECHO`."""
+        """Stop at once, except for the echo of one Ctrl-C under `ros2 launch`."""
         if time.monotonic() - first > ECHO:
             self.driver.emergency_stop("signal", True, "interrupted twice")
             # cycles continue until the stop is complete

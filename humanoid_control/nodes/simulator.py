@@ -1,4 +1,4 @@
-"""Node `simulator`: a robot in a simulated world. Commands in; sensors, ground truth and clock out."""
+"""Node `simulator`: a robot in a simulated world."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ REPEAT_PERIOD = 0.2  # [s] period of repeated messages while paused
 
 
 class Pacer:
-    """Pace of simulated time: number of periods that are due.
+    """Pace of simulated time.
 
-    Small backlogs are caught up. A backlog beyond `limit` is dropped, so simulated time slows down.
+    Small backlogs are caught up; beyond `limit`, simulated time slows down.
 
     Attributes:
         factor: simulated per real time; 0: as fast as possible.
@@ -52,13 +52,13 @@ class Pacer:
         self.restart(0.0)
 
     def restart(self, now: float) -> None:
-        """Restart at `now` [s], as after a pause."""
+        """Restart at `now` [s]."""
         self._origin, self._done, self.lost = now, 0, 0.0
         self._history: deque[tuple[float, int]] = deque([(now, 0)])
         self._total = 0
 
     def due(self, now: float) -> int:
-        """Return the number of periods to simulate at monotonic time `now` [s]."""
+        """Return the number of periods to simulate at `now` [s]."""
         if not self.factor:
             return 1_000_000
         behind = (now - self._origin) * self.factor / self.period + PHASE - self._done
@@ -71,9 +71,9 @@ class Pacer:
         return max(0, int(behind + 1))
 
     def late(self, done: int, now: float) -> float:
-        """Return the time since a period was due [s], to be subtracted from its stamp.
+        """Return the delay of a period [s], to be subtracted from its stamp.
 
-        Otherwise a late state followed by a punctual one would show several times the actual speed.
+        Otherwise velocities from stamps would be wrong.
 
         Args:
             done: periods simulated before it since the last `record`.
@@ -85,7 +85,6 @@ class Pacer:
         return max(0.0, now - due)
 
     def record(self, periods: int, now: float) -> None:
-        """Count simulated periods."""
         self._done += periods
         self._total += periods
         self._history.append((now, self._total))

@@ -1,4 +1,4 @@
-"""Stacks: sets of connected nodes, shared by launch files, sessions and docs. Imports no ROS."""
+"""Stacks of connected nodes for launch files, sessions and docs. Imports no ROS."""
 
 from __future__ import annotations
 
@@ -22,12 +22,9 @@ class Stack:
     """Set of nodes for one task, in start order.
 
     Attributes:
-        name: name for `humanoid up`.
-        task: one-line description.
-        nodes: specifications of the nodes.
         settings: node -> parameter -> value that differs from the default.
         remaps: node -> topic -> topic.
-        commands: topic that shows that the stack moves.
+        commands: topic that shows motion.
     """
 
     name: str
@@ -39,12 +36,10 @@ class Stack:
 
     @property
     def player(self) -> str:
-        """Name of the node that plays a clip."""
         return next((name for name in (WHOLE_BODY_PLAYER, PERFORMER) if name in self), "trajectory_streamer")
 
     @property
     def executables(self) -> tuple[str, ...]:
-        """Names of the nodes."""
         return tuple(n.executable for n in self.nodes)
 
     def __contains__(self, executable: str) -> bool:
@@ -54,7 +49,7 @@ class Stack:
         return replace(self, nodes=tuple(n for n in self.nodes if n.executable != executable))
 
     def part(self, only: Sequence[str] = (), without: Sequence[str] = ()) -> Stack:
-        """Return the stack with only the nodes that run on this host.
+        """Return the stack with only the nodes of this host.
 
         Args:
             only: nodes to keep; empty: all.
@@ -75,7 +70,7 @@ class Stack:
         return replace(self, nodes=kept)
 
     def kernel_groups(self, settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """Return kernel groups to compile before the start, so that nodes do not compile the same kernels in parallel.
+        """Return kernel groups to compile first, so that nodes do not compile them in parallel.
 
         Args:
             settings: node -> parameter -> value; overrides the settings of the stack.
@@ -84,7 +79,7 @@ class Stack:
         return [group for group in GROUPS if group in needed]
 
     def kernels_of(self, spec: NodeSpec, settings: Mapping[str, Mapping[str, Any]]) -> str:
-        """Return the kernel group that a node needs first; empty: none."""
+        """Return the kernel group of a node, or empty."""
         own = {**self.settings.get(spec.executable, {}), **settings.get(spec.executable, {})}
         return TENDONS if own.get("source") == "tendons" else spec.kernels
 
@@ -92,7 +87,7 @@ class Stack:
         """Return the contents of a ROS parameter file.
 
         Args:
-            shared: parameters of every node, for example the robot.
+            shared: parameters of every node.
             settings: node -> parameter -> value; overrides `shared` and the stack.
         """
 
@@ -303,18 +298,13 @@ STACKS = {
 
 
 def find_stack(name: str) -> Stack:
-    """Return a stack by its name.
-
-    Raises:
-        UnknownNameError: if it is unknown.
-    """
     if name not in STACKS:
         raise UnknownNameError("stack", name, STACKS)
     return STACKS[name]
 
 
 def parse_settings(stack: Stack, settings: list[str]) -> dict[str, dict[str, Any]]:
-    """Parse and check `node.param=value` texts; return node -> parameter -> value.
+    """Parse `node.param=value` texts; return node -> parameter -> value.
 
     Raises:
         ConfigError: if a text is malformed or a value out of range.

@@ -32,8 +32,6 @@ class JointInput:
         """Subscribe.
 
         Args:
-            node: StateEstimator.
-            robot: measured robot.
             joint_filter: filter of the samples.
             encoders: mask of joints with encoders (n,).
         """
@@ -46,7 +44,7 @@ class JointInput:
         node.listen(JointState, TOPIC, self.on_joint_states)
 
     def on_joint_states(self, m: JointState) -> None:
-        """Accept a sample of the named joints; several drivers may each publish their own."""
+        """Accept a sample of the named joints."""
         if m.name != self._order[0]:
             places, joints = self.robot.order_of(m.name)
             keep = self._encoders[joints]
@@ -80,11 +78,11 @@ class JointInput:
         self.health.check("missing", bool(len(missing)), Level.WARN, f"joints not measured: {self._names(missing)}")
 
     def unmeasured(self, now: float, limit: float) -> np.ndarray:
-        """Return the mask (n,) of encoder joints without plausible data for `limit` [s]."""
+        """Return encoder joints (n,) without plausible data for `limit` [s]."""
         return self._encoders & (now - self._heard > limit)
 
     def shift(self, step: float) -> None:
-        """Shift all stored times by a step of the clock [s]."""
+        """Shift all stored times by `step` [s]."""
         self._begun += step
         self.clocks.shift(step)
         self.plausible.shift(step)
@@ -122,7 +120,7 @@ class StateEstimator(TickNode):
         return self.params.rate
 
     def clock(self) -> float:
-        """Return the ROS time [s]; if the clock was set, shift the times of all samples."""
+        """Return the ROS time [s]; if the clock was set, shift sample times."""
         now = 1e-9 * self.get_clock().now().nanoseconds
         if step := self.clock_steps.look(now, time.monotonic()):
             for one in (self.filter, self.encoders, self.tendons):

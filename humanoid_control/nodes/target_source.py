@@ -88,7 +88,7 @@ class TargetSource(TickNode):
             self.goals.publish(goal_markers(leg, stamp))
 
     def begin(self, now: float, nanoseconds: int) -> bool:
-        """Start at this clock time once the posture is known and the joints are commanded."""
+        """Start once the posture is known and the joints are commanded."""
         known = self.estimate.known
         followed = self.count_publishers("joint_commands") > 0
         late = now - self.since > PATIENCE
@@ -106,7 +106,7 @@ class TargetSource(TickNode):
 
 
 def goal_markers(leg: ReachLeg, stamp: Any) -> MarkerArray:
-    """Return markers of a goal that the targets have reached: id is its number, text its kind."""
+    """Return markers of a reached goal: id is its number, text its kind."""
     array = target_markers(HANDS, radius=GOAL_RADIUS)
     stays = leg.end - leg.arrive
     for m, (x, y, z) in zip(array.markers, leg.goal.points.tolist(), strict=True):

@@ -1,6 +1,6 @@
-"""Node `tendon_controller`: converts joint commands to winch commands; tendons alone move the joints.
+"""Node `tendon_controller`: winch commands from joint commands.
 
-Tendons in hold mode get no message: their drives hold the wire without commands.
+Tendons in hold mode get no message: their drives hold without commands.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class TendonControllerParameters(NodeParameters):
 
 
 class TendonControllerNode(TickNode):
-    """Node with a `TendonController` and its `TendonSupervisor`, between joint commands and winch drives."""
+    """Node with a `TendonController` and its `TendonSupervisor`."""
 
     Parameters = TendonControllerParameters
     params: TendonControllerParameters
@@ -188,7 +188,6 @@ class TendonControllerNode(TickNode):
         self._raise_tensions = self.params.tension_up
 
     def _use_image(self, image: BodyImage) -> None:
-        """Use the learnt body image from the current angles."""
         self.control.use(image)
         if self.begun:
             self.begin_anew()
@@ -233,7 +232,6 @@ class TendonControllerNode(TickNode):
         self.uncertain[:] = [not sure.get(n, True) for n in self.control.geometry.joint_names]
 
     def _ask_for_mode(self, now: float) -> None:
-        """Query the mode of the state estimator, which a restart may change."""
         if self.params.angles != ESTIMATED or now - self._asked < MODE_PERIOD or not self._estimator.service_is_ready():
             return
         self._asked = now
@@ -276,7 +274,7 @@ class TendonControllerNode(TickNode):
         return response
 
     def on_tension_up(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Raise tensions to the minimum, one winch at a time; then follow commands."""
+        """Raise tensions to the minimum, one winch at a time."""
         if not self.readings.known:
             response.success, response.message = False, f"no {STATES} yet"
             return response
@@ -367,7 +365,6 @@ class TendonControllerNode(TickNode):
         return s.override(c.step(reference, angles, states, dt), states, c.settings.stiffness)
 
     def _power_on_step(self, dt: float) -> WinchCommand | None:
-        """Run one period of the power-on routine."""
         power = self.power_on
         assert power is not None
         command = power.step(self.readings.states, self.control.command, dt)

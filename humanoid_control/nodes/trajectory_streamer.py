@@ -51,8 +51,8 @@ LOADED_WITHIN = 1.0  # [s] longer loading times mean compilation
 class ReferenceOutput:
     """Publisher of `reference_joint_states` from a `Retargeter` stepped at a fixed rate.
 
-    Each message advances state and stamp by 1 / rate, so limits on speed and acceleration hold between messages. Joints
-    outside their range first return into it. A missing or stuck robot is not commanded further.
+    Each message advances state and stamp by 1 / rate, so limits hold between messages. Joints outside their range first
+    return into it.
 
     Attributes:
         started: the first posture is known.
@@ -66,8 +66,8 @@ class ReferenceOutput:
             node: publishing node.
             robot: robot with a fixed base.
             rate: rate of the messages [Hz].
-            blind: start at the neutral posture; False: start at the received joint states.
-            begin_anew: called when the node must restart from the current posture.
+            blind: start at the neutral posture; False: at the joint states.
+            begin_anew: called to restart from the current posture.
         """
         self.node, self.robot, self.rate, self.blind = node, robot, rate, blind
         self.retargeter = Retargeter(robot)
@@ -83,7 +83,7 @@ class ReferenceOutput:
         self.restart()
 
     def restart(self) -> None:
-        """Discard the posture; the next one comes from the robot."""
+        """Discard the posture."""
         self.started = False
         self.supervised.forget()
         self._publisher.pause()
@@ -100,7 +100,7 @@ class ReferenceOutput:
             self.node.get_logger().info(f"solver compiled in {time.monotonic() - begin:.0f} s")
 
     def start(self, now: float) -> np.ndarray | None:
-        """Start once the posture is known; return the seven points (7, 3) there, or None."""
+        """Start once the posture is known; return its seven points (7, 3), or None."""
         estimate = self.supervised.estimate
         if self.blind:
             estimate.values = self.robot.postures["neutral"].copy()
@@ -120,19 +120,18 @@ class ReferenceOutput:
         return self.robot.point_positions(self.robot.q(inside), POINTS)
 
     def yield_commands(self) -> None:
-        """Restart as a node that has not commanded yet."""
         self._publisher.restart()
         self.restart()
 
     def verdict(self, now: float) -> Verdict:
-        """Return the action of a tick; BEGIN also if another node commands these joints."""
+        """Return the action of a tick; BEGIN also for a competing node."""
         if not self._publisher.look(now):
             return Verdict.BEGIN
         verdict = self.supervised.verdict(now)
         return Verdict.HOLD if verdict is Verdict.MOVE and self._return.active else verdict
 
     def hold(self) -> None:
-        """Publish a message without motion, except of joints that return into their range."""
+        """Publish without motion, except of joints outside their range."""
         held = self.supervised.away or self.supervised.stopped or not self._return.active
         self._send(self._last if held else self._return.step(self.retargeter.joints, 1.0 / self.rate).copy())
 
@@ -202,7 +201,7 @@ class TrajectoryStreamerParameters(LiveParameters, ClipParameters):
 
 
 class TrajectoryStreamer(TickNode):
-    """Node that streams targets from a clip or live markers; each marker frame triggers an extra tick."""
+    """Node that streams targets from a clip or live markers."""
 
     Parameters = TrajectoryStreamerParameters
     params: TrajectoryStreamerParameters
@@ -304,7 +303,7 @@ class TrajectoryStreamer(TickNode):
             self.reference.step(self.source.current)
 
     def publish(self, points: np.ndarray, stamp: float | None) -> None:
-        """Publish targets (7, 3) with a frame's stamp or the present, and periodically the figure."""
+        """Publish targets (7, 3), and periodically the figure."""
         ns = self.get_clock().now().nanoseconds if stamp is None else round(1e9 * stamp)
         time = stamp_of(self.frame_stamps.next(ns))
         self.markers.set_stamp(time)

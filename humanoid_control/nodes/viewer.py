@@ -47,7 +47,7 @@ MOVE_PERIOD = 0.1  # [s] period of cmd_vel while the pad is used
 
 
 class MarkerTopic:
-    """Marker topic, subscribed only while shown, because publishers work only for subscribers."""
+    """Marker topic, subscribed only while shown."""
 
     def __init__(self, node: TickNode, state: ViewState, topic: str) -> None:
         self._node, self._state, self.topic = node, state, topic
@@ -56,7 +56,7 @@ class MarkerTopic:
         self._due, self._seen = 0.0, math.inf
 
     def update(self, shown: bool, now: float) -> None:
-        """Subscribe or unsubscribe, and pass on the newest message; `now`: monotonic [s]."""
+        """Subscribe or unsubscribe, and pass on the newest message."""
         if shown and self._subscription is None:
             self._subscription = self._node.create_subscription(
                 MarkerArray, self.topic, self._on_markers, STREAM_IN, raw=True
@@ -157,7 +157,6 @@ class Viewer(TickNode):
         return p.rate
 
     def _walk_actions(self, robot: Robot) -> WalkActions:
-        """Return the actions of the walking controls."""
         speeds = three_numbers("pad_speeds", self.params.pad_speeds)
         clients: dict[str, Any] = {n: self.create_client(Trigger, f"walker/{n.replace(' ', '_')}") for n in CALLS}
         pushes = self.create_publisher(WrenchStamped, "simulator/push", EVENTS)
@@ -191,7 +190,6 @@ class Viewer(TickNode):
         return WalkActions(move, push, call)
 
     def _tendon_actions(self, robot: Robot) -> TendonActions:
-        """Return the actions of the tendon controls."""
         clients: dict[str, Any] = {
             HOLD: self.create_client(SetBool, "tendon_controller/hold"),
             RELAX: self.create_client(Trigger, "tendon_controller/relax"),
@@ -225,7 +223,7 @@ class Viewer(TickNode):
         return TendonActions(tendons_of(robot).names, request, cut, co_contract)
 
     def _ask_driver(self, request: str) -> bool:
-        """Send a request to the driver and show its answer later; return False without a driver."""
+        """Request an action of the driver; return False without one."""
         service, on = REQUESTS[request]
         client = self.requests[service]
         if not client.service_is_ready():
@@ -240,7 +238,7 @@ class Viewer(TickNode):
         return True
 
     def _ask_policy(self, request: str) -> bool:
-        """Send a request to the policy and show its answer later; return False without a policy."""
+        """Request an action of the policy; return False without one."""
         client = self.policy[request]
         if not client.service_is_ready():
             return False
@@ -272,7 +270,7 @@ class Viewer(TickNode):
         self._look_at_driver(now)
 
     def _look_at_driver(self, now: float) -> None:
-        """Show when the driver has ended; its last state message cannot."""
+        """Show when the driver has ended, which no message reports."""
         if self.page.panel.power is not None:
             self.page.panel.power.update(now)
         if now >= self.looked + LOOK_PERIOD and self.state.power:

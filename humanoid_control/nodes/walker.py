@@ -1,4 +1,4 @@
-"""Node `walker`: biped walking from velocities or footsteps; joint commands and odometry out."""
+"""Node `walker`: biped walking from velocities or footsteps."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class WalkerNode(BalancingNode):
         listen_to_one(self, Joy, "joy", self.on_joy, p.cmd_vel_timeout)
 
     def activate(self) -> None:
-        """Wait for the sensors; the robot continues its current motion meanwhile."""
+        """Wait for the sensors; the robot continues meanwhile."""
         self.sensors.forget()
         self.velocity.forget()
         self.stopped = ""  # reason why the robot does not walk
@@ -179,7 +179,7 @@ class WalkerNode(BalancingNode):
         self._answered(walk_to, "goal_pose", info)
 
     def _answered(self, take: Callable[[], str], topic: str, info: Mapping[str, Any]) -> None:
-        """Accept footsteps of a topic and publish the outcome on footsteps/status."""
+        """Accept footsteps and publish the outcome on footsteps/status."""
         try:
             if not self.running or self.stopped or self.emergency:
                 why = self.stopped or ("a sensor was lost" if self.emergency else "it does not stand yet")
@@ -195,7 +195,6 @@ class WalkerNode(BalancingNode):
         self.health.clear("footsteps")
 
     def on_joy(self, message: Joy) -> None:
-        """Walk with the velocity of a gamepad while its button is held."""
         try:
             twist, stops = self.gamepad.take(message)
         except HumanoidError as e:
@@ -244,7 +243,6 @@ class WalkerNode(BalancingNode):
 
     @property
     def ticks(self) -> int:
-        """Number of commands since the robot began to stand."""
         return self.commands.ticks
 
     # -- the tick ---------------------------------------------------------------------------------------------------
@@ -258,7 +256,7 @@ class WalkerNode(BalancingNode):
         return self.report is not None and self.report.state == WalkState.FALLEN
 
     def check_sources(self, now: float) -> None:
-        """Report missing sensors and competing command publishers, without a tick."""
+        """Report missing sensors and competing publishers."""
         if self.sensors.missing and not self.running:
             self.commands.owner.look(time.monotonic(), ready=False)
         self.report_waiting(not self.running and time.monotonic() - self.waiting_since > PATIENCE)
@@ -270,7 +268,7 @@ class WalkerNode(BalancingNode):
         return ticks
 
     def stand_up(self, now: float) -> None:
-        """Start the control if the robot stands at rest and no other node commands it."""
+        """Start if the robot rests and no other node commands it."""
         ready = not self.params.start_check or self.check.ready(self.sensors.measurement(), 1.0 / self.rate)
         if not self.commands.owner.look(now, ready):
             return
@@ -313,7 +311,7 @@ class WalkerNode(BalancingNode):
         self._tell(report)
 
     def _check_shift(self, report: WalkReport, measured: Measurement) -> None:
-        """Stop before the first step if the weight does not shift as planned."""
+        """Stop before the first step if the weight does not shift."""
         w, ref = self.walker, report.references
         if ref.swinging is not None or self.shift.problem:
             return
@@ -325,7 +323,7 @@ class WalkerNode(BalancingNode):
             w.emergency_stop()
 
     def _react(self, now: float) -> list[str]:
-        """Come to rest, or stop at once, if sensors are silent; return the late sensors."""
+        """React to silent sensors with rest or an emergency stop; return the late ones."""
         p, s = self.params, self.sensors
         late = s.quiet(p.sensor_late)
         lost = s.quiet(p.sensor_lost)

@@ -1,7 +1,6 @@
 """Node `whole_body_controller`: tracks a feasible motion on two feet with joint torques.
 
-Another process makes a clip feasible, and plans the transition from the standing posture. Commands start once both are
-ready and the robot rests on both feet.
+Another process makes a clip feasible and plans the transition from standing.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ class WholeBodyControllerNode(BalancingNode):
         return None
 
     def activate(self) -> None:
-        """Wait for the sensors and the motion; the robot continues its current motion meanwhile."""
+        """Wait for sensors and motion; the robot continues meanwhile."""
         self.sensors.forget()
         self.stopped, self.wanted = "", False  # reason why it does not perform; whether it should
         self.restart()
@@ -186,7 +185,7 @@ class WholeBodyControllerNode(BalancingNode):
         self.report_waiting(now - self.waiting_since > PATIENCE and not busy)
 
     def _prepared(self) -> None:
-        """Accept results of the other process: the motion, then the transition to its first posture."""
+        """Accept the motion, then the transition to it."""
         asked = self.preparation.asked
         answer = self.preparation.take()
         if answer is None:
@@ -207,7 +206,6 @@ class WholeBodyControllerNode(BalancingNode):
             self.get_logger().warning(f"the motion is not feasible: {motion.fallback}")
 
     def _take_way(self, way: DynamicMotion | None) -> None:
-        """Complete the plan: an optional transition, and the motion."""
         assert self.motion is not None
         if way is None:
             R, p = (x[0] for x in self.soles.poses(self.robot, self.asked_from[None]))
@@ -220,7 +218,7 @@ class WholeBodyControllerNode(BalancingNode):
             self.stage.give(plan)
 
     def stand_up(self, now: float) -> None:
-        """Start the control if the robot rests, no other node commands it, and the plan is complete."""
+        """Start if the robot rests, no other node commands it, and the plan is complete."""
         measured = self.sensors.measurement()
         steady = not self.params.start_check or self.check.ready(measured, 1.0 / self.rate)
         if self.stage is None and steady and self.motion is not None and not self.preparation.asked:
@@ -240,7 +238,6 @@ class WholeBodyControllerNode(BalancingNode):
         return 1
 
     def _control(self, dt: float) -> None:
-        """Advance the stage by `dt` [s] and command its torques."""
         stage = self.stage
         assert stage is not None
         if self.fallen:
@@ -267,7 +264,7 @@ class WholeBodyControllerNode(BalancingNode):
         self._tell()
 
     def _react(self) -> list[str]:
-        """Keep the last readings of silent sensors, or rest on both feet; return the late sensors."""
+        """Keep the last readings of silent sensors, or rest; return the late ones."""
         p, s, stage = self.params, self.sensors, self.stage
         assert stage is not None
         late, lost = s.quiet(p.sensor_late), s.quiet(p.sensor_lost)

@@ -85,12 +85,11 @@ class IkMarkers:
         self._poses = np.tile([0.0, 0, 0, 0, 0, 0, 1], (1, 1))
 
     def publish(self, left: float, rate: float, result: IkResult, margin: float, activation: float) -> None:
-        """Publish if a message is due, has subscribers and fits before the next tick.
+        """Publish if due, subscribed and short enough.
 
         Args:
             left: time to the next tick [s].
             rate: rate of the markers [Hz]; 0: none.
-            result: result of the last tick.
             margin: distance at which a shape is red [m].
             activation: distance at which a shape begins to turn yellow [m].
         """
@@ -101,7 +100,6 @@ class IkMarkers:
         self.idle_publisher.publish(left, rate, write)
 
     def write(self, stamp: Time, result: IkResult, margin: float, activation: float) -> bytes:
-        """Return the serialized message of a tick."""
         t, near = self._bytes, result.near
         t.set_stamp(stamp)
         t.set_poses(0, self._parts.place(result.q))
@@ -125,7 +123,7 @@ class IkMarkers:
         return t.bytes()
 
     def _center_of_mass(self, moving: np.ndarray) -> np.ndarray:
-        """Return the centre of mass of all links, fixed ones included."""
+        """Return the centre of mass including fixed links."""
         held, m = self.robot.model.inertias[0], self._moving_mass
         return (m * moving + held.mass * held.lever) / (m + held.mass)
 
@@ -148,13 +146,13 @@ class IkMarkers:
 
 
 def colors_of(distance: np.ndarray, margin: float, activation: float) -> np.ndarray:
-    """Return colours (K, 4) of distances (K,) [m]: grey above `activation`, yellow towards `margin`, red below it."""
+    """Return colours (K, 4) of distances (K,) [m]: grey above `activation` to yellow, red below `margin`."""
     share = np.clip((activation - distance) / max(activation - margin, 1e-9), 0.0, 1.0)[:, None]
     return np.where((distance <= margin + AT_MARGIN)[:, None], RED, GREY + share * (YELLOW - GREY))
 
 
 def _message(parts: ShapeParts) -> tuple[MarkerArray, int]:
-    """Return the constant message and the index of its first marker that is not a shape."""
+    """Return the constant message, and the index after its shapes."""
     array = MarkerArray()
     for k, (kind, size) in enumerate(zip(parts.kind.tolist(), parts.size.tolist(), strict=True)):
         array.markers.append(_marker("shapes", k, TYPES[kind], size))
@@ -289,7 +287,7 @@ class WholeBodyIkParameters(WorldParameters):
 
 
 class WholeBodyIkNode(TickNode):
-    """Node that tracks targets. Their messages trigger extra ticks, so latency is below the period."""
+    """Node that tracks targets, with an extra tick per message."""
 
     Parameters = WholeBodyIkParameters
     params: WholeBodyIkParameters
@@ -369,7 +367,7 @@ class WholeBodyIkNode(TickNode):
         self.supervised.hear(m)
 
     def measured_joints(self) -> np.ndarray:
-        """Return joint positions (n,) [rad]: measured, or commanded where not measured."""
+        """Return joint positions (n,) [rad], measured or else commanded."""
         q = self.supervised.estimate.values
         return np.where(np.isfinite(q), q, self.robot.joints(self.follower.q))
 
@@ -405,7 +403,7 @@ class WholeBodyIkNode(TickNode):
         self.stamp = at if names else None
 
     def report_frames(self, now: float) -> None:
-        """Report targets with unusable frames at `now` [s]."""
+        """Report targets with unusable frames."""
         self.bad_frames = {topic: row for topic, row in self.bad_frames.items() if now - row[1] < TOLD}
         text = "; ".join(text for text, _ in self.bad_frames.values())
         self.health.check("frame", bool(text), Level.WARN, text)
@@ -453,7 +451,7 @@ class WholeBodyIkNode(TickNode):
         self.command(verdict is Verdict.MOVE)
 
     def command(self, moves: bool) -> None:
-        """Publish the next command, integrated over the time since the last one.
+        """Publish the next command.
 
         Args:
             moves: True: track targets; False: brake and stay at rest.

@@ -1,6 +1,6 @@
 """Node `whole_body_streamer`: whole-body reference with fixed contacts from a clip or live markers.
 
-It publishes joint states and root odometry for display or for a balancing controller; it does not balance.
+It does not balance.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class WholeBodyStreamer(TickNode):
         self.count += 1
 
     def publish(self, joints: np.ndarray, stamp: Any, passed: float) -> None:
-        """Publish joints and root, which moved for `passed` [s], and periodically the display."""
+        """Publish joints and root, moved for `passed` [s]."""
         X, before = self.source.solver.root, self.root
         self.joints_out.publish(fill_joint_state(self.joints, stamp, joints, (joints - self.last) / passed))
         m = self.odometry

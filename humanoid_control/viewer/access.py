@@ -1,7 +1,7 @@
 """Token of a page: only browsers opened with it may request power or motion.
 
-Other users of the machine reach loopback pages too. The token file is readable by its owner only. The address with the
-token sets a cookie for later connections.
+Other users of the machine reach loopback pages too. The token file is private. The address with the token sets a
+cookie.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Access:
     """Browsers that have presented the token.
 
     Args:
-        port: port of the page, part of the cookie name, because cookies are shared by ports.
+        port: port of the page, part of the cookie name, because ports share cookies.
     """
 
     def __init__(self, port: int) -> None:
@@ -67,13 +67,13 @@ class Access:
         self.clients = set[int]()
 
     def in_address(self, path: str) -> bool:
-        """Return True if the path of a request contains the token."""
+        """Test whether a request path contains the token."""
         with contextlib.suppress(ValueError):
             return self._is(parse_qs(urlsplit(path).query).get(KEY, [""])[0])
         return False
 
     def in_cookies(self, headers: Sequence[str]) -> bool:
-        """Return True if the Cookie headers contain the token."""
+        """Test whether the Cookie headers contain the token."""
         for header in headers:
             with contextlib.suppress(CookieError):
                 cookie = SimpleCookie(header).get(self._cookie)
@@ -83,7 +83,7 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        """Set-Cookie header that stores the token for this host."""
+        """Set-Cookie header with the token."""
         return f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
 
     def _is(self, text: str) -> bool:
@@ -95,12 +95,7 @@ ACCESS: WeakKeyDictionary[viser.ViserServer, Access] = WeakKeyDictionary()
 
 
 def may_command(server: viser.ViserServer, event: Any) -> bool:
-    """Return True if the browser of an event has the token; otherwise notify its user.
-
-    Args:
-        server: server of the page.
-        event: event of a control; without a client it is rejected.
-    """
+    """Test whether the browser of an event has the token; otherwise notify its user."""
     access, client = ACCESS.get(server), getattr(event, "client_id", None)
     if access is not None and client in access.clients:
         return True
@@ -110,6 +105,6 @@ def may_command(server: viser.ViserServer, event: Any) -> bool:
 
 
 def print_address(port: int, host: str) -> None:
-    """Print the address to standard error, which other users cannot see."""
+    """Print the address to standard error, hidden from other users."""
     local = host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "::")
     sys.stderr.write(f"viewer: {page_address(port, 'localhost' if local else host)}\n")

@@ -1,4 +1,4 @@
-"""Headless Chromium over the DevTools protocol: pages, screenshots, text."""
+"""Headless Chromium over the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -84,7 +84,6 @@ class Browser:
         Args:
             width: page width [pixels].
             height: page height [pixels].
-            flags: Chromium flags.
             stopped: event that makes waits raise KeyboardInterrupt.
 
         Raises:
@@ -119,7 +118,7 @@ class Browser:
             raise
 
     def _page_address(self) -> str:
-        """Return the web socket of the first page, from the port file in the profile."""
+        """Return the web socket of the first page."""
         import urllib.request
 
         port_file = Path(self._profile) / "DevToolsActivePort"
@@ -137,10 +136,10 @@ class Browser:
         raise EnvironmentProblem("the browser did not start")
 
     def call(self, method: str, timeout: float = 60.0, **params: Any) -> dict[str, Any]:
-        """Call a DevTools method and return its answer; store console messages.
+        """Call a DevTools method; store console messages.
 
         Raises:
-            EnvironmentProblem: if no answer arrives within `timeout` [s], or the browser has ended.
+            EnvironmentProblem: without an answer within `timeout` [s].
         """
         self._id += 1
         try:
@@ -176,11 +175,11 @@ class Browser:
             raise EnvironmentProblem(ENDED) from None
 
     def draw_seldom(self, period: float = 0.1) -> None:
-        """Let new pages draw every `period` [s], to save processor time without a GPU."""
+        """Let new pages draw every `period` [s], to save time without a GPU."""
         self.call("Page.addScriptToEvaluateOnNewDocument", source=SELDOM % (1e3 * period))
 
     def open(self, url: str, wait: float = 5.0) -> None:
-        """Open a page and wait `wait` [s] for its drawing."""
+        """Open a page and wait [s]."""
         self.call("Page.navigate", url=url)
         self.sleep(wait)
 
@@ -192,7 +191,7 @@ class Browser:
                 self._receive(left)
 
     def wait_for(self, text: str, timeout: float = 90.0) -> bool:
-        """Wait until the page shows a text; return False after `timeout` [s]."""
+        """Wait for a text on the page; return False after `timeout` [s]."""
         end = time.monotonic() + timeout
         while text not in self.text():
             if time.monotonic() > end:
@@ -206,11 +205,10 @@ class Browser:
         return result.get("result", {}).get("value")
 
     def text(self) -> str:
-        """Return the visible text."""
         return str(self.evaluate("document.body ? document.body.innerText : ''") or "")
 
     def picture(self, part: tuple[int, int, int, int] | None = None) -> bytes:
-        """Return a PNG of the page, or of a part (x, y, width, height) [pixels]."""
+        """Return a PNG of the page or a part (x, y, width, height) [pixels]."""
         clip: dict[str, Any] = {}
         if part is not None:
             x, y, width, height = part
@@ -218,12 +216,12 @@ class Browser:
         return base64.b64decode(self.call("Page.captureScreenshot", DRAWING_TIME, format="png", **clip)["data"])
 
     def settle(self, part: tuple[int, int, int, int], timeout: float = 90.0, scripts: Sequence[str] = ()) -> bool:
-        """Wait until a part of the page stops changing; return False after `timeout` [s].
+        """Wait until a part of the page is at rest; return False after `timeout` [s].
 
         Args:
             part: see `picture`.
             timeout: maximum wait [s].
-            scripts: JavaScript to run before each comparison.
+            scripts: JavaScript to run before each look.
         """
         before, end = b"", time.monotonic() + timeout
         while time.monotonic() < end:
@@ -240,7 +238,7 @@ class Browser:
         return False
 
     def _turns(self) -> float:
-        """Return the number of draw callbacks, infinite if not counted (`draw_seldom`)."""
+        """Return the number of draw callbacks, or infinity."""
         turns = self.evaluate("window.turns")
         return math.inf if turns is None else float(turns)
 
@@ -280,8 +278,8 @@ def photograph(
         port: port of the page.
         width: picture width [pixels].
         height: picture height [pixels].
-        scripts: JavaScript to run until the page is at rest.
-        share: share of the width, from the left, that must be at rest.
+        scripts: JavaScript to run until rest.
+        share: share of the width, from the left, that must rest.
         stopped: event that raises KeyboardInterrupt.
     """
     with Browser(width, height, stopped=stopped) as browser:

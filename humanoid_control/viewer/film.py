@@ -1,4 +1,4 @@
-"""Films of dancers, rendered on the CPU and encoded by ffmpeg, without a browser.
+"""Films of dancers, rendered on the CPU and encoded by ffmpeg.
 
 ```python
 from pathlib import Path
@@ -70,10 +70,10 @@ class FilmSize(NamedTuple):
     fps: float = 30.0
 
     def check(self, path: Path) -> None:
-        """Check size and file type.
+        """Check size and suffix.
 
         Raises:
-            ConfigError: if the suffix is not in ENDINGS, or the size is odd or out of range.
+            ConfigError: if one is invalid.
         """
         if path.suffix.lower() not in ENDINGS:
             raise ConfigError(f"--video must be a {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file, got {path}")
@@ -95,7 +95,6 @@ class DancerPainter:
         """Collect the meshes.
 
         Args:
-            robots: robots to draw.
             width: picture width [pixels].
             height: picture height [pixels].
         """
@@ -136,7 +135,6 @@ class DancerPainter:
         )
 
     def resize(self, width: int, height: int) -> None:
-        """Change the picture size [pixels]."""
         self.width, self.height = width, height
         self._canvas = Canvas.new(FINER * width, FINER * height)
 
@@ -144,7 +142,6 @@ class DancerPainter:
         """Update `world`.
 
         Args:
-            views: view of each robot.
             places: offset of each robot (n, 3) [m].
         """
         R, p = np.empty((len(self._bodies), 3, 3)), np.empty((len(self._bodies), 3))
@@ -166,8 +163,8 @@ class DancerPainter:
 
         Args:
             camera: camera at FINER times the resolution.
-            views: see `place`.
-            places: see `place`.
+            views: view of each robot.
+            places: offset of each robot (n, 3) [m].
             light: direction towards the light (3,).
             sole: thickness of sole edges [m].
             lines: replaces `lines_of`.
@@ -183,10 +180,9 @@ class DancerPainter:
 
 
 def lines_of(views: Sequence[DancerView], places: np.ndarray, sole: float = SOLE_THICK) -> Lines:
-    """Return lines of errors and soles, then figures, which shine through the robots.
+    """Return lines of errors and soles, then figures.
 
     Args:
-        views: views of the dancers.
         places: offset of each dancer (n, 3) [m].
         sole: thickness of sole edges [m].
     """
@@ -237,7 +233,6 @@ class Film:
         self._offset = place if self._offset is None else self._offset + FOLLOW * (place - self._offset)
 
     def _titled(self, picture: np.ndarray, views: Sequence[DancerView]) -> np.ndarray:
-        """Add robot names and the clip time to a picture."""
         from PIL import Image, ImageDraw, ImageFont
 
         image = Image.fromarray(picture)
@@ -272,7 +267,7 @@ def vertex_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
 
 
 def film_pictures(dancers: Sequence[Dancer], seconds: float, size: FilmSize) -> Iterator[np.ndarray]:
-    """Yield pictures (h, w, 3) of dancers, beginning with their current state."""
+    """Yield pictures (h, w, 3) of dancers."""
     film, left = Film(dancers, size), [0.0] * len(dancers)
     for frame in range(max(1, math.ceil(seconds * size.fps - 1e-9))):
         if frame:
@@ -294,7 +289,6 @@ def write_film(
         path: file with a suffix of ENDINGS.
         dancers: dancers at the first frame.
         seconds: duration [s].
-        size: picture size and rate.
         progress: called with the finished seconds.
 
     Raises:

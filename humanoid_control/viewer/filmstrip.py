@@ -1,4 +1,4 @@
-"""Filmstrips: moments of a dance side by side, one row per robot, rendered on the CPU.
+"""Filmstrips: moments of a dance side by side, one row per robot.
 
 ```python
 from pathlib import Path
@@ -12,8 +12,8 @@ dancers = [make_dancer(body, name) for name in ("hrp2", "lola")]
 Path("strip.png").write_bytes(film_strip(dancers, strip_times(0.0, 30.0, 6), 1400))
 ```
 
-Each moment has its own camera, in front of the robot and slightly aside, along the dancer's mean heading, so turns stay
-visible. All robots have equal picture height; floor lines are 0.5 m apart.
+Each moment has its own camera, slightly aside from the dancer's mean heading. All robots have equal picture height;
+floor lines are 0.5 m apart.
 """
 
 from __future__ import annotations
@@ -55,8 +55,7 @@ class Moments:
     """Views of a dancer at some times.
 
     Attributes:
-        views: view at each time.
-        times: actual times in the clip [s].
+        times: times in the clip [s].
         headings: yaw of the dancer (N,) [rad].
     """
 
@@ -81,13 +80,13 @@ class Moments:
 
     @property
     def heading(self) -> float:
-        """Mean yaw [rad]; the first one if the dancer turns round."""
+        """Mean yaw [rad], or the first one of a turning dancer."""
         x, y = np.cos(self.headings).mean(), np.sin(self.headings).mean()
         return math.atan2(y, x) if math.hypot(x, y) > TURNING else float(self.headings[0])
 
 
 def strip_times(begin: float, seconds: float, n: int) -> list[float]:
-    """Return the centres of n equal parts of a time interval of a clip [s]."""
+    """Return the centres of n equal parts of an interval [s]."""
     return [begin + seconds * (k + 0.5) / n for k in range(n)]
 
 
@@ -98,9 +97,7 @@ class StripRow:
     """Moments of a dancer, each with its own camera.
 
     Attributes:
-        moments: moments of the dancer.
-        title: name of the robot.
-        extents: minimum and maximum u, v of each moment from the camera axis (N, 2, 2) [robot heights].
+        extents: minimum and maximum u, v of each moment (N, 2, 2) [robot heights].
     """
 
     def __init__(self, dancer: Dancer, moments: Moments) -> None:
@@ -112,7 +109,6 @@ class StripRow:
         self.extents = np.array([self._extent(k, points) for k, points in enumerate(seen)])
 
     def _seen(self, view: DancerView) -> np.ndarray:
-        """Return all points (P, 3) of robot and lines [m]."""
         self.painter.place([view], np.zeros((1, 3)))
         return np.vstack([self.painter.world, lines_of([view], np.zeros((1, 3))).ends.reshape(-1, 3)])
 
@@ -128,8 +124,8 @@ class StripRow:
 
         Args:
             k: index of the moment.
-            u: picture centre relative to the robot, to the right [robot heights].
-            v: picture centre relative to the robot, upwards [robot heights].
+            u: picture centre to the right of the robot [robot heights].
+            v: picture centre above the robot [robot heights].
             pixels: pixels per robot height.
         """
         ahead = -np.array(
@@ -148,7 +144,6 @@ class StripRow:
         """Return a picture (height, width, 3) of bytes.
 
         Args:
-            k: index of the moment.
             middle: u, v of the picture centre (2,) [robot heights].
             pixels: pixels per robot height.
             width: picture width [pixels].
@@ -187,11 +182,11 @@ class StripLayout:
 
         Args:
             extents: extents of each row (N, 2, 2).
-            width: width of the strip [pixels].
-            height: height of the strip [pixels]; None: as needed.
+            width: width [pixels].
+            height: height [pixels]; None: as needed.
 
         Raises:
-            ConfigError: if robots would be too small, or the strip too high.
+            ConfigError: if robots are too small, or the strip too high.
         """
         all_of = np.array(extents)
         wide = (all_of[:, :, 1, 0] - all_of[:, :, 0, 0]).max(axis=0) + 2 * ROOM
@@ -216,7 +211,7 @@ class StripLayout:
 
 
 def _shares(sizes: np.ndarray, pixels: int) -> list[tuple[int, int]]:
-    """Divide pixels in proportion to sizes, with gaps; return first and end pixel of each part."""
+    """Divide pixels by sizes, with gaps; return first and end pixels."""
     ends = np.round(np.concatenate([[0.0], np.cumsum(sizes)]) / sizes.sum() * pixels).astype(int)
     return [(int(a) + GAP * k, int(b) + GAP * k) for k, (a, b) in enumerate(pairwise(ends))]
 
@@ -238,7 +233,7 @@ def film_strip(
         progress: called with the number of finished dancers.
 
     Raises:
-        ConfigError: if the picture is too small or too high.
+        ConfigError: if the picture size is unsuitable.
         ClipError: if no initial posture is found.
     """
     from PIL import Image, ImageDraw, ImageFont

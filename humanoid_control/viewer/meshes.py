@@ -28,7 +28,7 @@ def link_meshes(tree: UrdfTree, folder: Path | None = None) -> dict[str, list[tu
 
     Args:
         tree: URDF.
-        folder: folder of the URDF, for mesh files; missing ones are skipped.
+        folder: folder of the URDF; missing mesh files are skipped.
     """
     materials = {m.get("name", ""): _rgba(m) for m in tree.document.findall("material")}
     out: dict[str, list[tuple[Triangles, Color]]] = {}
@@ -77,7 +77,7 @@ def _sphere(radius: float) -> trimesh.Trimesh:
 
 
 def _merged(meshes: list[trimesh.Trimesh]) -> Triangles:
-    """Merge meshes; edges sharper than EDGE keep separate normals, so that flat ends look flat."""
+    """Merge meshes; edges sharper than EDGE keep separate normals."""
     whole: Any = trimesh.util.concatenate(meshes) if len(meshes) > 1 else meshes[0]
     mesh = trimesh.graph.smooth_shade(whole, angle=EDGE, facet_minarea=None)
     return np.asarray(mesh.vertices), np.asarray(mesh.faces)
@@ -101,8 +101,8 @@ def _color_of(visual: ET.Element, materials: dict[str, Color]) -> Color:
 def volume_mesh(core: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the surface at a radius around a point, line or triangle.
 
-    Each level is the core outline offset by r cos(a) and lifted by r sin(a): arcs about the vertices and straight lines
-    between them. Bottom and top levels are the core itself.
+    Each level is the core outline offset by r cos(a) and lifted by r sin(a): arcs and straight lines. The outermost
+    levels are the core itself.
 
     Args:
         core: one to three vertices (n, 3) [m].
@@ -147,7 +147,7 @@ def _arcs(core: np.ndarray, e1: np.ndarray, e2: np.ndarray) -> tuple[np.ndarray,
 
 
 def core_axes(core: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return two unit vectors in the core plane and its normal, about which the vertices (n, 3) are counter-clockwise."""
+    """Return two unit vectors in the core plane, and the normal of counter-clockwise vertices (n, 3)."""
     core = _simplest_core(np.asarray(core, dtype=float))
     e1 = core[1] - core[0] if len(core) > 1 else np.array([1.0, 0.0, 0.0])
     e1 = e1 / np.linalg.norm(e1)
@@ -158,7 +158,7 @@ def core_axes(core: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _simplest_core(core: np.ndarray) -> np.ndarray:
-    """Reduce a degenerate triangle to a line, and a degenerate line to a point."""
+    """Reduce degenerate triangles to lines, lines to points."""
     if len(core) == 3:
         edges = np.roll(core, -1, axis=0) - core
         lengths = np.linalg.norm(edges, axis=1)

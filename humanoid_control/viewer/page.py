@@ -30,20 +30,16 @@ FREE_SHARE = 0.4  # visible share of a phone's page above the panel
 
 
 class ViewState:
-    """Newest messages, converted only when drawn.
+    """Newest messages, converted when drawn.
 
     The `on_` methods store messages, the `take_` methods return their numbers.
 
     Attributes:
-        joints: joint positions at the last `take_joints` (n,) [rad]; NaN until received.
+        joints: joint positions (n,) [rad]; NaN until received.
         markers: topic -> new markers, or None.
         clip_time: time in the clip [s], or None.
-        walking: state of the walker, or empty.
-        policy: state of the learned policy, or empty.
         terms: observation of the policy by term.
         power: state and reason of the driver, or empty.
-        supplies: description of each bus's supply.
-        nodes: last diagnostics by node.
         parts: last diagnostics by node and part.
     """
 
@@ -112,7 +108,7 @@ class ViewState:
         self.parts |= part_statuses(message)
 
     def troubles(self, now: float | None = None) -> list[str]:
-        """Return Markdown lines about hung nodes, errors and warnings, worst first; `now`: monotonic [s]."""
+        """Return Markdown lines of hung nodes, errors and warnings."""
         now = time.monotonic() if now is None else now
         lines = []
         for name, status in list(self.nodes.items()):
@@ -124,7 +120,7 @@ class ViewState:
         return [line for _, line in sorted(lines, key=lambda found: -found[0])]
 
     def take_joints(self) -> bool:
-        """Read the newest joint states; return True if every joint is known."""
+        """Read the joint states; return True if all joints are known."""
         m = self._joints
         if m is not None and len(m.position) == len(m.name):
             places, own = self.robot.order_of(m.name)
@@ -132,7 +128,6 @@ class ViewState:
         return bool(np.isfinite(self.joints).all())
 
     def take_targets(self) -> dict[str, tuple[float, float, float]]:
-        """Return the newest targets, once."""
         m, self._targets = self._targets, None
         if m is None:
             return {}
@@ -142,20 +137,19 @@ class ViewState:
         return {name: p for name, p in positions.items() if np.isfinite(p).all()}
 
     def take_markers(self, topic: str) -> list[Any] | None:
-        """Return the newest markers of a topic, once."""
         markers, self.markers[topic] = self.markers.get(topic), None
         return markers
 
     def take_dancer(self) -> np.ndarray:
-        """Return the newest figure of the dancer (2 B, 3), once; otherwise empty."""
+        """Return a new figure (2 B, 3), or empty."""
         m, self._dancer = self._dancer, None
         points = m.markers[0].points if m is not None and m.markers else []
         return np.array([[p.x, p.y, p.z] for p in points]).reshape(-1, 3)
 
     def root_pose(self) -> pin.SE3 | None:
-        """Return the root pose from current odometry, else from the simulator, or None.
+        """Return the root pose from current odometry, else from the simulator.
 
-        The last estimate of an ended walker is not used, because the robot may have fallen since.
+        An outdated estimate is not used, because the robot may have fallen since.
         """
         silent = time.monotonic() - self._heard > STALE
         message = self._truth if self._truth is not None and silent else self._odometry or self._truth
@@ -229,7 +223,6 @@ class ViewerPage:
         """Update the page.
 
         Args:
-            state: newest messages.
             age: age of the joint states [s].
             now: time for the plots [s].
         """
@@ -300,7 +293,7 @@ class ViewerPage:
             self.scene.move_com(center if self._X_moved is None else self._X_moved.act(center))
 
     def _follow(self, place: np.ndarray) -> None:
-        """Move the world smoothly to keep the robot in view; sway within a step stays visible."""
+        """Move the world smoothly to keep the robot in view."""
         if not self.scene.visible("follow"):
             return
         way = -place * [1.0, 1.0, 0.0] - self._offset
@@ -308,7 +301,7 @@ class ViewerPage:
         self.scene.move_world(self._offset)
 
     def say_over(self, replay: str) -> None:
-        """Notify open pages of the end of the run, with the replay command."""
+        """Show the end of the run, and the replay command."""
         again = f"{AGAIN}:" if replay else "The nodes have stopped."
         self.panel.set_over(again, replay)
         clients = self.server.get_clients()

@@ -1,4 +1,4 @@
-"""Filmstrip of a running page: timed screenshots by headless Chromium, side by side."""
+"""Filmstrip of a running page: timed screenshots side by side."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ class PageStrip:
     """Screenshots of a page in a separate thread.
 
     Attributes:
-        taken: (seconds after the start, PNG) of each screenshot; the time is its end, up to half a minute after its
-            begin.
+        taken: (seconds after the start, PNG); the time is the end of the screenshot, which takes up to 30 s.
         problem: reason of a failure, or empty.
     """
 
@@ -31,7 +30,6 @@ class PageStrip:
         """Check the requirements without starting.
 
         Args:
-            url: address of the page.
             text: text of the ready page.
             moments: times after `start` at which screenshots begin [s].
 
@@ -52,7 +50,7 @@ class PageStrip:
         self._thread.start()
 
     def end(self) -> None:
-        """Finish the current screenshot and skip later ones."""
+        """Finish the current screenshot, and no more."""
         self._ended.set()
         self._thread.join(READY)
 
@@ -77,7 +75,6 @@ class PageStrip:
         """Write the strip as PNG.
 
         Args:
-            path: output file.
             caption: returns the caption for a time [s].
 
         Raises:

@@ -1,4 +1,4 @@
-"""Panel of a robot page: visibility, clip time, rates, errors, plots."""
+"""Panel of a robot page."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}
 
 @dataclass(frozen=True)
 class PanelActions:
-    """Callbacks of the panel; None hides the controls of `walk`, `power`, `policy` or `tendons`."""
+    """Callbacks of the panel; None hides `walk`, `power`, `policy` or `tendons`."""
 
     show: Callable[[str, bool], None]
     seek: Callable[[float], None]
@@ -61,7 +61,6 @@ class Panel:
     def __init__(
         self, server: viser.ViserServer, title: str, actions: PanelActions, hidden: tuple[str, ...] = HIDDEN
     ) -> None:
-        """Build the panel; `hidden`: entries of SHOWN that are hidden at first."""
         self.actions = actions
         gui = server.gui
         gui.set_panel_label(title)
@@ -124,12 +123,10 @@ class Panel:
         self._setting_time = False
 
     def set_status(self, text: str) -> None:
-        """Set the top line, Markdown."""
         if self._status.content != text:
             self._status.content = text
 
     def set_over(self, words: str, command: str) -> None:
-        """Show that the run is over, with an optional command."""
         self.set_status(f"**This run is over.** {words}" + (f"\n\n`{command}`" if command else ""))
 
     def set_errors(self, time: float, errors: dict[str, float]) -> None:
@@ -145,7 +142,6 @@ class Panel:
             self._plot.data = (t - t[-1], y)
 
     def set_nodes(self, nodes: Mapping[str, NodeStatus]) -> None:
-        """Show the last diagnostics of each node."""
         lines = []
         for name, (level, message, values) in sorted(nodes.items()):
             color = COLORS[("ok", "warn", "error")[min(level, 2)]]

@@ -61,7 +61,7 @@ class PerformanceMoments:
 
 
 def striking_times(motion: DynamicMotion, robot: Robot, count: int) -> list[float]:
-    """Return the clip times [s] farthest from standing, one in each of `count` equal parts."""
+    """Return clip times [s] far from standing, one in each of `count` parts."""
     on = np.flatnonzero(motion.playing) if motion.playing.any() else np.arange(len(motion))
     far = np.linalg.norm(motion.q[:, robot.iq :] - robot.postures["neutral"], axis=1)
     far += LIFTED * (~motion.stands).any(axis=1)
@@ -70,13 +70,13 @@ def striking_times(motion: DynamicMotion, robot: Robot, count: int) -> list[floa
 
 
 def times_of(motion: DynamicMotion, clip_times: Sequence[float]) -> list[float]:
-    """Return the motion times [s] at which these clip times [s] are shown."""
+    """Return motion times [s] of clip times [s]."""
     frames = np.searchsorted(motion.clock, np.asarray(clip_times) - 1e-9)
     return [float(k) / motion.rate for k in np.minimum(frames, len(motion) - 1)]
 
 
 def stacked_pictures(pictures: Sequence[bytes]) -> bytes:
-    """Return one PNG of pictures of equal width, stacked vertically."""
+    """Return one PNG of vertically stacked pictures."""
     from PIL import Image
 
     images = [Image.open(io.BytesIO(picture)) for picture in pictures]
@@ -95,11 +95,10 @@ def performance_picture(
 ) -> bytes:
     """Return a PNG of moments from left to right, rendered on the CPU.
 
-    Orange: foot forces, 0.6 m for the weight; red and violet: measured and planned ZMP; green: DCM; dark: support
-    polygon; blue and orange rectangles: next landings.
+    Orange: foot forces, 0.6 m for the weight; red, violet: measured, planned ZMP; green: DCM; dark: support polygon;
+    rectangles: next landings.
 
     Args:
-        robot: performing robot.
         moments: at least one moment.
         width: picture width [pixels].
         height: picture height [pixels].
@@ -125,7 +124,6 @@ def performance_picture(
 
 
 def _place(k: int, moment: Moment) -> np.ndarray:
-    """Return the offset (3,) of a moment to its place in the row."""
     return np.array([0.0, k * SPACING, 0.0]) - moment.X_world_root.translation * [1.0, 1.0, 0.0]
 
 
@@ -139,7 +137,6 @@ def _view(robot: Robot, moment: Moment) -> DancerView:
 
 
 def _camera(count: int, width: int, height: int, at: float, tall: float) -> Camera:
-    """Return a camera in front of the row that shows heights up to `tall` [m]."""
     middle = np.array([0.0, 0.5 * SPACING * (count - 1), LOOK * tall])
     wide = SPACING * count + 0.7
     far = max(0.5 * wide * height / width, 0.5 * (1.0 + GROUND) * tall) / np.tan(0.5 * VIEW)

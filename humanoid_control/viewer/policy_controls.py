@@ -1,4 +1,4 @@
-"""Panel of a learned policy: state, requests, observation bars. It appears with the first policy message."""
+"""Panel of a learned policy, shown after its first message."""
 
 from __future__ import annotations
 
@@ -60,7 +60,6 @@ class PolicyControls:
                 self.answer(request, False, "no policy is there to be asked")
 
     def answer(self, request: str, done: bool, text: str) -> None:
-        """Show the result of a request until the next one."""
         color, words = (GREEN if done else RED), text or ("done" if done else "refused")
         self._answer.content = (
             f"<div style='margin:2px 12px;color:{color};overflow-wrap:anywhere'><b>{html.escape(request)}</b>: "
@@ -86,7 +85,7 @@ class PolicyControls:
 
 
 def bars_of(terms: Mapping[str, Sequence[float]]) -> str:
-    """Return HTML rows of bars around zero; full bars are red."""
+    """Return HTML bars around zero; full bars are red."""
     rows = []
     for name, values in terms.items():
         bars = []

@@ -1,6 +1,6 @@
-"""Power panel of a real robot: state, driver requests, hottest joints, buses.
+"""Power panel of a real robot, shown after the first driver message.
 
-It appears with the first driver message. Buttons stay enabled; the driver explains refusals.
+Buttons stay enabled; the driver explains refusals.
 """
 
 from __future__ import annotations
@@ -87,7 +87,6 @@ class PowerControls:
             self.answer(request, False, "no driver is there to be asked")
 
     def answer(self, request: str, done: bool, text: str) -> None:
-        """Show the result of a request until the next one."""
         with self._lock:
             self._asked.pop(request, None)
         words = text or ("done" if done else "refused")
@@ -118,7 +117,6 @@ class PowerControls:
             self._state.content = content
 
     def set_parts(self, parts: Mapping[str, NodeStatus], supplies: Mapping[str, str]) -> None:
-        """Show status of joints and buses by name, and the supplies."""
         lines = [bus_line(name, parts[name]) for name in sorted(parts) if name != "joints"]
         lines += [f"<div>supply of {html.escape(name)}: {html.escape(text)}</div>" for name, text in supplies.items()]
         if "joints" in parts:
@@ -130,7 +128,6 @@ class PowerControls:
 
 
 def bus_line(name: str, status: NodeStatus) -> str:
-    """Return an HTML line of a bus: problem, load, rates, losses."""
     v = status.values
     figures = [
         f"{v['load_percent']} % full" if v.get("load_percent", "0.0") not in ("0.0", "0") else "",
@@ -147,7 +144,7 @@ def bus_line(name: str, status: NodeStatus) -> str:
 
 
 def joint_table(status: NodeStatus) -> str:
-    """Return an HTML table of joint temperatures, hottest first, with tracking errors."""
+    """Return an HTML table of temperatures and tracking errors."""
     v = status.values
     hot = [(_number(t), key.removeprefix(TEMPERATURE)) for key, t in v.items() if key.startswith(TEMPERATURE)]
     if not hot:

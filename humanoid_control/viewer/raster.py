@@ -122,7 +122,7 @@ def _seen(camera: Camera, w: int, h: int, x: np.ndarray, out: np.ndarray) -> Non
 
 @kernel
 def paint_floor(camera: Camera, canvas: Canvas) -> None:
-    """Overwrite the picture with the sky and the floor z = 0 with its lines."""
+    """Overwrite the picture with the sky and the floor z = 0."""
     h, w = canvas.depth.shape
     R, eye = camera.R, camera.eye
     for v in range(h):
@@ -181,9 +181,9 @@ def paint_shadows(camera: Camera, light: np.ndarray, faces: np.ndarray, world: n
 
 @kernel
 def _covered(seen: np.ndarray, w: int, h: int) -> tuple[float, int, int, int, int]:
-    """Return twice the signed area of a projected triangle (3, 3), and its first and last column and row.
+    """Return twice the signed area of a projected triangle (3, 3), and its column and row range.
 
-    The column range is empty if it is behind the camera or seen edge-on.
+    The range is empty behind the camera or seen edge-on.
     """
     area = (seen[1, 0] - seen[0, 0]) * (seen[2, 1] - seen[0, 1]) - (seen[2, 0] - seen[0, 0]) * (seen[1, 1] - seen[0, 1])
     if min(seen[0, 2], seen[1, 2], seen[2, 2]) <= 0.0 or abs(area) < 1e-9:
@@ -198,7 +198,7 @@ def _covered(seen: np.ndarray, w: int, h: int) -> tuple[float, int, int, int, in
 
 @kernel
 def _weights(seen: np.ndarray, area: float, u: float, v: float) -> tuple[float, float, float]:
-    """Return barycentric weights of a picture point; all are >= 0 inside the triangle."""
+    """Return barycentric weights; all are >= 0 inside the triangle."""
     a = ((seen[1, 0] - u) * (seen[2, 1] - v) - (seen[2, 0] - u) * (seen[1, 1] - v)) / area
     b = ((seen[2, 0] - u) * (seen[0, 1] - v) - (seen[0, 0] - u) * (seen[2, 1] - v)) / area
     return a, b, 1.0 - a - b
@@ -208,7 +208,7 @@ def _weights(seen: np.ndarray, area: float, u: float, v: float) -> tuple[float, 
 def paint_surfaces(
     camera: Camera, light: np.ndarray, s: Surfaces, world: np.ndarray, normal: np.ndarray, canvas: Canvas
 ) -> None:
-    """Draw triangles with shading by light from direction (3,), on both sides."""
+    """Draw triangles lit from direction (3,), on both sides."""
     h, w = canvas.depth.shape
     seen, shade = np.empty((3, 3)), np.empty(3)
     for f in range(s.faces.shape[0]):
@@ -241,7 +241,7 @@ def paint_surfaces(
 
 @kernel
 def paint_lines(camera: Camera, lines: Lines, canvas: Canvas) -> None:
-    """Draw lines as round bars; translucent ones ignore depth and do not hide anything."""
+    """Draw lines as round bars; translucent ones ignore depth and hide nothing."""
     h, w = canvas.depth.shape
     ends = np.empty((2, 3))
     for n in range(lines.radii.shape[0]):

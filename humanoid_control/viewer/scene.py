@@ -1,4 +1,4 @@
-"""Three-dimensional scene: robot, targets, dancer, collision shapes, centre of mass, markers."""
+"""Three-dimensional scene of a robot page."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ class Scene:
         """Build the scene.
 
         Args:
-            server: server of the page.
-            robot: robot with its URDF.
             folder: folder of the mesh files.
             hidden: entries of the panel's SHOWN that are hidden at first.
         """
@@ -93,7 +91,6 @@ class Scene:
             self.show(name, self._visible[name])
 
     def show(self, what: str, visible: bool) -> None:
-        """Show or hide an entry of the panel's SHOWN."""
         self._visible[what] = visible
         if what == "shadows":
             light_scene(self.server.scene, visible)
@@ -122,20 +119,19 @@ class Scene:
     def move_world(self, offset: np.ndarray) -> None:
         """Draw everything with an offset (3,) [m].
 
-        This follows the robot without moving cameras: camera positions from browsers are outdated, so increments would
-        interfere with the user's navigation.
+        This follows the robot without moving the cameras of users.
         """
         if np.abs(self._world.position - offset).max() > MOVED:
             self._world.position = offset
 
     def move_floor(self, place: np.ndarray) -> None:
-        """Move the floor below a position (3,) by whole sections, so that its lines stay fixed in the world."""
+        """Move the floor below (3,) by whole sections, so that its lines stay fixed."""
         x, y = FLOOR_SECTION * np.round(place[:2] / FLOOR_SECTION)
         if (x, y) != tuple(self._floor.position[:2]):
             self._floor.position = (x, y, 0.0)
 
     def color_shapes(self, distance: Iterable[float]) -> None:
-        """Colour each collision shape by its distance to the nearest other one [m]."""
+        """Colour each collision shape by its clearance [m]."""
         for k, d in enumerate(distance):
             color = TOUCHING if d <= 0 else NEAR if d < NEAR_DISTANCE else FREE
             if color != self._shape_color[k]:
@@ -158,7 +154,6 @@ class Scene:
     def _redrawn(
         self, handle: viser.LineSegmentsHandle | None, name: str, lines: np.ndarray, color: tuple, thickness: float
     ) -> viser.LineSegmentsHandle:
-        """Update lines (n, 2, 3); recreate them if their number changed."""
         visible = self._visible["targets"]
         if handle is None or handle.points.shape != lines.shape:
             path = f"{WORLD}/targets/{name}"
@@ -224,7 +219,6 @@ class MarkerLayer:
         self._draw_arrows({m.ns: m for m in shown if m.type == ARROW and len(m.points) == 2})
 
     def _draw_solids(self, kind: int, rows: list[tuple]) -> None:
-        """Draw a batch of (position, quaternion w x y z, widths, colour) rows."""
         handle = self._solids.get(kind)
         if not rows:
             if handle is not None:
@@ -305,7 +299,6 @@ def quaternion_wxyz(R: np.ndarray) -> np.ndarray:
 
 
 def _unit(kind: int) -> trimesh.Trimesh:
-    """Return a solid of unit width."""
     if kind == CUBE:
         return trimesh.creation.box((1.0, 1.0, 1.0))
     if kind == CYLINDER:

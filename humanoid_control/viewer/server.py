@@ -1,4 +1,4 @@
-"""Web server of a page: viser, its port, allowed origins, and scene light."""
+"""Web server of a page: port, allowed origins, scene light."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WINDOW = 2**20  # maximum number of changes sent together
 
 
 def port_is_free(host: str, port: int) -> bool:
-    """Return True if a server could listen there.
+    """Test whether a server could listen there.
 
     Raises:
         ConfigError: if port or address is invalid.
@@ -46,10 +46,7 @@ def port_is_free(host: str, port: int) -> bool:
 
 
 def light_scene(scene: viser.SceneApi, shadows: bool) -> None:
-    """Light a scene with shadows and reflections, or plainly.
-
-    Plain light is many times faster in a browser without a GPU.
-    """
+    """Light a scene with shadows, or plainly, which is faster without a GPU."""
     scene.configure_default_lights(cast_shadow=shadows)
     scene.configure_environment_map("warehouse" if shadows else None)
     scene.add_light_hemisphere("/light", ground_color=(150, 150, 160), intensity=2.2, visible=not shadows)
@@ -63,15 +60,15 @@ _FORBIDDEN = "Not for pages of other sites: {}. A host that may connect is named
 
 
 class Origins:
-    """Origins whose pages may connect: the server's own, loopback, and configured ones.
+    """Allowed origins of pages: the server's own, loopback, and configured ones.
 
-    Browsers send the origin of a page, programs do not. Without the check, any visited web page could read the server
-    and press its buttons. The Host header is checked as well, against DNS rebinding: a loopback server accepts loopback
-    names only, others accept addresses and the machine's own name.
+    Without the check, any visited web page could press the server's buttons; programs send no origin. The Host header
+    is checked against DNS rebinding: a loopback server accepts loopback names only, others accept addresses and the
+    machine's name.
     """
 
     def __init__(self, more: Iterable[str] = (), listens: str = HOST) -> None:
-        """Parse hosts such as 'lab.example.org' and origins such as 'https://lab.example.org:8443'.
+        """Parse hosts ('lab.example.org') and origins ('https://lab.example.org:8443').
 
         Args:
             more: additional hosts and origins.
@@ -97,7 +94,7 @@ class Origins:
                 self._hosts.add(parts[1])
 
     def allow(self, origins: Sequence[str], host: str) -> bool:
-        """Return True if a request is allowed.
+        """Test whether a request is allowed.
 
         Args:
             origins: its Origin headers; empty for programs.
@@ -115,7 +112,7 @@ class Origins:
         return True
 
     def _answers_to(self, name: str) -> bool:
-        """Return True for an own name, or an allowed address, which cannot be rebound."""
+        """Test for an own name, or an allowed address, which cannot be rebound."""
         if name in self._hosts or name in self._named:
             return True
         with contextlib.suppress(ValueError):
@@ -143,10 +140,9 @@ _SAFE: list[type] = []  # replacement of viser's message buffer, once
 
 @contextlib.contextmanager
 def _checked_by(origins: Origins, access: Access) -> Iterator[list[int]]:
-    """Within the context, servers started by `websockets` answer 403 to foreign origins; the yielded list counts
-    servers.
+    """Make servers started by `websockets` answer 403 to foreign origins; yield their list.
 
-    A request with the token receives the cookie; a connection with the cookie is marked. viser has no setting for this.
+    A request with the token receives the cookie; a connection with the cookie is marked. viser has no such setting.
     """
     from websockets.asyncio import server
 
@@ -182,8 +178,7 @@ def _checked_by(origins: Origins, access: Access) -> Iterator[list[int]]:
 class LoopEvent(asyncio.Event):
     """Event that other threads may set, as viser does for each message.
 
-    asyncio's own event is not thread-safe ("deque mutated during iteration"). viser also sets the event in the loop
-    after each message, so other threads need only mark it.
+    asyncio's own event is not thread-safe ("deque mutated during iteration").
     """
 
     def set(self) -> None:
@@ -200,7 +195,7 @@ class LoopEvent(asyncio.Event):
 def _make_events_safe() -> None:
     """Make viser's message buffer thread-safe, and send all changes of a `server.atomic` together.
 
-    viser sends 128 changes at a time, so slow browsers would draw half of a robot in its new posture.
+    viser sends 128 changes at a time: slow browsers would draw half of a robot.
     """
     from viser.infra import _infra
 
@@ -219,8 +214,6 @@ def open_server(port: int, host: str = HOST, origins: Iterable[str] = ()) -> vis
     """Return the server of one page, closed to other sites.
 
     Args:
-        port: port to listen on.
-        host: address to listen on.
         origins: additional hosts or origins that may connect.
 
     Raises:

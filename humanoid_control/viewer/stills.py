@@ -56,7 +56,7 @@ SOLE_THICK, PRINT_APART = 0.008, 0.05  # [m]
 
 
 class Shot(NamedTuple):
-    """Picture of a still scene: port of the page, width and height [pixels], shadows (see `light_scene`)."""
+    """Picture of a still scene: port, width and height [pixels], shadows (see `light_scene`)."""
 
     port: int = 8096
     width: int = 1400
@@ -68,10 +68,10 @@ class Shot(NamedTuple):
         return self.width / self.height
 
     def take(self, *scripts: str) -> bytes:
-        """Return a PNG of the page without its panel, after running JavaScript.
+        """Return a PNG of the page without its panel, after running scripts.
 
         Raises:
-            EnvironmentProblem: if Chromium is missing or does not answer.
+            EnvironmentProblem: if Chromium is missing.
         """
         return photograph(self.port, self.width, self.height, (CLOSE_NOTICES, HIDE_PANEL, *scripts))
 
@@ -83,7 +83,6 @@ class LineUp:
         """Open the page.
 
         Args:
-            port: port of the page.
             spacing: distance between neighbours [m].
             shadows: see `light_scene`.
         """
@@ -101,10 +100,9 @@ class LineUp:
         X_world_root: pin.SE3 | None = None,
         label: str = "",
     ) -> np.ndarray:
-        """Add a robot at the right end of the row, as seen by the camera; return its offset (3,) [m].
+        """Add a robot at the right end of the row; return its offset (3,) [m].
 
         Args:
-            robot: robot.
             joints: posture (n,) [rad].
             opacity: opacity of its meshes.
             X_world_root: root pose of a floating base; default: standing.
@@ -123,7 +121,7 @@ class LineUp:
         return place
 
     def add_dancer(self, segments: np.ndarray) -> None:
-        """Draw the dancer, who stands at the origin, from bone ends (2 B, 3)."""
+        """Draw the dancer from bone ends (2 B, 3) [m]."""
         place = self._next()
         points = (segments + place).astype(np.float32)
         scene = self.server.scene
@@ -131,10 +129,10 @@ class LineUp:
         scene.add_point_cloud("/dancer/points", points, (20, 60, 140), point_size=0.05, point_shape="circle")
 
     def add_standing(self, robot: Robot, seconds: float) -> None:
-        """Add a robot that stands on simulated ground, with its contact forces.
+        """Add a robot that stands on simulated ground, with contact forces.
 
         Args:
-            robot: robot with a floating base; drives are elastic if a motor file exists, else ideal.
+            robot: robot with a floating base; drives are elastic if it has a motor file.
             seconds: simulated time [s].
 
         Raises:
@@ -158,7 +156,6 @@ class LineUp:
         self.server.scene.add_label(f"/name/{robot.name}", word, position=place + [0.45, 0, 0.03], anchor="top-center")
 
     def _draw_forces(self, robot: Robot, world: Engine, place: np.ndarray) -> None:
-        """Draw the ground reaction of each sole at its centre of pressure."""
         segments = []
         for foot in robot.feet:
             wrench, X = world.foot_wrenches()[foot.name], world.link_pose(foot.link)
@@ -175,7 +172,7 @@ class LineUp:
         return np.array([0.0, -self.spacing * (self._count - 1), 0.0])
 
     def set_camera(self, aspect: float, view: float = VIEW) -> None:
-        """Add the floor and place the camera in front of the row.
+        """Add the floor, and place the camera in front.
 
         Args:
             aspect: width over height.
@@ -195,7 +192,7 @@ class LineUp:
         camera.fov = view
 
     def add_sole(self, lower: np.ndarray, upper: np.ndarray, X: pin.SE3, foot: int) -> None:
-        """Draw a footprint: a rectangle from `lower` (2,) to `upper` (2,) [m] in the sole frame, at a pose."""
+        """Draw a footprint from `lower` to `upper` (2,) [m] in the sole frame, at a pose."""
         at = X.act(np.array([*(0.5 * (lower + upper)), 0.5 * SOLE_THICK]))
         size = (float(upper[0] - lower[0]), float(upper[1] - lower[1]), SOLE_THICK)
         self._prints += 1
@@ -205,7 +202,7 @@ class LineUp:
         )  # fmt: skip
 
     def look_from_the_side(self, begin: float, end: float, aspect: float) -> None:
-        """Add the floor and view a path along x, between two positions [m], from its side."""
+        """Add the floor and view a path along x [m] from its side."""
         middle, wide = 0.5 * (begin + end), end - begin + 1.3
         self.server.scene.add_grid(
             "/floor", width=wide + 6.0, height=8.0, cell_size=0.25, section_size=1.0, shadow_opacity=0.25,
@@ -223,7 +220,7 @@ class LineUp:
 
 
 class CollisionRow:
-    """Row of robots with their volumes; a red ball marks the smallest gap of each robot."""
+    """Row of robots with their volumes and smallest gaps."""
 
     def __init__(self, port: int, shadows: bool = True) -> None:
         self.row = LineUp(port, COLLISION_SPACING, shadows)
@@ -236,7 +233,7 @@ class CollisionRow:
         self._robots.append((robot, model, EditorDistances(robot).at(model, joints), poses, place))
 
     def draw(self, aspect: float) -> None:
-        """Draw all volumes on a common colour scale, and place the camera."""
+        """Draw all volumes on a common colour scale."""
         scene, largest = self.row.server.scene, self.largest
         for robot, model, distances, poses, place in self._robots:
             volumes = [(s.link, v) for s in model.segments for v in s.volumes]
@@ -265,7 +262,7 @@ class CollisionRow:
         return max(distances.largest for _, _, distances, _, _ in self._robots)
 
     def bar_script(self, width: int) -> str:
-        """Return JavaScript that shows the colour bar at the bottom of the page."""
+        """Return JavaScript that shows the colour bar."""
         smallest = min((d.smallest.distance for _, _, d, _, _ in self._robots if d.smallest), default=0.0)
         html = bar_html(self.largest, smallest, font=15)
         style = f"position:fixed;left:50%;bottom:6px;width:{width}px;margin-left:-{width // 2}px;font-family:sans-serif"
@@ -282,13 +279,11 @@ class CollisionRow:
 
 
 def line_up_picture(robots: Sequence[Robot], body: BodyPoints, at: float, shot: Shot) -> bytes:
-    """Return a PNG of the dancer and of robots imitating it at one time of a clip.
+    """Return a PNG of the dancer and imitating robots at one time of a clip.
 
     Args:
         robots: robots with fixed bases.
-        body: clip.
         at: time in the clip [s].
-        shot: port and size.
 
     Raises:
         RobotError: see `scale_to_robot`.
@@ -308,7 +303,7 @@ def line_up_picture(robots: Sequence[Robot], body: BodyPoints, at: float, shot: 
 
 
 def collision_picture(robots: Sequence[Robot], postures: Sequence[np.ndarray], shot: Shot) -> bytes:
-    """Return a PNG of robots in postures (n,) [rad] with volumes coloured by distance.
+    """Return a PNG of robots in postures (n,) [rad] with coloured volumes.
 
     Raises:
         EnvironmentProblem: see `Shot.take`.
@@ -326,12 +321,11 @@ def collision_picture(robots: Sequence[Robot], postures: Sequence[np.ndarray], s
 def standing_picture(
     robots: Sequence[Robot], seconds: float, shot: Shot, progress: Callable[[int, str], None] = lambda done, name: None
 ) -> bytes:
-    """Return a PNG of robots standing on simulated ground, with contact forces.
+    """Return a PNG of standing robots with contact forces.
 
     Args:
         robots: robots with floating bases.
         seconds: simulated time [s].
-        shot: port and size.
         progress: called with the number of finished robots and the next name.
 
     Raises:
@@ -350,11 +344,10 @@ def standing_picture(
 
 
 def strip_picture(robot: Robot, shot: Shot, progress: Callable[[int, str], None] = lambda done, name: None) -> bytes:
-    """Return a PNG of a simulated walking robot at several times, with footprints.
+    """Return a PNG of a walking robot at several times, with footprints.
 
     Args:
         robot: robot with a floating base and two feet.
-        shot: port and size.
         progress: called with the number of finished times, and the activity.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Panel of a tendon-driven robot: hold, relax, tension up, cut a tendon, co-contraction."""
+"""Panel of a tendon-driven robot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ class TendonActions:
     """Callbacks of the controls, called from server threads.
 
     Attributes:
-        names: names of the tendons.
         request: takes one of REQUESTS.
         cut: takes a tendon; empty: repairs all.
         co_contract: takes a tension above the minimum [N].
@@ -70,5 +69,4 @@ class TendonControls:
                 actions.co_contract(float(slider.value))
 
     def answer(self, text: str) -> None:
-        """Show one line, Markdown."""
         self._answer.content = text

@@ -1,7 +1,7 @@
-"""Walking controls in the panel: velocity pad and arrow keys, pushes, stop buttons.
+"""Walking controls in the panel: velocity pad, arrow keys, pushes, stop buttons.
 
-viser has no such widgets, so the pad is HTML with a script. It writes the request and a counter into a text field; if
-the counter stops for half a second (page closed or hung), the request ends.
+The pad is HTML with a script, which writes the request and a counter into a text field. If the counter stops for half a
+second (page closed or hung), the request ends.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class WalkControls:
                 actions.push(np.array([*PUSHES[pushes.value], 0.0]) * PUSH)
 
     def update(self, now: float) -> None:
-        """Pass on the current request, and its end once; `now`: monotonic [s]."""
+        """Pass on the current request, and its end once."""
         with self._lock:
             velocity = self._velocity if now - self._heard < ALIVE else np.zeros(3)
         moving = bool(velocity.any())
@@ -170,7 +170,6 @@ def in_root_axes(force: np.ndarray, X_world_root: pin.SE3, upright: np.ndarray) 
 
     Args:
         force: force in heading axes (3,) [N].
-        X_world_root: pose of the root link.
         upright: rotation (3, 3) of the root link of a standing robot facing x.
     """
     R = X_world_root.rotation @ upright.T

@@ -1,7 +1,7 @@
 """Exclusive publisher of `/clock` in a ROS domain.
 
-Two publishers would make simulated time jump for all nodes. So the second one stays silent, reports the first, and
-takes over after its end. On one machine a `Claim` decides, because discovery may take seconds.
+A second publisher stays silent, reports the first, and takes over after its end. On one machine a `Claim` decides,
+because discovery may take seconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ class ClockPublisher:
     """Publisher of simulated time while no other node publishes it."""
 
     def __init__(self, node: TickNode) -> None:
-        """Wait for the first graph check before publishing."""
         self._node = node
         self._publisher: Any = None
         self._gid: tuple[int, ...] = ()
@@ -63,6 +62,5 @@ class ClockPublisher:
             self._node.health.clear("clock")
 
     def _publishers(self) -> dict[tuple[int, ...], str]:
-        """Return the node names of clock publishers by endpoint identity."""
         found = self._node.get_publishers_info_by_topic(TOPIC)
         return {tuple(i.endpoint_gid): f"{i.node_namespace.rstrip('/')}/{i.node_name}" for i in found}

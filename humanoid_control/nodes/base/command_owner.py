@@ -1,8 +1,7 @@
-"""Ownership of topics that move a robot: who may publish, and whose messages are used.
+"""Ownership of topics that move a robot.
 
-Two nodes that command the same joints would move them alternately between two postures. `CommandOwner` keeps a node
-silent while another one commands. `CommandArbiter` follows the first publisher it receives. `RequestOwner` completes
-the first request.
+Two nodes commanding the same joints would alternate between two postures. `CommandOwner` silences a node while another
+commands. `CommandArbiter` follows the first publisher received. `RequestOwner` completes the first request.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ SHOWN = 1.0  # [s] for which rejected commands stay reported
 
 
 def gid_of(info: Mapping[str, Any]) -> bytes:
-    """Return the publisher identity from the info of a message; empty if unavailable."""
+    """Return the publisher identity of a message; empty if unavailable."""
     gid = info.get("publisher_gid")
     return bytes(gid["data"]) if gid else b""
 
@@ -50,13 +49,11 @@ def publishers_of(node: Any, topic: str) -> dict[bytes, str]:
 class CommandOwner:
     """Publisher of commands with exclusive use of its topic.
 
-    An idle node starts only without other publishers. Of nodes with equal names, the lowest identity starts; the others
-    start after `TWINS_SILENCE` without commands. Two commanding nodes conflict: the higher identity stops at once; if
-    it does not, both stop. A paused node keeps the topic until another one commands, and resumes next to a waiting node
-    of another name. On one machine, the owner also holds the `Claim`.
+    An idle node starts only without other publishers. Of nodes with equal names, the lowest identity starts, others
+    after `TWINS_SILENCE`. If two nodes command, the higher identity stops; otherwise both do. A paused node keeps the
+    topic until another one commands. On one machine, the owner holds a `Claim`.
 
     Attributes:
-        topic: topic name on the graph.
         commanding: whether the node may publish.
     """
 
@@ -80,23 +77,23 @@ class CommandOwner:
         node.create_subscription(JointState, topic, self._on_command, COMMANDS_IN, raw=True, takes_info=True)
 
     def restart(self) -> None:
-        """Give up ownership: command nothing until `look` allows it."""
+        """Give up ownership until `look` allows it."""
         self._owns = self._refused = False
         self._claim.release()
         self.pause()
 
     def pause(self) -> None:
-        """Stop commanding but keep ownership; robots blend in commands after a pause."""
+        """Stop commanding but keep ownership."""
         self.commanding = False
         self._ready_since, self._contested = float("inf"), float("inf")
 
     def publish(self, message: JointState) -> None:
-        """Publish a command if allowed."""
+        """Publish if allowed."""
         if self.commanding:
             self._publisher.publish(message)
 
     def look(self, now: float, ready: bool = True) -> bool:
-        """Return True if the node may command, and report competing nodes; called in each tick.
+        """Test in each tick whether the node may command, and report competitors.
 
         Args:
             now: monotonic time [s].
@@ -144,7 +141,6 @@ class CommandOwner:
         return self._heard
 
     def _must_yield(self) -> bool:
-        """Return True if this commanding node must stop for another one."""
         now = time.monotonic()  # messages may have arrived since the tick began
         heard = self._commanding_others(now)
         if not heard:
@@ -185,8 +181,6 @@ class CommandArbiter:
         """Create an arbiter without an owner.
 
         Args:
-            node: node that follows the commands.
-            topic: topic of the commands.
             key: key of its health reports.
         """
         self._node, self._topic, self._key = node, topic, key
@@ -195,10 +189,9 @@ class CommandArbiter:
         self._reported = 0.0
 
     def accepts(self, info: Mapping[str, Any], timeout: float) -> bool:
-        """Return True if a command is accepted.
+        """Test whether a command is accepted.
 
         Args:
-            info: message info of rclpy.
             timeout: silence of the owner after which another publisher is followed [s].
         """
         gid, now = gid_of(info), time.monotonic()
@@ -213,7 +206,7 @@ class CommandArbiter:
         return True
 
     def active(self, now: float, timeout: float) -> bool:
-        """Return True if the owner published within `timeout` before `now` [s]."""
+        """Test whether the owner published within `timeout` before `now` [s]."""
         return bool(self.owner) and now - self._last <= timeout
 
     def release(self) -> None:
@@ -222,11 +215,10 @@ class CommandArbiter:
 
     @property
     def owner_name(self) -> str:
-        """Full name of the owner's node."""
         return publishers_of(self._node, self._topic).get(self.owner, "a node that is gone")
 
     def report(self, now: float) -> None:
-        """Report rejected publishers; called in each tick, at `now` [s]."""
+        """Report rejected publishers, in each tick."""
         if now - self._reported < LOOK_PERIOD:
             return
         self._reported = now
@@ -240,9 +232,9 @@ class CommandArbiter:
 
 
 class RequestOwner:
-    """Choice of one node among requests for long motions, on any topics.
+    """Choice of one node among requests for long motions.
 
-    The node of the current request may replace it; others wait until it is done or the node is gone.
+    Its node may replace the current request; others wait until it is done or its node is gone.
     """
 
     def __init__(self, node: TickNode) -> None:
@@ -252,8 +244,6 @@ class RequestOwner:
         """Check that a request is allowed.
 
         Args:
-            topic: topic of the request.
-            info: message info of rclpy.
             busy: the previous request is still active.
 
         Raises:
@@ -282,15 +272,10 @@ def listen_to_one(
     qos: QoSProfile = COMMANDS_IN,
     **more: Any,
 ) -> CommandArbiter:
-    """Subscribe to a stream that moves a robot; follow one publisher at a time and report the others.
+    """Subscribe to a stream that moves a robot, following one publisher at a time.
 
     Args:
-        node: receiving node.
-        message: message type.
-        topic: topic name.
-        callback: callback of an accepted message.
         timeout: silence after which another publisher is followed [s].
-        qos: quality of service.
         **more: passed to `TickNode.listen`.
     """
     arbiter = CommandArbiter(node, topic, f"owner {topic}")

@@ -15,10 +15,10 @@ CLOCK = "/clock"
 
 
 class Claim:
-    """Machine-wide exclusive claim of a name.
+    """Machine-wide exclusive claim of a name by an abstract Unix socket.
 
-    Discovery takes seconds on a busy machine, in which two nodes would not see each other. The claim is an abstract
-    Unix socket: the kernel releases it with its process, and it spans one network namespace.
+    The kernel releases it with its process. Discovery takes seconds on a busy machine, in which two nodes would not see
+    each other.
     """
 
     def __init__(self, topic: str, domain: int) -> None:
@@ -26,7 +26,7 @@ class Claim:
         self._socket: socket.socket | None = None
 
     def take(self) -> bool:
-        """Claim the name; return True if it is owned, or if the system lacks abstract sockets."""
+        """Claim the name; True also on systems without abstract sockets."""
         if self._socket is not None or not hasattr(socket, "AF_UNIX"):
             return True
         claimed = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -45,10 +45,7 @@ class Claim:
 
 
 class GraphWatch:
-    """Reports of silent DDS failures to a node's health.
-
-    Subscriptions ignore publishers of another type, time without `/clock` stands still, and nodes of equal name confuse
-    each other's messages.
+    """Reports of silent DDS failures: publishers of other types, a frozen clock, duplicate node names.
 
     Attributes:
         frozen: the node uses simulated time, and it stands still.
@@ -60,14 +57,14 @@ class GraphWatch:
         self._claim = node_claim(node.get_fully_qualified_name(), node.context.get_domain_id())
 
     def find_twin(self) -> str:
-        """Detect and report another node of this name on this machine; return the report, or empty."""
+        """Report another node of this name on this machine; return the report, or empty."""
         twin, name = not self._claim.take(), self._node.get_fully_qualified_name()
         text = f"another node {name} runs in this domain: give one stack a namespace or a domain of its own"
         self._node.health.check("twin", twin, Level.ERROR, text)
         return text if twin else ""
 
     def look(self, now: float) -> None:
-        """Check the graph once a second; `now`: monotonic time [s]."""
+        """Check the graph once a second."""
         if now < self._next:
             return
         self._next = now + LOOK
@@ -91,7 +88,7 @@ class GraphWatch:
         return f"{CLOCK} stands still for {now - self._moved:.0f} s: {names} is paused, hangs, or has ended"
 
     def _other_types(self, subscription: Any) -> str:
-        """Describe publishers of another type on a subscription's topic; empty: none."""
+        """Describe publishers of another type; empty: none."""
         topic, kind = subscription.topic_name, type_name(subscription.msg_type)
         if not self._node.count_publishers(topic):
             return ""
@@ -109,7 +106,7 @@ class GraphWatch:
 
 
 def node_claim(full_name: str, domain: int) -> Claim:
-    """Return the claim of a full node name in a domain."""
+    """Return the claim of a full node name."""
     return Claim(f"node {full_name}", domain)
 
 

@@ -15,7 +15,7 @@ class Level(enum.IntEnum):
 
 
 class Health:
-    """Open problems by key, logged only at begin and end.
+    """Open problems by key.
 
     Attributes:
         open: problem by key.
@@ -29,7 +29,7 @@ class Health:
         self.news = False  # an unpublished change
 
     def report(self, key: str, level: Level, message: str) -> None:
-        """Open a problem, or keep it open; call every tick while it lasts."""
+        """Open a problem, or keep it open; call every tick."""
         if key not in self.open:
             self.seen[key] = self.seen.get(key, 0) + 1
             self._log(level, message)
@@ -37,7 +37,7 @@ class Health:
         self.open[key] = (level, message)
 
     def clear(self, key: str) -> None:
-        """Close a problem, if open; cheap."""
+        """Close a problem, if open."""
         if key in self.open:
             _, message = self.open.pop(key)
             self._log(Level.OK, f"recovered: {message}")

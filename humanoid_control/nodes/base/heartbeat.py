@@ -1,6 +1,6 @@
 """Heartbeat of a node process: a counter in shared memory, watched by the supervisor.
 
-It detects hung loops, whose DDS threads stay alive. The memory is anonymous, so nothing remains of it.
+It detects hung loops even if DDS threads stay alive. The memory is anonymous, so nothing remains of it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Heartbeat:
     """Heartbeat of a node: `beat` in every pass of the loop, `rest` before long work."""
 
     def __init__(self) -> None:
-        """Open the memory named by the environment; without a supervisor, use private memory."""
+        """Open the memory named by the environment, or private memory."""
         self._words = _inherited_memory(os.environ.pop(VARIABLE, ""))
         self._compiler: Any = None
 
     def beat(self) -> None:
-        """Signal a pass of the loop; from now on further passes are expected."""
+        """Signal a pass of the loop; further passes are expected from now on."""
         self._words[COUNT] += 1
         self._words[WATCHED] = 1
 
@@ -36,11 +36,11 @@ class Heartbeat:
         self._words[WATCHED] = 0
 
     def miss(self, missing: bool) -> None:
-        """Signal whether an indispensable input is missing."""
+        """Signal whether a required input is missing."""
         self._words[MISSING] = missing
 
     def excuse_compiler(self) -> None:
-        """Suspend the supervision during numba compilations; may be called twice."""
+        """Suspend the supervision during numba compilations."""
         if self._compiler is not None or "numba" not in sys.modules:
             return
         from numba.core import event
@@ -75,23 +75,20 @@ class HeartbeatMonitor:
         self._heard = self._looked
 
     def handed_over(self) -> None:
-        """Close the descriptor in this process."""
         os.close(self.descriptor)
 
     def deaf(self) -> float:
-        """Return the time for which an indispensable input has been missing [s]."""
+        """Return the time for which a required input has been missing [s]."""
         now = time.monotonic()
         if not self._words[MISSING]:
             self._heard = now
         return now - self._heard
 
     def stalled(self, pid: int) -> float:
-        """Return the time for which the loop has hung [s].
-
-        Time spent waiting for a processor does not count: a restart would slow a busy machine further.
+        """Return the time for which the loop has hung [s], without waits for a processor.
 
         Args:
-            pid: process id of the node, whose loop runs in its main thread.
+            pid: process id of the node; its main thread runs the loop.
         """
         now, waited = time.monotonic(), processor_wait(pid)
         passed = min(now - self._looked, LOOK) - (waited - self._waited)
@@ -105,14 +102,13 @@ class HeartbeatMonitor:
 
 
 def processor_wait(pid: int) -> float:
-    """Return the total time for which the main thread waited for a processor [s]; 0 if unknown."""
+    """Return the total wait of the main thread for a processor [s]; 0 if unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/schedstat") as f:
         return 1e-9 * int(f.read().split()[1])
     return 0.0
 
 
 def _inherited_memory(descriptor: str) -> memoryview:
-    """Return the memory of a supervisor's descriptor, or private memory."""
     with contextlib.suppress(OSError, ValueError):
         if os.readlink(f"/proc/self/fd/{descriptor or '-'}").startswith(f"/memfd:{NAME}"):
             os.set_inheritable(int(descriptor), False)

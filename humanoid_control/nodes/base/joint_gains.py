@@ -25,15 +25,13 @@ Take = Callable[[JointState, JointState | None], None]
 class GainedCommands:
     """Pairing of commands with gains of equal stamp, in any order of arrival.
 
-    Commands of a publisher without gains pass at once. Other commands wait for their gains, or the next command
-    replaces them: their targets are not positions to reach.
+    Commands of a publisher without gains pass at once; others wait, because targets without gains would be wrong.
     """
 
     def __init__(self, node: TickNode, take: Take) -> None:
         """Subscribe to gains; `command` takes commands.
 
         Args:
-            node: receiving node.
             take: called with a command and its gains, or None.
         """
         self._node, self._take = node, take

@@ -1,4 +1,4 @@
-"""Fast writing and reading of messages, quality-of-service profiles, and monotonic stamps."""
+"""Fast messages, quality-of-service profiles, increasing stamps."""
 
 from __future__ import annotations
 
@@ -59,12 +59,11 @@ PLAYED = QoSProfile(depth=2000, history=HistoryPolicy.KEEP_LAST, reliability=Rel
 
 
 def floats(values: np.ndarray) -> array:
-    """Return a float64 sequence field from an array, three times cheaper than the ndarray itself."""
+    """Return a float64 sequence field, three times faster than from an ndarray."""
     return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
 
 def joint_state(names: Sequence[str]) -> JointStateMessage:
-    """Return an empty message for the given joints."""
     return JointStateMessage(name=list(names))
 
 
@@ -75,7 +74,6 @@ def fill_joint_state(
     velocity: np.ndarray | None = None,
     effort: np.ndarray | None = None,
 ) -> JointStateMessage:
-    """Set stamp and arrays of a reused message."""
     message.header.stamp = stamp
     message.position = floats(position)
     if velocity is not None:
@@ -86,7 +84,7 @@ def fill_joint_state(
 
 
 class SerializedJointState:
-    """JointState of fixed joints as bytes for `Publisher.publish`, cheaper than a message object."""
+    """JointState of fixed joints as bytes for `Publisher.publish`."""
 
     def __init__(self, names: Sequence[str]) -> None:
         kinds, n = ("position", "velocity", "effort"), len(names)
@@ -105,11 +103,10 @@ class SerializedJointState:
 
 
 def message_of(state: JointState, stamp: Time, message: JointStateMessage) -> JointStateMessage | None:
-    """Return positions and velocities of a record as a message, without unknown joints.
+    """Return the known joints of a record as a message.
 
     Args:
         state: record; NaN where a position is unknown.
-        stamp: stamp of the message.
         message: reused message of all joints; a new one is created if some are unknown.
 
     Returns:
@@ -125,7 +122,7 @@ def message_of(state: JointState, stamp: Time, message: JointStateMessage) -> Jo
 
 
 def state_of(message: JointStateMessage) -> JointState:
-    """Return a message as a record; fields without a value for each name are NaN."""
+    """Return a message as a record; missing fields are NaN."""
     n = len(message.name)
     q, v, effort = (
         np.array(values, dtype=float) if len(values) == n else np.full(n, np.nan)
@@ -135,7 +132,7 @@ def state_of(message: JointStateMessage) -> JointState:
 
 
 def malformed(message: JointStateMessage) -> str:
-    """Return the reason why positions of a message are unreadable; empty: none."""
+    """Return why positions of a message are unreadable; empty: readable."""
     if len(message.position) != len(message.name):
         return f"{len(message.position)} positions for {len(message.name)} names: passed over"
     if twice := named_twice(message.name):
@@ -144,7 +141,7 @@ def malformed(message: JointStateMessage) -> str:
 
 
 class JointPositions:
-    """Newest plausible joint positions, from messages with joints in any order.
+    """Newest plausible joint positions from messages.
 
     Attributes:
         values: positions (n,) in robot order [rad]; NaN until received.
@@ -162,7 +159,7 @@ class JointPositions:
         self._malformed = ""
 
     def take(self, message: JointStateMessage) -> tuple[np.ndarray, np.ndarray]:
-        """Read a message; joints without plausible values keep their positions.
+        """Read a message; implausible values are skipped.
 
         Returns:
             Indices (k,) and positions (k,) [rad] of the named joints; empty if malformed.
@@ -180,7 +177,7 @@ class JointPositions:
 
     @property
     def problem(self) -> str:
-        """Description of faulty messages; empty: none."""
+        """Fault of the messages; empty: none."""
         return self._malformed or self._plausible.problem(time.monotonic())
 
     @property
@@ -190,7 +187,7 @@ class JointPositions:
 
 
 def target_markers(names: Sequence[str], frame: str = WORLD, radius: float = 0.025) -> MarkerArray:
-    """Return a MarkerArray with one ball per target; ns is the target name."""
+    """Return a MarkerArray with one ball per target, named by ns."""
     color = ColorRGBA(r=1.0, g=0.45, b=0.1, a=0.9)
     markers = []
     for k, name in enumerate(names):
@@ -203,7 +200,6 @@ def target_markers(names: Sequence[str], frame: str = WORLD, radius: float = 0.0
 
 
 def segments_marker(ns: str, color: tuple[float, float, float], width: float, frame: str = WORLD) -> Marker:
-    """Return a LINE_LIST marker for a stick figure."""
     m = Marker(ns=ns, id=0, type=Marker.LINE_LIST, action=Marker.ADD)
     m.header.frame_id = frame
     m.color = ColorRGBA(r=color[0], g=color[1], b=color[2], a=1.0)
@@ -221,7 +217,7 @@ def seconds(stamp: Time) -> float:
 
 
 def age_of(stamp: Time, clock: Any) -> float:
-    """Return the age of a stamp by a node's clock [s]; 0 for a zero stamp, which means now."""
+    """Return the age of a stamp [s]; a zero stamp means now."""
     sent = seconds(stamp)
     return 1e-9 * clock.now().nanoseconds - sent if sent else 0.0
 
@@ -233,7 +229,7 @@ def stamp_of(nanoseconds: int) -> Time:
 def diagnostic_array(
     statuses: Mapping[str, tuple[int, str, Mapping[str, Any]]], robot: str, stamp: Time
 ) -> DiagnosticArray:
-    """Return diagnostics of a robot's parts: level, message and values by name."""
+    """Return diagnostics from level, message and values by name."""
     out = DiagnosticArray(
         status=[
             DiagnosticStatus(
@@ -251,7 +247,7 @@ def diagnostic_array(
 
 
 class RisingStamps:
-    """Strictly increasing stamps, by 1 ns at least; clocks set back by more than a second are followed."""
+    """Increasing stamps; clocks set back by over a second are followed."""
 
     def __init__(self) -> None:
         self._last: int | None = None
@@ -265,10 +261,9 @@ class RisingStamps:
 
 
 class PeriodicStamps:
-    """Stamps on a grid of whole periods, never closer than one period.
+    """Stamps on a grid of whole periods.
 
-    Late ticks use later grid points. If stamps lead the clock by more than a late first tick explains, the clock was
-    set back and the grid restarts.
+    Late ticks use later grid points. If stamps lead the clock too far, it was set back, and the grid restarts.
     """
 
     def __init__(self, period: int) -> None:

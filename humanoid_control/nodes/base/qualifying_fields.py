@@ -1,6 +1,6 @@
 """Rules for message fields that qualify values: frame, time, and whether values were measured.
 
-Each subscribed type has an entry. A field is respected, or the message is rejected by name, or the field is irrelevant.
+A field is respected, or irrelevant, or its message is rejected.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ ONE_HOST, SUPERVISED = "one_host.xml", "supervised.xml"  # profiles of the packa
 
 
 def check_namespace(name: str, text: str) -> None:
-    """Reject a namespace that ROS would reject only after the nodes were started.
+    """Reject a namespace that ROS would reject after the start.
 
     Args:
         name: name of the option, for the message.
@@ -41,11 +41,11 @@ def check_namespace(name: str, text: str) -> None:
 
 
 def prepare() -> None:
-    """Set up the process before rclpy or numpy are imported; may be called twice.
+    """Set up the process before rclpy or numpy are imported.
 
-    * The ROS wheels restart the interpreter with their libraries on LD_LIBRARY_PATH and set a guard variable. If only
-      the guard was inherited (sudo, env filters), imports would fail, so the interpreter restarts again.
-    * A pip environment is added as ament prefix, so that ROS finds the package's share directory.
+    * The ROS wheels restart the interpreter with their LD_LIBRARY_PATH and set a guard variable. If only the guard was
+      inherited (sudo, env filters), the interpreter restarts again.
+    * A pip environment is added as ament prefix, so that ROS finds the share directory.
     * BLAS uses one thread, which is faster for small matrices.
     * `choose_discovery` and `choose_log_folder` set discovery and logs.
     """
@@ -67,12 +67,11 @@ def prepare() -> None:
 def choose_discovery(environment: MutableMapping[str, str], supervised: bool | None = None) -> None:
     """Limit discovery to this machine if ROS comes from wheels and the user has made no choice.
 
-    Otherwise two users in one network would command each other's robots. `config/one_host.xml` configures local nodes,
-    `config/supervised.xml` supervised ones, unless the user has profiles or another middleware; LOCALHOST means the
-    same. An installed ROS keeps its network, without shared memory for the reason given in `config/one_host.xml`.
+    Otherwise two users in one network would command each other's robots. Profiles: `config/one_host.xml`, or
+    `config/supervised.xml` under a supervisor, unless the user has another one. An installed ROS keeps its network,
+    without shared memory, for the reason given in `config/one_host.xml`.
 
     Args:
-        environment: environment, changed in place.
         supervised: whether a supervisor restarts the process; None: keep the earlier choice.
     """
     named = [environment[name] for name in PROFILES if environment.get(name)]
@@ -101,7 +100,7 @@ def choose_discovery(environment: MutableMapping[str, str], supervised: bool | N
 
 
 def choose_log_folder(environment: MutableMapping[str, str]) -> None:
-    """Set a log folder where HOME is missing or not writable, because rclpy would exit."""
+    """Set a log folder where HOME is not writable, because rclpy would exit."""
     if environment.get("ROS_LOG_DIR") or environment.get("ROS_HOME"):
         return
     home = environment.get("HOME")
@@ -114,10 +113,10 @@ def choose_log_folder(environment: MutableMapping[str, str]) -> None:
 
 
 def require_ros() -> None:
-    """Check that ROS 2 is available.
+    """Check that rclpy is installed.
 
     Raises:
-        EnvironmentProblem: if rclpy is missing.
+        EnvironmentProblem: if it is missing.
     """
     if importlib.util.find_spec("rclpy") is None:
         raise EnvironmentProblem(
@@ -126,7 +125,7 @@ def require_ros() -> None:
 
 
 def ros_flavour() -> str:
-    """Return 'wheels' (ROS 2 in this Python environment), 'installed' (sourced) or 'none'."""
+    """Return 'wheels' (in this Python environment), 'installed' (sourced) or 'none'."""
     if (Path(sys.prefix) / "lib" / "librcl.so").exists():
         return "wheels"
     return "installed" if importlib.util.find_spec("rclpy") is not None else "none"

@@ -31,12 +31,9 @@ WAIT = 0.1  # [s] maximum wait for callbacks
 
 
 def make_executor(context: Any = None) -> Any:
-    """Return the cheapest executor: rclpy's events executor if available, else the single-threaded one.
+    """Return rclpy's events executor if available, else the single-threaded one, which is slower.
 
-    Use its `spin_once`; its `spin` fails in some releases. `HUMANOID_EXECUTOR=single` selects the other one.
-
-    Args:
-        context: rclpy context; None: the default one.
+    Use `spin_once`; `spin` fails in some releases. `HUMANOID_EXECUTOR=single` selects the latter.
     """
     if os.environ.get("HUMANOID_EXECUTOR", "events") == "events":
         try:
@@ -53,11 +50,11 @@ def make_executor(context: Any = None) -> Any:
 def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
     """Run a node until SIGINT or SIGTERM.
 
-    Own signal handlers replace rclpy's, which would shut the context down during a callback. Teardown ignores signals.
+    rclpy's own signal handlers would shut the context down during a callback.
 
     Args:
         node_class: class of the node.
-        args: command line for rclpy; None: that of this process.
+        args: command line for rclpy; None: this process's.
 
     Returns:
         Exit code: 0 stopped, 1 failed, 2 bad input.
@@ -172,7 +169,7 @@ class _Event(ctypes.Structure):
 
 
 class _Times(ctypes.Structure):
-    """`struct itimerspec`: period and first time, each in seconds and nanoseconds."""
+    """`struct itimerspec`."""
 
     _fields_ = tuple((name, ctypes.c_long) for name in ("every_s", "every_ns", "s", "ns"))
 
@@ -180,14 +177,12 @@ class _Times(ctypes.Structure):
 class ExitDeadline:
     """Timer that ends the process with an exit code unless cancelled.
 
-    When several participants leave at once, the middleware can deadlock while holding the interpreter lock. So a C
-    timer calls `_exit` without Python.
+    The middleware can deadlock at exit while holding the interpreter lock. So a C timer calls `_exit`.
     """
 
     IN_A_THREAD = 2  # SIGEV_THREAD
 
     def __init__(self, limit: float, code: int) -> None:
-        """Start the timer of `limit` [s]."""
         self._libc, self._timer = ctypes.CDLL(None), ctypes.c_void_p()
         function = ctypes.cast(self._libc._exit, ctypes.c_void_p)
         event = _Event(value=code, notify=self.IN_A_THREAD, function=function)
@@ -203,9 +198,9 @@ class ExitDeadline:
 
 
 def main_of(node_class: type[TickNode]) -> int:
-    """Run a node's executable; crashes in native code print the Python stack. Does not return.
+    """Run a node's executable, with Python stacks for native crashes. Does not return.
 
-    `os._exit` skips the interpreter's slow teardown of compiled kernels.
+    `os._exit` skips the slow teardown of compiled kernels.
     """
     faulthandler.enable()
     code = run(node_class, sys.argv)

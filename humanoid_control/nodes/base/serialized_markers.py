@@ -1,7 +1,7 @@
 """Serialized MarkerArrays, written and read in place.
 
-Stamps, poses, colours and points are the only changing fields of a marker stream. Their byte offsets are found once;
-then each message takes some 20 us instead of 0.5 ms.
+Only stamps, poses, colours and points change in a marker stream. With known byte offsets, a message takes some 20 us
+instead of 0.5 ms.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class MarkerMessageLayout:
     """Byte indices of the variable fields of a MarkerArray with M markers.
 
     Attributes:
-        stamp: bytes of each stamp (M, 8).
-        action: bytes of each action (M, 4).
-        pose: bytes of x, y, z and quaternion x, y, z, w (M, 56).
-        color: bytes of red, green, blue, alpha (M, 16).
+        stamp: each stamp (M, 8).
+        action: each action (M, 4).
+        pose: x, y, z and quaternion x, y, z, w (M, 56).
+        color: red, green, blue, alpha (M, 16).
         points: marker -> slice of its points, if any.
-        colors: marker -> slice of the colours of its points, if any.
+        colors: marker -> slice of its point colours, if any.
     """
 
     def __init__(self, message: MarkerArray) -> None:
-        """Find the offsets by unique probe values, which overwrite the message."""
+        """Find the offsets by probe values, which overwrite the message."""
         markers = message.markers
         for k, m in enumerate(markers):
             m.header.stamp, m.action = Time(sec=PROBE + k, nanosec=k + 1), -PROBE - k
@@ -82,7 +82,6 @@ class SerializedMarkers:
         self._bytes = np.frombuffer(serialize_message(message), dtype=np.uint8).copy()
 
     def set_stamp(self, stamp: Time) -> None:
-        """Set the stamp of all markers."""
         self._bytes[self._layout.stamp] = np.frombuffer(struct.pack("<iI", stamp.sec, stamp.nanosec), dtype=np.uint8)
 
     def set_positions(self, positions: np.ndarray) -> None:
@@ -90,17 +89,17 @@ class SerializedMarkers:
         self._bytes[self._layout.pose[:, : 8 * XYZ]] = _view(positions, "<f8", len(positions))
 
     def set_poses(self, first: int, poses: np.ndarray) -> None:
-        """Set the poses (K, 7) of markers from `first`: x, y, z and quaternion x, y, z, w."""
+        """Set poses (K, 7) of markers from `first`: x, y, z and quaternion x, y, z, w."""
         if len(poses):
             self._bytes[self._layout.pose[first : first + len(poses)]] = _view(poses, "<f8", len(poses))
 
     def set_colors(self, first: int, colors: np.ndarray) -> None:
-        """Set the colours (K, 4) of markers from `first`: red, green, blue, alpha, 0 .. 1."""
+        """Set colours (K, 4) of markers from `first`: red, green, blue, alpha, 0 .. 1."""
         if len(colors):
             self._bytes[self._layout.color[first : first + len(colors)]] = _view(colors, "<f4", len(colors))
 
     def set_points(self, marker: int, points: np.ndarray, colors: np.ndarray | None = None) -> None:
-        """Set all points (N, 3) [m] of a marker, and optionally their colours (N, 4)."""
+        """Set all points (N, 3) [m] of a marker, and optionally colours (N, 4)."""
         self._bytes[self._layout.points[marker]] = _view(points, "<f8", 1)[0]
         if colors is not None:
             self._bytes[self._layout.colors[marker]] = _view(colors, "<f4", 1)[0]
@@ -117,7 +116,6 @@ class MarkerPoses:
     """Markers as arrays.
 
     Attributes:
-        names: names of M markers.
         poses: x, y, z and quaternion x, y, z, w (M, 7).
         stamp: stamp of the first marker [s].
         frames: frames of the poses (M).
@@ -132,7 +130,7 @@ class MarkerPoses:
 
 
 class _Shape:
-    """Layout of a message: offsets of its numbers, and its added markers."""
+    """Layout of a message, with its added markers."""
 
     def __init__(self, data: bytes, name_of: Callable[[str, str], str]) -> None:
         """Find the offsets of up to `MOST_MARKERS` markers.
@@ -154,7 +152,7 @@ class _Shape:
         self._end, self._rest = 0, b""
 
     def learn(self, data: bytes) -> None:
-        """Prepare `fits`: a mask hides the numbers in a comparison by 8-byte words."""
+        """Prepare `fits`: compare 8-byte words, with the numbers masked."""
         mask = np.full(len(data), 0xFF, dtype=np.uint8)
         mask[self._stamp] = mask[self._pose] = 0
         words = len(data) // 8
@@ -173,10 +171,7 @@ class _Shape:
 
 
 class MarkerReader:
-    """Reader of added markers in serialized MarkerArrays.
-
-    Known layouts are reused, so markers may come and go. The time grows with the number of markers only, which is
-    bounded.
+    """Reader of added markers in serialized MarkerArrays; known layouts are reused.
 
     Attributes:
         read_in_full: number of messages with an unknown layout.
@@ -217,7 +212,7 @@ class MarkerReader:
 
 
 class _MarkerPlace(NamedTuple):
-    """Offsets of stamp and pose of a marker, and its decoded fields."""
+    """Offsets and decoded fields of a marker."""
 
     stamp: int
     pose: int
@@ -228,7 +223,7 @@ class _MarkerPlace(NamedTuple):
 
 
 def _marker_places(body: memoryview) -> tuple[int, list[_MarkerPlace]]:
-    """Return the number of markers, and the offsets of the first `MOST_MARKERS`."""
+    """Return the number of markers, and offsets of the first `MOST_MARKERS`."""
     (count,) = _COUNT.unpack_from(body, 0)
     at, places = 4, []
     for _ in range(min(count, MOST_MARKERS)):
@@ -259,7 +254,7 @@ def _aligned(at: int, size: int) -> int:
 
 
 def _sequence(body: memoryview, at: int) -> tuple[int, int]:
-    """Return the length of a sequence, and the offset of its first element before alignment."""
+    """Return length and unaligned first offset of a sequence."""
     at = _aligned(at, 4)
     return _COUNT.unpack_from(body, at)[0], at + 4
 
@@ -270,7 +265,7 @@ def _after_text(body: memoryview, at: int) -> int:
 
 
 def _text(body: memoryview, at: int) -> tuple[str, int]:
-    """Return a zero-terminated string, and the offset after it."""
+    """Return a zero-terminated string and its end."""
     n, at = _sequence(body, at)
     return str(body[at : at + max(n - 1, 0)], "utf-8", "replace"), at + n
 
@@ -287,7 +282,7 @@ def _little_endian(data: bytes) -> bytes:
 
 
 class IdlePublisher:
-    """Publisher for free time between ticks, active only with subscribers.
+    """Publisher for free time between ticks.
 
     Attributes:
         took: cost of each message [s].
@@ -298,7 +293,7 @@ class IdlePublisher:
         self.took, self._next, self._cost = SampleWindow(100), 0.0, 0.0
 
     def publish(self, left: float, rate: float, write: Callable[[], bytes]) -> None:
-        """Publish the result of `write` if a message is due and fits; after a full period of delay, publish anyway.
+        """Publish if due, subscribed and short enough; after a full period of delay, publish anyway.
 
         Args:
             left: time to the next tick [s].
@@ -329,7 +324,6 @@ def _doubles(marker: int, place: int, count: int) -> list[float]:
 
 
 def _floats(marker: int, place: int) -> list[float]:
-    """Return integers that a 32-bit float represents exactly."""
     return [float(2**22 + n) for n in (marker // 4096, marker % 4096, place, 2**22)]
 
 
@@ -340,9 +334,9 @@ def _find(raw: bytes, pattern: bytes) -> int:
 
 
 def _just_before(raw: bytes, at: int, pattern: bytes) -> int:
-    """Return the offset of a 4-byte pattern before `at`, with or without 4 bytes of padding.
+    """Return the offset of 4 bytes before `at`, possibly followed by 4 bytes of padding.
 
-    Padding is uninitialised and may repeat the pattern of an earlier message.
+    Padding is uninitialised and may repeat the pattern.
     """
     for start in (at - 8, at - 4):
         if raw[start : start + 4] == pattern:
@@ -351,5 +345,4 @@ def _just_before(raw: bytes, at: int, pattern: bytes) -> int:
 
 
 def _places(starts: list[int], size: int) -> np.ndarray:
-    """Return byte indices (M, size) of fields at these offsets."""
     return np.array(starts, dtype=int).reshape(-1, 1) + np.arange(size)

@@ -18,7 +18,6 @@ class SampleWindow:
         self._count += 1
 
     def values(self) -> np.ndarray:
-        """Return the stored values in arbitrary order."""
         return self._ring[: min(self._count, len(self._ring))]
 
     def percentiles(self) -> tuple[float, float]:
@@ -35,9 +34,9 @@ class SampleWindow:
 
 @dataclass(frozen=True)
 class TickReport:
-    """Figures of a window; times in seconds, `missed_percent` of the due ticks.
+    """Figures of a window; times in seconds.
 
-    `period_error` is the absolute deviation from the nominal period.
+    `period_error` is the absolute deviation from the nominal period, `missed_percent` refers to due ticks.
     """
 
     rate: float
@@ -53,7 +52,7 @@ class TickReport:
 
 
 class TickStatistics:
-    """Counts and times of ticks, over a sliding window and the whole run."""
+    """Counts and times of ticks."""
 
     def __init__(self, rate: float, window: float = 5.0) -> None:
         n = max(10, int(rate * window))
@@ -83,7 +82,7 @@ class TickStatistics:
         self._window_missed += skipped
 
     def report(self) -> TickReport:
-        """Return the figures since the last report; percentiles cover the sliding window."""
+        """Return figures since the last report; percentiles cover the sliding window."""
         period, execution = self.period.percentiles(), self.execution.percentiles()
         error = self.period_error.percentiles()
         due = self._window_ticks + self._window_missed

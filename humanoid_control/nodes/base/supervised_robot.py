@@ -1,6 +1,6 @@
-"""Supervision of the commanded robot: position, tracking and driver power, from topics.
+"""Supervision of the commanded robot from topics: position, tracking, driver power.
 
-It uses `hardware_state` and `simulator/paused`, offers `~/resync`, and reports to diagnostics.
+Uses `hardware_state` and `simulator/paused`, offers `~/resync`, reports to diagnostics.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ class ReportedPower:
         """Subscribe.
 
         Args:
-            node: commanding node.
             changed: called when the driver starts or stops following commands.
         """
         self._node, self._changed, self._state = node, changed, ""
@@ -40,12 +39,12 @@ class ReportedPower:
 
     @property
     def follows(self) -> bool:
-        """Whether the robot should be at its commands: it has power and no transition is active."""
+        """Whether the robot should be at its commands: powered, without an active transition."""
         return self._state in FOLLOWED or not self._node.count_publishers(HARDWARE_STATE)
 
     @property
     def state(self) -> str:
-        """Last state of the driver; empty: none, or it has ended."""
+        """Last state of the driver; empty: no driver."""
         return self._state if self._node.count_publishers(HARDWARE_STATE) else ""
 
     @property
@@ -61,20 +60,16 @@ class ReportedPower:
 
 
 class SupervisedRobot(RobotSupervision):
-    """`RobotSupervision` with its own subscriptions and reports.
-
-    Attributes:
-        estimate: newest position of each joint.
-    """
+    """`RobotSupervision` with its own subscriptions and reports."""
 
     def __init__(self, node: TickNode, robot: Robot, states: str, begin_anew: Callable[[], None]) -> None:
-        """Subscribe to everything but the joint states, which `hear` takes.
+        """Subscribe to all but the joint states, which `hear` takes.
 
         Args:
             node: commanding node.
             robot: commanded robot.
             states: topic of its joint states.
-            begin_anew: called when the node must restart from the current posture.
+            begin_anew: called to restart from the current posture.
         """
         self.estimate = JointPositions(robot)
         super().__init__(robot.joint_names, robot.velocity, states, (robot.lower, robot.upper))
@@ -84,7 +79,6 @@ class SupervisedRobot(RobotSupervision):
         node.create_service(Trigger, "~/resync", self._on_resync)
 
     def forget(self) -> None:
-        """Discard commands and positions."""
         super().forget()
         self.estimate.forget()
         self._known_since, self._pace = np.inf, np.inf  # [s]; speed of the fastest joint [rad/s]
@@ -110,14 +104,14 @@ class SupervisedRobot(RobotSupervision):
         self._seen = now, self.estimate.values.copy()
 
     def may_be_commanded(self, now: float) -> bool:
-        """Return True if all joints are known and at rest, so that a command there causes no jump.
+        """Test whether all joints are known and at rest, so that commands cause no jump.
 
-        A robot that keeps moving, or has noisy estimates, is accepted after `REST_TIMEOUT`.
+        Robots that keep moving are accepted after `REST_TIMEOUT`.
         """
         return self._pace <= REST_SPEED or now - self._known_since > REST_TIMEOUT
 
     def is_awaited(self, now: float) -> bool:
-        """Return True and report it while joint states are missing."""
+        """Test whether joint states are missing, and report it."""
         missing = not self.estimate.known and self._node.silent(self._states, now, 0.0)
         text = "no joint states yet: nothing is commanded"
         self._node.heartbeat.miss(not self.estimate.known)
@@ -138,7 +132,6 @@ class SupervisedRobot(RobotSupervision):
         self.paused = m.data
 
     def _on_resync(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Continue from the current posture after a joint fault."""
         if self._node.active:
             self._begin_anew()
         response.success = self._node.active

@@ -1,4 +1,4 @@
-"""Base of every node: lifecycle, declared parameters, a fixed-rate tick, health and diagnostics."""
+"""Base of every node: lifecycle, parameters, fixed-rate tick, health, diagnostics."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ SETTLING = 4.0  # [s] startup time of a stack, in which its processes compete fo
 
 
 def declare(node: Any, cls: type[NodeParameters]) -> Any:
-    """Declare every field of a parameter dataclass on a node, and return the given values; warn of unknown names.
+    """Declare the fields of a parameter dataclass; return the given values, warn of unknown names.
 
     Raises:
-        ConfigError: if a value has the wrong type or is out of range.
-        UnknownNameError: if a value is not one of the choices.
+        ConfigError: if a type or range is wrong.
+        UnknownNameError: if a value is not a choice.
     """
     values, overrides = {}, getattr(node, "_parameter_overrides", {})
     for f in dataclasses.fields(cls):
@@ -66,7 +66,7 @@ def declare(node: Any, cls: type[NodeParameters]) -> Any:
 
 
 def unknown_names(given: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return the given names that neither the node nor rclpy declares."""
+    """Return names that neither the node nor rclpy declares."""
     declared = {*known, "use_sim_time", "start_type_description_service"}
     return sorted(name for name in given if name not in declared and not name.startswith("qos_overrides."))
 
@@ -88,7 +88,7 @@ def descriptor(f: dataclasses.Field) -> ParameterDescriptor:
 
 
 def with_info(callback: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Return a callback of message and message info (publisher, times) for every rclpy executor."""
+    """Return a callback of message and message info for every rclpy executor."""
 
     def both(*given: Any) -> Any:  # the events executor passes one tuple, the other executors two arguments
         return callback(*(given if len(given) == 2 else given[0]))
@@ -98,12 +98,12 @@ def with_info(callback: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def set_priority(priority: int) -> str:
-    """Request real-time scheduling (positive) or a lower priority (negative) for every thread of this process.
+    """Request real-time scheduling (positive) or a lower priority (negative) for all threads.
 
-    Without the right (rtprio limit or root) the scheduling stays normal.
+    Without the right (rtprio limit or root) it stays normal.
 
     Returns:
-        The granted scheduling, for diagnostics: 'fifo 50', 'nice 10' or 'normal'.
+        The granted scheduling: 'fifo 50', 'nice 10' or 'normal'.
     """
     try:
         if priority > 0:
@@ -121,9 +121,9 @@ def set_priority(priority: int) -> str:
 class TickNode(LifecycleNode):
     """Managed node with one fixed-rate tick.
 
-    A subclass names its parameters in `Parameters`, builds its algorithms in `configure`, resets its state in
-    `activate` and works in `tick`, which runs only while active. Commands may be published in `tick` only. Exceptions
-    of ticks and callbacks are reported and counted; the node continues.
+    A subclass names its `Parameters`, builds its algorithms in `configure`, resets its state in `activate` and works in
+    `tick`, which runs only while active. Only `tick` may publish commands. Exceptions in ticks and callbacks are
+    reported; the node continues.
     """
 
     Parameters: type[NodeParameters] = NodeParameters
@@ -169,34 +169,34 @@ class TickNode(LifecycleNode):
         raise NotImplementedError
 
     def activate(self) -> None:
-        """Start from a clean state; commands may be published from now on."""
+        """Start from a clean state."""
 
     def deactivate(self) -> None:
         """Stop publishing commands."""
 
     def tick(self, now: float) -> None:
-        """Run one step; `now` is the start of the tick on the monotonic clock [s]."""
+        """Run one step starting at `now`, monotonic [s]."""
 
     def slack_time(self, left: float) -> None:
         """Do deferrable work after a tick, `left` [s] before the next one."""
 
     def ending(self) -> bool:
-        """Return True while ticks must continue after a request to end the process."""
+        """Test whether ticks must continue after a request to end."""
         return False
 
     def values(self) -> dict[str, Any]:
-        """Return further figures for diagnostics; called after the first activation."""
+        """Return further figures for diagnostics, after the first activation."""
         return {}
 
     def parts(self) -> dict[str, NodeStatus]:
-        """Return statuses of parts of the node by name, for diagnostics."""
+        """Return statuses of parts by name, for diagnostics."""
         return {}
 
     def parameters_changed(self, changed: set[str]) -> None:
-        """Handle new values of live parameters in `self.params`."""
+        """Handle new values of live parameters."""
 
     def present(self) -> int:
-        """Return a ROS time stamp [ns], increasing at each call unless the clock was set back by a second."""
+        """Return an increasing ROS time stamp [ns], unless the clock was set back by a second."""
         return self.stamps.next(self.get_clock().now().nanoseconds)
 
     def listen(
@@ -212,10 +212,6 @@ class TickNode(LifecycleNode):
         """Subscribe and monitor the age of the last message.
 
         Args:
-            message: message type.
-            topic: topic name.
-            callback: callback of a message.
-            qos: quality of service.
             raw: pass serialized messages.
             wakes: a message triggers an extra tick at once.
             takes_info: see `create_subscription`.
@@ -229,16 +225,16 @@ class TickNode(LifecycleNode):
         self.create_subscription(message, topic, received, qos, raw=raw, takes_info=takes_info)
 
     def poll(self, message: type, topic: str, callback: Any, qos: QoSProfile = POLLED_IN) -> Callable[[], None]:
-        """Subscribe without waking the executor, which saves time at high message rates.
+        """Subscribe without waking the executor, for high rates.
 
         Args:
             message: message type.
             topic: topic name.
-            callback: callback of a serialized message.
-            qos: quality of service; its depth limits the waiting messages.
+            callback: takes serialized messages.
+            qos: its depth limits the waiting messages.
 
         Returns:
-            Function that handles all messages since its last call.
+            Function that handles the waiting messages.
         """
 
         def received(data: bytes) -> None:
@@ -260,18 +256,15 @@ class TickNode(LifecycleNode):
 
     @property
     def subscriptions(self) -> Iterator[Any]:
-        """Subscriptions served by the executor, without polled ones."""
+        """Subscriptions of the executor, without polled ones."""
         return (s for s in super().subscriptions if s not in self._polled)
 
     def create_subscription(
         self, msg_type: Any, topic: str, callback: Any, *args: Any, takes_info: bool = False, **kwargs: Any
     ) -> Any:
-        """Subscribe as rclpy does; exceptions of the callback are reported and the message discarded.
+        """Subscribe as rclpy does, with reported callback exceptions.
 
         Args:
-            msg_type: message type.
-            topic: topic name.
-            callback: callback of a message.
             *args: passed to rclpy.
             takes_info: the callback takes message and message info (publisher, times).
             **kwargs: passed to rclpy.
@@ -293,7 +286,7 @@ class TickNode(LifecycleNode):
         return super().create_subscription(msg_type, topic, taken, *args, **kwargs)
 
     def create_service(self, srv_type: Any, srv_name: str, callback: Any, *args: Any, **kwargs: Any) -> Any:
-        """Offer a service as rclpy does; exceptions of the callback are reported and answered if possible."""
+        """Offer a service as rclpy does, with reported and answered exceptions."""
         key = f"service {srv_name}"
 
         def guarded(request: Any, response: Any) -> Any:
@@ -311,12 +304,12 @@ class TickNode(LifecycleNode):
         return super().create_service(srv_type, srv_name, guarded, *args, **kwargs)
 
     def silent(self, topic: str, now: float, limit: float) -> bool:
-        """Return True if an input was silent for more than `limit` [s]; startup time does not count."""
+        """Test whether an input was silent for `limit` [s]; startup does not count."""
         since = self.inputs.get(topic, self._active_since + SETTLING)
         return now - since > limit
 
     def age(self, topic: str, now: float) -> float:
-        """Return the time since the last message of an input [s]; infinite if none."""
+        """Return the time since an input's last message [s], or infinity."""
         return now - self.inputs[topic] if topic in self.inputs else float("inf")
 
     # -- lifecycle ----------------------------------------------------------------------------------------------
@@ -371,7 +364,7 @@ class TickNode(LifecycleNode):
             stop()
 
     def _endpoints(self) -> list[tuple[Callable[[Any], bool], Any]]:
-        """Return all entities of this node on the graph and its timers, each with its destructor."""
+        """Return all ROS entities of this node with their destructors."""
         subscriptions = super().subscriptions
         return [
             *((self.destroy_publisher, p) for p in self.publishers),
@@ -382,7 +375,7 @@ class TickNode(LifecycleNode):
         ]
 
     def _release(self) -> None:
-        """Undo `configure`: a repeated one would otherwise subscribe twice."""
+        """Undo `configure`, so that a repeated one does not subscribe twice."""
         self.configured = False
         self.close()
         kept = {id(endpoint) for _, endpoint in self._kept}
@@ -399,7 +392,7 @@ class TickNode(LifecycleNode):
     # -- the tick -------------------------------------------------------------------------------------------------
 
     def run_tick(self, skipped: int) -> None:
-        """Run one tick with timing and exception guard; called by the loop of `runner`."""
+        """Run one tick with timing and exception guard."""
         start = time.monotonic()
         try:
             self.tick(start)
@@ -411,14 +404,14 @@ class TickNode(LifecycleNode):
         self.statistics.tick(start, time.monotonic(), skipped)
 
     def run_extra_tick(self) -> None:
-        """Run an extra tick requested by an input; rate statistics exclude it."""
+        """Run a tick requested by an input, outside the rate statistics."""
         try:
             self.tick(time.monotonic())
         except Exception as e:
             self.health.report("tick", Level.ERROR, f"tick failed, holding: {type(e).__name__}: {e}")
 
     def run_slack_time(self, left: float) -> None:
-        """Run deferrable work with exception guard, outside the statistics."""
+        """Run deferrable work with exception guard."""
         try:
             self.slack_time(left)
             self.health.clear("slack_time")
@@ -426,10 +419,10 @@ class TickNode(LifecycleNode):
             self.health.report("slack_time", Level.WARN, f"work between ticks failed: {type(e).__name__}: {e}")
 
     def close(self) -> None:
-        """Release files and servers at cleanup or process end; may be called twice."""
+        """Release files and servers; may be called twice."""
 
     def publish_diagnostics(self, now: float) -> None:
-        """Publish the status once a second, and soon after a problem begins or ends."""
+        """Publish the status once a second, and after problems begin or end."""
         if now - self._last_diagnostics < (NEWS_PERIOD if self.health.news else DIAGNOSTICS_PERIOD):
             return
         self.graph.look(now)
@@ -476,7 +469,7 @@ class TickNode(LifecycleNode):
     # -- parameters -----------------------------------------------------------------------------------------------
 
     def _before_set_parameters(self, parameters: list[Parameter]) -> list[Parameter]:
-        """Convert parameters to their declared types: `ros2 param set NODE rate 100` works for a float."""
+        """Convert parameters to their declared types, such as 100 for a float."""
         known = {f.name: f for f in dataclasses.fields(self.Parameters)}
         return [
             Parameter(p.name, value=converted(known[p.name], p.value)) if p.name in known and p.value is not None else p

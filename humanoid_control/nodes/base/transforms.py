@@ -1,4 +1,4 @@
-"""Output of tf transforms, if the tf messages are installed (they are not in the ROS wheels)."""
+"""Output of tf transforms, if the tf messages are installed (not in the ROS wheels)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ except ImportError:
 
 
 class TransformOutput:
-    """Publisher of `/tf`; does nothing without the tf messages.
+    """Publisher of `/tf`, inactive without the tf messages.
 
     Attributes:
         sends: the messages are installed.
@@ -32,20 +32,17 @@ class TransformOutput:
         self._publisher: Any = node.create_publisher(TFMessage, "/tf", EVENTS) if self.sends else None
 
     def publish(self, *transforms: Any) -> None:
-        """Publish transforms, if any."""
         if self.sends and transforms:
             self._publisher.publish(TFMessage(transforms=transforms))
 
 
 class FrameNames:
-    """Publisher of `/tf_static`: REP 120 frames that are not links of the robot."""
+    """Publisher of `/tf_static`: REP 120 frames other than robot links."""
 
     def __init__(self, node: Any, robot: Robot, frame: Callable[[str], str]) -> None:
         """Publish once, latched.
 
         Args:
-            node: publishing node.
-            robot: robot with the frames.
             frame: `NodeParameters.frame`, which adds the prefix.
         """
         if TFMessage is None:

@@ -1,4 +1,4 @@
-"""Reports of a robot driver: status of buses and joints, battery and IMU messages."""
+"""Reports of a robot driver: buses, joints, battery, IMU."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BusRates:
         self._last: dict[str, tuple[float, int, int]] = {}
 
     def update(self, report: BusReport, now: float) -> tuple[float, float]:
-        """Return frames sent and received per second since the last report; 0 at first and after a reopened bus."""
+        """Return frames sent and received per second; 0 at first and after reopening."""
         sent, received = report.traffic.sent, report.traffic.received
         at, *before = self._last.get(report.name, (now, sent, received))
         self._last[report.name] = (now, sent, received)
@@ -57,7 +57,7 @@ def bus_status(report: BusReport, rates: tuple[float, float]) -> NodeStatus:
 
 
 def joints_status(driver: Driver) -> NodeStatus:
-    """Return the status of all joints: findings, temperatures [deg C], tracking errors [rad]."""
+    """Return findings, temperatures [deg C] and tracking errors [rad] of all joints."""
     faults = [f.text for f in driver.findings if f.level == FAULT]
     warnings = [f.text for f in driver.findings if f.level == WARN]
     level = Level.ERROR if faults else Level.WARN if warnings else Level.OK
@@ -72,13 +72,13 @@ def joints_status(driver: Driver) -> NodeStatus:
 
 
 def parts_of(driver: Driver, rates: BusRates, now: float) -> dict[str, NodeStatus]:
-    """Return the statuses of all buses and of the joints by name."""
+    """Return statuses of buses and joints by name."""
     buses = {f"bus {r.name}": bus_status(r, rates.update(r, now)) for r in driver.buses.reports()}
     return {**buses, "joints": joints_status(driver)}
 
 
 def battery_message(bus: str, reading: BatteryReading, stamp: Any) -> BatteryState:
-    """Return the supply of a bus as a message; the location is the bus."""
+    """Return the supply of a bus as a message."""
     m = BatteryState(location=bus, present=True)
     m.header.stamp = stamp
     m.voltage, m.current, m.temperature = reading.voltage, reading.current, reading.temperature
@@ -89,7 +89,6 @@ def battery_message(bus: str, reading: BatteryReading, stamp: Any) -> BatterySta
 
 
 def fill_imu(message: Imu, reading: Any, stamp: Any) -> Imu:
-    """Fill a reused message."""
     message.header.stamp = stamp
     o, w, a = message.orientation, message.angular_velocity, message.linear_acceleration
     o.x, o.y, o.z, o.w = reading.orientation.tolist()

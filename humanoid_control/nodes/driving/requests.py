@@ -1,4 +1,4 @@
-"""Base of driver nodes: services that answer with a reason, the emergency-stop topic, and a powered-off end."""
+"""Base of driver nodes: reasoned service answers, emergency-stop topic, power-off at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ END_TIME = 4.0  # [s] for deceleration and power-off before the process ends
 
 
 def answered(request: Callable[[Any], str | None]) -> Callable[[Any, Any], Any]:
-    """Return a service that answers with the reason of a refusal; no reason means success."""
+    """Return a service that answers with the reason of a refusal; no reason: success."""
 
     def serve(message: Any, response: Any) -> Any:
         try:
@@ -34,14 +34,13 @@ def answered(request: Callable[[Any], str | None]) -> Callable[[Any, Any], Any]:
 class EmergencyStopTopic:
     """Emergency stop that any publisher may trigger.
 
-    It is released once every publisher that triggered it has released it or disappeared.
+    Every publisher that triggered it must release it or disappear.
     """
 
     def __init__(self, node: TickNode, topic: str, apply: Callable[[bool], None]) -> None:
         """Subscribe.
 
         Args:
-            node: receiving node.
             topic: topic of type std_msgs/Bool.
             apply: called with every message: True stops.
         """
@@ -63,7 +62,7 @@ class EmergencyStopTopic:
 
 
 class DriverNode(TickNode):
-    """Node whose driver powers off before the node ends.
+    """Node that powers off its driver before it ends.
 
     Attributes:
         driver: object with `disable`, `cycle`, `close`, `machine` and `period`.
@@ -76,7 +75,7 @@ class DriverNode(TickNode):
         raise NotImplementedError
 
     def deactivate(self) -> None:
-        """Decelerate and power off with its own cycles, because ticks have ended."""
+        """Decelerate and power off in its own cycles, because ticks have ended."""
         end = time.monotonic() + END_TIME
         self.driver.disable()
         while self.driver.machine.powered and time.monotonic() < end:
@@ -96,6 +95,5 @@ class DriverNode(TickNode):
         return super().on_cleanup(state)
 
     def close(self) -> None:
-        """Close the buses."""
         if self.configured:
             self.driver.close()

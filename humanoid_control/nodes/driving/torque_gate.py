@@ -1,4 +1,4 @@
-"""Torque gate in a robot driver: conversion between driven joints and all joints."""
+"""Torque gate in a robot driver, which knows only the driven joints."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DriverGate:
         self.gate.reset()
 
     def __call__(self, target: np.ndarray, measured: np.ndarray) -> np.ndarray:
-        """Return the allowed torques (n,) [N m]; see `gained_joints.TorqueLimit`."""
+        """Return allowed torques (n,) [N m]; see `gained_joints.TorqueLimit`."""
         self._targets[:, self.rows] = target
         self._q[self.rows], self._v[self.rows] = measured
         return self.gate.torque(PolicyTargets(*self._targets), self._q, self._v)[self.rows]
@@ -58,12 +58,12 @@ def install_gate(driver: Driver, robot: str, posture: np.ndarray, gate: bool, ma
     Args:
         driver: driver of the robot.
         robot: name or path of the robot.
-        posture: positions of all joints [rad], used for joints without drives.
+        posture: positions of all joints [rad], for joints without drives.
         gate: use the gate.
         may_touch: ignored link pairs.
 
     Returns:
-        Reason why no gate could be installed; empty: installed, unwanted, or no drive accepts gains.
+        Reason of a missing gate; empty: installed or not needed.
 
     Raises:
         ConfigError: if a pair is invalid.

@@ -1,6 +1,6 @@
 """Action `follow_joint_trajectory` of a robot driver, available with control_msgs.
 
-Goals run like trajectories on `joint_trajectory`, and are checked in every tick.
+Goals run like trajectories on `joint_trajectory`.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class LaterServer(ActionServer):
         """Leave the goal in the executing state."""
 
     def end(self, goal_handle: Any, result: Callable[[Any], Any]) -> None:
-        """End a goal; `result` takes the handle and returns the result message."""
+        """End a goal; `result` takes the handle and returns the message."""
         super().notify_execute(goal_handle, result)
 
 
 class TrajectoryAction:
     """Goals of the action; a new goal replaces the current one.
 
-    Rejected goals are accepted and aborted at once, because only then does the client receive the reason.
+    Rejected goals are accepted and aborted, so that clients receive the reason.
     """
 
     def __init__(self, node: Any, driver: Driver, follower: GoalFollower) -> None:
@@ -62,8 +62,6 @@ class TrajectoryAction:
 
         Args:
             node: node of the driver, with tolerances as parameters.
-            driver: driver of the robot.
-            follower: follower of goals.
         """
         self._node, self._driver, self._follower = node, driver, follower
         self._goal: Any = None
@@ -121,7 +119,7 @@ class TrajectoryAction:
         return self._follower.begin(goal, ref.q, ref.v, defaults, time.monotonic())
 
     def _refused(self, other: str = "") -> Outcome | None:
-        """Return the reason why trajectories are not followed now; `other`: a competing commander."""
+        """Return why trajectories are not followed; `other`: a competing commander."""
         reason = self._driver.passes_over() if self._node.active else f"state is {self._driver.machine}"
         reason = reason or other
         return Outcome(GoalCode.INVALID_GOAL, reason) if reason else None
@@ -147,7 +145,7 @@ class TrajectoryAction:
         self._end(handle, outcome)
 
     def interrupt(self) -> None:
-        """Abort the goal, because no tick follows."""
+        """Abort the goal; no tick follows."""
         if self._goal is not None:
             self._end(self._goal, Outcome(GoalCode.INVALID_GOAL, f"the driver stops: {self._driver.machine}"))
             self._goal = None
@@ -173,7 +171,7 @@ class TrajectoryAction:
 
 
 def tolerances_of(given: Sequence[Any]) -> list[Tolerance]:
-    """Return the tolerances of a message, without accelerations, which are not measured."""
+    """Return position and velocity tolerances of a message."""
     return [Tolerance(t.name, t.position, t.velocity) for t in given]
 
 

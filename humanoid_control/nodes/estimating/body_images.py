@@ -1,6 +1,6 @@
-"""Body image shared by nodes: learnt by the tendon controller, used by it and by the state estimator.
+"""Body image learnt by the tendon controller, also used by the state estimator.
 
-A latched message holds the parameters of `BodyImage` by row; its label is the hash of the routing.
+A latched message holds the parameters of `BodyImage`, labelled with the routing hash.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def take_message(image: BodyImage, m: Float64MultiArray) -> None:
     """Set the parameters of an image from a message.
 
     Raises:
-        ConfigError: if robot, routing or size differ, or a value is not finite; nothing changes.
+        ConfigError: if robot, routing or size differ, or values are not finite.
     """
     label = m.layout.dim[0].label if m.layout.dim else ""
     if label != image.base.model_hash:
@@ -58,7 +58,7 @@ def take_message(image: BodyImage, m: Float64MultiArray) -> None:
 
 
 class FollowedImage:
-    """Body image of a state estimator: from a file, or published by a tendon controller.
+    """Body image of a state estimator, from a file or a tendon controller.
 
     Attributes:
         mappings: corrected mappings of the groups by name, updated in place.
@@ -82,7 +82,7 @@ class FollowedImage:
             source: path of a file, or `LIVE`.
 
         Raises:
-            ConfigError: without stiffness, or if the file is missing, damaged or of another robot.
+            ConfigError: if stiffness is zero, or the file unusable.
         """
         if not stiffness > 0:
             raise ConfigError("body_image needs tendon_stiffness: an image corrects the wires' stretch too")
@@ -106,7 +106,7 @@ class FollowedImage:
             mapping.take(self._image)
 
     def paths(self, lengths: Array, tensions: Array | None, names: tuple[str, ...]) -> Array:
-        """Return path lengths (M,) [m] for the corrected mappings from lengths with wire stretch.
+        """Return path lengths (M,) [m] for corrected mappings, without wire stretch.
 
         Args:
             lengths: lengths since zero (M,) [m].
@@ -145,7 +145,7 @@ class BodyImageLearner:
             apply: called with each image to use.
 
         Raises:
-            ConfigError: if the file is damaged, or its robot, routing or wire differ.
+            ConfigError: if the file is unusable.
         """
         p: Any = node.params
         self._node, self._apply, self._geometry = node, apply, geometry
@@ -181,7 +181,7 @@ class BodyImageLearner:
         self._fresh = True
 
     def add(self, readings: WinchReadings, now: float) -> None:
-        """Learn from the newest angles, wires and tensions, if learning is on."""
+        """Learn from the newest data, if learning is on."""
         if not self.learning or not self._fresh or not readings.known or now - self._sampled < SAMPLE_PERIOD:
             return
         theta, states = self._angles.values[self._joints], readings.states
@@ -220,6 +220,5 @@ class BodyImageLearner:
         return response
 
     def slack_time(self) -> None:
-        """Report missing angles."""
         silent = self.learning and self._node.age(self._source, time.monotonic()) > 1.0
         self._node.health.check("learn_from", silent, Level.WARN, f"no {self._source}: nothing is learnt")

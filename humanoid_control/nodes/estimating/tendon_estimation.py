@@ -41,17 +41,17 @@ ERROR_RATE = 50.0  # [Hz] maximum rate of ~/jae_error
 def estimator_of(
     robot: Robot, p: StateEstimatorParameters, corrected: Callable[[Mappings], Mappings] | None = None
 ) -> TendonEstimator:
-    """Return the estimator that the parameters select, at its start posture.
+    """Return the selected estimator at its start posture.
 
-    Path lengths are offset to zero at zero joint angles, so they need no calibration.
+    Path lengths are offset to zero at zero angles and need no calibration.
 
     Args:
         robot: robot with tendons.
         p: parameters of the state estimator.
-        corrected: replaces the mappings of the groups; None: unchanged.
+        corrected: replaces the mappings of the groups.
 
     Raises:
-        HumanoidError: if tendons or groups are missing, a mapping does not fit the robot, or the posture is unknown.
+        HumanoidError: if tendons, groups, mapping or posture are unusable.
     """
     settings = EstimatorSettings(
         p.mode,
@@ -70,7 +70,7 @@ def estimator_of(
 
 
 def partner_of(estimator: TendonEstimator, robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
-    """Return a relative (r2) estimator where `estimator` is absolute, else an absolute one; both share mappings."""
+    """Return a relative (r2) estimator for an absolute one, and vice versa, with shared mappings."""
     observation = "r2" if p.mode == "absolute" else "absolute"
     mappings = {f.group.name: f.mapping for f in estimator.filters}
     settings = replace(estimator.settings, observation=observation)
@@ -92,7 +92,7 @@ def start(estimator: TendonEstimator, robot: Robot, p: StateEstimatorParameters)
 
 
 def zero_angles(estimator: TendonEstimator, robot: Robot, text: str) -> dict[str, float]:
-    """Return the angles by joint at which ~/zero calibrates; 'estimate' selects the current ones.
+    """Return the calibration angles of ~/zero by joint; 'estimate' selects the current ones.
 
     Raises:
         UnknownNameError: see `posture_of`.
@@ -109,7 +109,7 @@ def _angles(estimator: TendonEstimator, robot: Robot, text: str, parameter: str)
 
 
 def posture_of(robot: Robot, text: str, parameter: str) -> np.ndarray:
-    """Return joint angles (n,) [rad] of a posture, or of 'joint=angle,...' with the rest at neutral.
+    """Return joint angles (n,) [rad] of a posture, or of 'joint=angle,...' from neutral.
 
     Raises:
         UnknownNameError: if the posture or joint is unknown.
@@ -136,7 +136,7 @@ def posture_of(robot: Robot, text: str, parameter: str) -> np.ndarray:
 
 
 class PairedEstimation:
-    """Parallel absolute and relative estimation; publishes their difference as `~/jae_error`.
+    """Parallel absolute and relative estimation, with their difference `~/jae_error`.
 
     The error is relative minus absolute (Kawaharazuka 2018, section V-B).
 
@@ -156,7 +156,7 @@ class PairedEstimation:
 
     @property
     def error(self) -> Array:
-        """Relative minus absolute estimate (J,) after the last step [rad]."""
+        """Relative minus absolute estimate (J,) [rad]."""
         return self._pair.error
 
     def step(self, lengths: Array, tensions: Array | None) -> None:
@@ -200,8 +200,6 @@ class TendonInput:
     """Input of the joint filter: angles estimated from `tendon_states`.
 
     Attributes:
-        topic: subscribed topic.
-        estimator: estimator of the joints moved by tendons.
         pair: comparison with an estimator of the other kind, or None.
         truth: comparison with true joint states, or None.
         estimated: mask of these joints (n,).
@@ -244,7 +242,7 @@ class TendonInput:
         return self.image.mappings
 
     def reset(self) -> None:
-        """Return to the start posture; keep calibration and counts."""
+        """Return to the start posture, keeping calibration and counts."""
         start(self.estimator, self.robot, self.params)
         if self.pair is not None:
             self.pair.reset()
@@ -258,7 +256,6 @@ class TendonInput:
         self.tensions: Array | None = None
 
     def on_tendon_states(self, m: JointState) -> None:
-        """Estimate from a sample, or report its faults."""
         now, own = self._now(), seconds(m.header.stamp)
         stamp = self.clocks.time(self.topic, own, now, time.monotonic())
         if self.stamp is not None and stamp < self.stamp - CLOCK_BACK:
@@ -298,7 +295,7 @@ class TendonInput:
             self._used = now
 
     def shift(self, step: float) -> None:
-        """Shift all stored times by a step of the clock [s]."""
+        """Shift all stored times by `step` [s]."""
         self.clocks.shift(step)
         self.plausible.shift(step)
         self.samples.reset()
@@ -344,7 +341,7 @@ class TendonInput:
         return self.estimator.theta
 
     def slack_time(self, left: float) -> None:
-        """Publish to subscribers and do deferred work, `left` [s] before the next tick."""
+        """Publish to subscribers and do deferred work."""
         self.outputs.slack_time(left, self.params.markers_rate)
         self.report.slack_time(left)
         self.services.slack_time()
@@ -353,7 +350,6 @@ class TendonInput:
 
     @property
     def params(self) -> StateEstimatorParameters:
-        """Parameters of the node."""
         assert isinstance(self.node.params, StateEstimatorParameters)
         return self.node.params
 
@@ -403,7 +399,7 @@ class TendonServices:
         return f"{'on' if self._learning else 'off'}, {updates} updates, misfit {1e3 * self._misfit:.2f} mm"
 
     def on_zero(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Calibrate the last lengths to the posture of the parameter `zero_posture`."""
+        """Calibrate the last lengths to `zero_posture`."""
         t = self.tendons
         age = self.node.age(t.topic, time.monotonic())
         measured = np.isfinite(t.lengths)
@@ -449,7 +445,6 @@ class TendonServices:
         return response
 
     def learn(self, lengths: Array, tensions: Array | None) -> None:
-        """Record the last step for learning, if enabled."""
         if not self._learning:
             return
         for k, rows, updater in self._learners:

@@ -46,13 +46,13 @@ COVARIANCE_RATE = 50.0  # [Hz] maximum rate
 
 
 def moment_arms_of(estimator: TendonEstimator, group: int) -> Observability:
-    """Return the observability of a group's own joints from length changes, at the current estimate."""
+    """Return the observability of a group's own joints at the current estimate."""
     f = estimator.filters[group]
     return observability(f.mapping.jacobian(f.theta)[:, : len(f.group.own)], f.group.own)
 
 
 class TendonReport:
-    """Diagnostics of an estimator: innovation consistency, tendon faults, observability of joints."""
+    """Diagnostics: innovation consistency, tendon faults, observability."""
 
     def __init__(self, node: TickNode, estimator: TendonEstimator) -> None:
         self.health, self.estimator = node.health, estimator
@@ -64,11 +64,10 @@ class TendonReport:
         self.faults: dict[str, str] = {}
 
     def add(self) -> None:
-        """Record the innovations of the last step."""
         self._nis.add(*self.estimator.nis)
 
     def update(self, now: float) -> None:
-        """Report excluded tendons periodically, at monotonic time `now` [s]."""
+        """Report excluded tendons periodically."""
         if now - self._faults_read < FAULT_PERIOD:
             return
         self._faults_read = now
@@ -77,7 +76,7 @@ class TendonReport:
         self.health.check("tendons", bool(named), Level.WARN, f"left out: {named}")
 
     def slack_time(self, left: float) -> None:
-        """Check the observability of one group, if `left` [s] allows it."""
+        """Check the observability of one group, if time allows."""
         now = time.monotonic()
         if now - self._observed < OBSERVABILITY_PERIOD or (
             left < ROOM * self._cost and now - self._observed < 10 * OBSERVABILITY_PERIOD
@@ -95,20 +94,20 @@ class TendonReport:
         self.health.check("mixed", bool(mixed), Level.WARN, text)
 
     def _uncertain(self, here: Observability) -> float:
-        """Return the standard deviation of a step from length changes in its least observable direction [rad]."""
+        """Return the standard deviation of a step in its least observable direction [rad]."""
         return math.sqrt(2.0) * self.estimator.settings.length_noise / max(here.smallest, 1e-9)
 
     def _mixed(self) -> str:
-        """Return, by group, joints with indistinguishable axes at the current estimate."""
+        """Return joints with indistinguishable axes by group."""
         mixed = (f"{name}: {', '.join(h.joints)}" for name, h in self._here.items() if self._uncertain(h) > MIXED)
         return "; ".join(mixed)
 
     def _blind(self) -> str:
-        """Return the unobservable joints of each group."""
+        """Return unobservable joints by group."""
         return "; ".join(f"{name}: {', '.join(o.joints)}" for name, o in self._seen.items() if not o.observable)
 
     def values(self) -> dict[str, Any]:
-        """Return figures for diagnostics; innovations cover the time since the last call."""
+        """Return figures; innovations since the last call."""
         e, nis = self.estimator, self._nis
         self._nis = ChiSquareMean()
         worst = int(np.argmax(e.deviation))
@@ -153,7 +152,7 @@ class GroundTruthComparison:
         node.listen(JointState, topic, self._on_truth)
 
     def add(self, stamp: float) -> None:
-        """Record the current estimate with the time of its sample [s]."""
+        """Record the current estimate with its stamp [s]."""
         if abs(stamp - self._last) < COMPARISON_PERIOD:
             return
         filters = self.estimator.filters
@@ -185,7 +184,7 @@ class GroundTruthComparison:
             return
 
     def values(self) -> dict[str, Any]:
-        """Return figures for diagnostics; the NEES covers the time since the last call."""
+        """Return figures; NEES since the last call."""
         size = np.rad2deg(np.abs(self.error))
         if np.isnan(size).all():
             return {"compared": "nothing: no joint state of a tendon sample's time"}
@@ -202,9 +201,9 @@ class GroundTruthComparison:
 class TendonMarkers:
     """Publisher of `tendon_markers`: one line list in the world frame.
 
-    By `colour` innovation, tendons are green at zero innovation, yellow at half the filter gate, red at the gate. By
-    tension, they are blue at the minimum, green and yellow at one and two thirds of the range, red at the maximum, grey
-    if slack. Excluded tendons are violet. Joints without tendons are drawn in the neutral posture.
+    By `colour` innovation, tendons are green at zero, yellow at half the filter gate, red at the gate. By tension, they
+    are blue at the minimum, green and yellow at one and two thirds of the range, red at the maximum, grey if slack.
+    Excluded tendons are violet.
 
     Attributes:
         tensions: newest tensions (M,) [N], in estimator order; None if not measured.
@@ -227,11 +226,10 @@ class TendonMarkers:
         self._idle_publisher = IdlePublisher(publisher)
 
     def publish(self, left: float, rate: float) -> None:
-        """Publish if a message is due, has subscribers and fits into `left` [s]; `rate` in [Hz]."""
+        """Publish if due, subscribed and short enough for `left` [s]."""
         self._idle_publisher.publish(left, rate, lambda: self.write(stamp_of(self._node.present())))
 
     def write(self, stamp: Time) -> bytes:
-        """Return the serialized message of the current estimate."""
         points, colors = self.lines()
         if self._bytes is None or len(points) > self._size:
             self._size = len(points) + 2 * MORE_SEGMENTS
@@ -244,7 +242,7 @@ class TendonMarkers:
         return self._bytes.bytes()
 
     def lines(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return segment ends (2 S, 3) of all paths in the world [m], and their colours (2 S, 4)."""
+        """Return segment ends (2 S, 3) in the world [m] and colours (2 S, 4)."""
         self._theta[self._joints] = self.estimator.theta
         paths = self.geometry.paths(self._theta)
         rows = np.concatenate([part for path in paths for part in (path, GAP)])
@@ -255,7 +253,7 @@ class TendonMarkers:
         return ends, np.repeat(self.colors()[tendon[:-1][drawn]], 2, axis=0)
 
     def colors(self) -> np.ndarray:
-        """Return colours (M, 4) by innovation or tension, in estimator order."""
+        """Return colours (M, 4) in estimator order."""
         if self.tensions is not None and self._node.params.colour == "tension":
             return self._colors_by_tension(self.tensions)
         e, gate = self.estimator, self.estimator.settings.gate or 6.0
@@ -312,7 +310,7 @@ class TendonOutputs:
         self._next = 0.0
 
     def covariance(self) -> np.ndarray:
-        """Return the covariance (J, J) of estimated joints [rad^2], zero between groups."""
+        """Return the joint covariance (J, J) [rad^2], zero between groups."""
         n = len(self.estimator.joint_names)
         out = np.zeros((n, n))
         for f, own in zip(self.estimator.filters, self._own, strict=True):
@@ -320,7 +318,6 @@ class TendonOutputs:
         return out
 
     def slack_time(self, left: float, markers_rate: float) -> None:
-        """Publish to subscribers, `left` [s] before the next tick; `markers_rate` in [Hz]."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + 1.0 / COVARIANCE_RATE

@@ -1,4 +1,4 @@
-"""Outputs of the node `human_motion`: joint states, residual, body points, markers, transforms."""
+"""Outputs of the node `human_motion`."""
 
 from __future__ import annotations
 
@@ -46,10 +46,6 @@ class HumanOutputs:
         """Create the publishers.
 
         Args:
-            node: publishing node.
-            person: fitted person.
-            feet: names of the feet.
-            world: name of the world frame.
             rate: rate of markers and transforms [Hz].
         """
         self.person, self.points, self.world, self.rate = person, PersonPoints(person), world, rate
@@ -70,16 +66,13 @@ class HumanOutputs:
         self._placed: tuple[np.ndarray, np.ndarray] | None = None
 
     def become(self, person: Person) -> None:
-        """Switch to this person, the same one in another size."""
+        """Switch to the same person in another size."""
         self.person, self.points, self._shown, self._placed = person, PersonPoints(person), None, None
 
     def publish(self, stamp: Time, frame: LiveFrame, forces: LiveForces, turn: np.ndarray, now: float) -> None:
         """Publish one frame.
 
         Args:
-            stamp: stamp of the frame.
-            frame: fitted frame.
-            forces: forces of the person.
             turn: rotation (3, 3) from person axes to the world.
             now: monotonic time [s].
         """
@@ -96,7 +89,7 @@ class HumanOutputs:
             self._tf.publish(*self._transforms(stamp, *self._poses()))
 
     def _poses(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return rotations (nb, 3, 3) and origins (nb, 3) of the last frame's bodies in the world."""
+        """Return rotations (nb, 3, 3) and origins (nb, 3) of the bodies in the world."""
         assert self._shown is not None
         if self._placed is None:
             _, frame, turn = self._shown
@@ -105,7 +98,7 @@ class HumanOutputs:
         return self._placed
 
     def _send_residual(self, stamp: Time, residual: np.ndarray, turn: np.ndarray) -> None:
-        """Publish the residual in pelvis axes; `turn` (3, 3) rotates from ground axes."""
+        """Publish the residual in pelvis axes; `turn` (3, 3): from ground axes."""
         self._wrench.header.stamp = stamp
         f, t = self._wrench.wrench.force, self._wrench.wrench.torque
         f.x, f.y, f.z = (turn @ residual[:3]).tolist()
@@ -169,7 +162,7 @@ class HumanOutputs:
         return MarkerArray(markers=layers)
 
     def _transforms(self, stamp: Time, R: np.ndarray, p: np.ndarray) -> list[Any]:
-        """Return the transform of each segment to its parent, as one tree below the world."""
+        """Return each segment's transform to its parent."""
         import pinocchio as pin
 
         out, index = [], {name: k for k, name in enumerate(self.person.body_names)}

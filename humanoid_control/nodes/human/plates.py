@@ -1,4 +1,4 @@
-"""Force plates of the node `human_motion`: topics `plates/plate1` and so on, each with its own frame."""
+"""Force plates of the node `human_motion`: topics `plates/plate1` and so on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LARGEST = 1e5  # bound of forces [N] and torques [N m]
 
 
 def parse_frames(rows: list[str]) -> dict[str, pin.SE3]:
-    """Parse poses of frames in the world from `name=x,y,z` or `name=x,y,z,qx,qy,qz,qw` [m].
+    """Parse world poses `name=x,y,z` or `name=x,y,z,qx,qy,qz,qw` [m].
 
     Raises:
         ConfigError: if a row is malformed.
@@ -90,7 +90,7 @@ class _Place(NamedTuple):
 
     @classmethod
     def of(cls, X: pin.SE3, turn: np.ndarray) -> _Place:
-        """Return the placement of a world pose; `turn` (3, 3) rotates from person axes to the world."""
+        """Return the placement of a world pose; `turn` (3, 3): person axes to world."""
         R, at = turn.T @ X.rotation, turn.T @ X.translation
         carry = np.zeros((6, 6))
         carry[:3, :3] = carry[3:, 3:] = R
@@ -112,20 +112,13 @@ class _Plate:
 
 
 class PlateInput:
-    """Newest forces of all plates, averaged over the messages since the last frame.
-
-    Attributes:
-        problems: current problems by topic.
-    """
+    """Newest forces of all plates, averaged over the messages since the last frame."""
 
     def __init__(self, node: TickNode, count: int, frames: dict[str, pin.SE3], world: str) -> None:
         """Subscribe.
 
         Args:
-            node: receiving node.
-            count: number of plates.
             frames: known poses in the world.
-            world: name of the world frame.
         """
         self._world, self._frames = world, {world: pin.SE3.Identity(), "": pin.SE3.Identity(), **frames}
         self.problems: dict[str, str] = {}
@@ -154,7 +147,7 @@ class PlateInput:
             poll()
 
     def take(self, now: float, turn: np.ndarray) -> tuple[dict[str, PlateWrench], bool]:
-        """Return the plate wrenches in person axes, and whether all plates were received and located.
+        """Return plate wrenches in person axes, and whether all plates were received and located.
 
         Args:
             now: monotonic time [s].
@@ -187,7 +180,6 @@ class PlateInput:
         return out, all_heard
 
     def _pose(self, frame: str) -> pin.SE3 | None:
-        """Return the pose of a frame in the world, or None."""
         if frame in self._frames:
             return self._frames[frame]
         if self._buffer is None:

@@ -39,15 +39,11 @@ class LaunchOptions:
 
     Attributes:
         robot: catalogue name, or path of a URDF.
-        namespace: namespace of all nodes.
-        params_file: parameter file for all nodes, or empty.
+        params_file: parameter file, or empty.
         clip: clip; None if the stack plays none.
         port: port of the page; None without the viewer.
-        state_publisher: start robot_state_publisher.
-        rviz: start rviz.
         hardware: hardware file, or simulated drives; None without drives.
-        world_frame: name of the world frame.
-        frame_prefix: prefix of all other frames.
+        frame_prefix: prefix of all frames but the world.
     """
 
     robot: str
@@ -63,12 +59,10 @@ class LaunchOptions:
 
 
 def clip_node(stack: Stack) -> str | None:
-    """Return the node that plays a clip, or None."""
     return next((name for name in CLIP_NODES if name in stack), None)
 
 
 def launch_arguments(stack: Stack) -> list[LaunchArgument]:
-    """Return the launch arguments of a stack."""
     arguments = [
         LaunchArgument("robot", "hrp2", "robot of the catalogue, or path of a URDF"),
         LaunchArgument("namespace", "", "namespace of all nodes"),
@@ -107,10 +101,9 @@ def check_names(stack: Stack, typed: Iterable[str], more: Iterable[str] = ()) ->
 
 
 def launch_options(stack: Stack, given: Mapping[str, str]) -> LaunchOptions:
-    """Return the launch options; robot, clip and parameter file are read to check them.
+    """Return the launch options, after reading robot, clip and parameter file.
 
     Args:
-        stack: stack to launch.
         given: launch configurations by name, possibly of other launch files too.
 
     Raises:
@@ -165,7 +158,7 @@ def truth(name: str, text: str) -> bool:
 
 
 def read_parameters(stack: Stack, path: Path, namespace: str = "") -> dict[str, dict[str, Any]]:
-    """Read a ROS parameter file for a stack; return node -> parameter -> checked value.
+    """Read a ROS parameter file; return node -> parameter -> checked value.
 
     Raises:
         ConfigError: if the file is unreadable, or a value invalid.
@@ -194,7 +187,7 @@ def read_parameters(stack: Stack, path: Path, namespace: str = "") -> dict[str, 
 
 
 def _sections(content: dict[str, Any], node: str, prefix: str) -> list[Any]:
-    """Return the sections of a parameter file for a node, in increasing priority."""
+    """Return the file sections of a node, in increasing priority."""
     everybody, within = content.get("/**"), content.get(prefix.rstrip("/")) if prefix != "/" else None
     parts = [everybody]
     parts += [part.get(node) for part in (everybody, within) if isinstance(part, dict)]

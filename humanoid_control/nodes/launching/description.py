@@ -1,7 +1,7 @@
-"""Launch descriptions of the stacks; needs a ROS installation (launch, launch_ros).
+"""Launch descriptions of the stacks; needs launch and launch_ros.
 
-User input is checked before any node starts. A crashed node restarts up to three times. If it rejects its input or
-keeps crashing, the launch ends with its last line and a non-zero exit code.
+Crashed nodes restart up to three times. After rejected input or repeated crashes, the launch ends with a non-zero exit
+code.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LaunchEnded(HumanoidError):
 
 
 def stack_launch_description(name: str) -> Any:
-    """Return the LaunchDescription of a stack, with the arguments of `launch_arguments`."""
+    """Return the LaunchDescription of a stack."""
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
     from launch import LaunchDescription  # type: ignore[attr-defined]
@@ -52,8 +52,6 @@ def stack_actions(context: Any, stack: Stack, more: Sequence[str] = ()) -> list[
     """Return the nodes, after checking the arguments.
 
     Args:
-        context: launch context.
-        stack: stack to launch.
         more: additional argument names of the launch file.
     """
     from launch.actions import LogInfo
@@ -97,12 +95,11 @@ class LaunchedNode:
     """Launched node that restarts after a crash, but not after rejected input."""
 
     def __init__(self, spec: NodeSpec, stack: Stack, options: LaunchOptions, described: bool) -> None:
-        """Create a node; `described`: another node publishes robot_description."""
+        """Create a node; `described`: robot_description exists already."""
         self.spec, self.stack, self.options, self.described = spec, stack, options, described
         self.crashes, self.last_line = 0, ""
 
     def actions(self) -> list[Any]:
-        """Return the node and its output handlers."""
         from launch.actions import RegisterEventHandler
         from launch.event_handlers import OnProcessIO
         from launch_ros.actions import Node
@@ -137,7 +134,7 @@ class LaunchedNode:
         return [node, RegisterEventHandler(OnProcessIO(target_action=node, on_stdout=self.hear, on_stderr=self.hear))]
 
     def hear(self, event: Any) -> None:
-        """Keep the last output line, which explains rejected input."""
+        """Keep the last output line, the reason of rejected input."""
         lines = [line for line in event.text.decode(errors="replace").splitlines() if line.strip()]
         self.last_line = lines[-1].strip() if lines else self.last_line
 
@@ -167,7 +164,7 @@ class LaunchedNode:
 
 
 def _is_outermost(context: Any) -> bool:
-    """Return True if the current launch file is the one of the command line."""
+    """Test whether this launch file is the one of the command line."""
     path = getattr(context.locals, "current_launch_file_path", "")
     return bool(path) and any(Path(word).name == Path(path).name for word in sys.argv)
 
@@ -199,7 +196,7 @@ def _state_publisher(options: LaunchOptions) -> Any:
 
 
 def _root_transform(options: LaunchOptions) -> Any:
-    """Return a static transform of the robot's root in the world, for stacks without a node that knows it."""
+    """Return a static transform of the root, for stacks without a node that knows it."""
     from launch_ros.actions import Node
 
     return Node(
@@ -212,7 +209,7 @@ def _root_transform(options: LaunchOptions) -> Any:
 
 
 def root_transform_arguments(robot_name: str, world: str = "world", prefix: str = "") -> list[str]:
-    """Return arguments of static_transform_publisher from the world to the URDF's root link."""
+    """Return static_transform_publisher arguments from the world to the root link."""
     import pinocchio as pin
 
     from humanoid_control.robots.catalogue import load_robot
@@ -226,7 +223,7 @@ def root_transform_arguments(robot_name: str, world: str = "world", prefix: str 
 
 
 def installed(package: str) -> bool:
-    """Return True if ROS finds a package."""
+    """Test whether ROS finds a package."""
     from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 
     try:

@@ -1,4 +1,4 @@
-"""Nav2 servers for the stack `walking`, connected to the walker, with their lifecycle manager.
+"""Nav2 servers for the stack `walking`, with their lifecycle manager.
 
 Nav2's own bring-up starts further servers (docking, routes) that fail without parameters.
 """
@@ -30,9 +30,7 @@ class Server(NamedTuple):
     """Managed node of Nav2.
 
     Attributes:
-        package: package of its executable.
         name: name of node and executable.
-        remaps: topic remappings.
     """
 
     package: str
@@ -52,7 +50,7 @@ MANAGER_NODE = "lifecycle_manager_navigation"
 
 
 def navigation_arguments() -> list[LaunchArgument]:
-    """Return the launch arguments in addition to those of the stack."""
+    """Return the additional launch arguments."""
     return [
         LaunchArgument("nav2_params", str(share_dir() / "config/nav2/humanoid.yaml"), "parameters of Nav2's servers"),
         LaunchArgument("localised", "false", "something else publishes map -> odom; false: a static transform does"),
@@ -60,7 +58,7 @@ def navigation_arguments() -> list[LaunchArgument]:
 
 
 def navigation_launch_description() -> Any:
-    """Return the LaunchDescription of Nav2 with a simulated walking robot."""
+    """Return the LaunchDescription of Nav2 with a simulated walker."""
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
     from launch import LaunchDescription  # type: ignore[attr-defined]
@@ -74,14 +72,14 @@ def navigation_launch_description() -> Any:
 
 
 def walking_for_nav2() -> Stack:
-    """Return the stack `walking` with stamped velocity commands in simulated time."""
+    """Return the stack `walking` with stamped velocities in simulated time."""
     stack = find_stack("walking")
     own = {**stack.settings.get("walker", {}), "cmd_vel_type": "TwistStamped", "use_sim_time": True}
     return replace(stack, settings={**stack.settings, "walker": own})
 
 
 def _actions(context: Any, stack: Stack) -> list[Any]:
-    """Return Nav2's servers and the nodes of the stack, after checking that all are installed."""
+    """Return Nav2's servers and the stack's nodes, if installed."""
     from launch_ros.actions import Node
 
     missing = [s.package for s in (*SERVERS, MANAGER) if not installed(s.package)]
@@ -134,7 +132,7 @@ def _actions(context: Any, stack: Stack) -> list[Any]:
 
 
 def written_parameters(path: Path, namespace: str, prefix: str) -> str:
-    """Write a parameter file with namespace and frame prefix, including the manager; return its path.
+    """Write a parameter file with namespace and frame prefix; return its path.
 
     Raises:
         ConfigError: if the input is unreadable or malformed.
@@ -156,7 +154,7 @@ def written_parameters(path: Path, namespace: str, prefix: str) -> str:
 
 
 def with_prefix(document: Mapping[str, Any], frame: Any) -> dict[str, Any]:
-    """Return a copy of nested parameters with prefixed frame names."""
+    """Return nested parameters with prefixed frames."""
     return {
         key: with_prefix(value, frame)
         if isinstance(value, Mapping)

@@ -60,7 +60,7 @@ class PerformingOutputs:
         self._duration.publish(Float64(data=duration))
 
     def publish(self, c: WholeBodyController, stamp: Time) -> None:
-        """Publish estimate and reference with the stamp of the measurement."""
+        """Publish estimate and reference."""
         assert c.estimate is not None
         self.base.publish(c.estimate, stamp, c.estimator.contacts.touching)
         m, k = c.motion, frame_of(c)
@@ -87,13 +87,11 @@ class PerformingOutputs:
 def plan_markers(c: WholeBodyController, stamp: int, frame: str) -> MarkerArray:
     """Return markers of the plan and of the measured forces.
 
-    Namespaces: l_foot, r_foot: future landings; l_force, r_force: measured force at the centre of pressure; zmp
-    (measured), zmp_planned, dcm, com, support (polygon of the supporting soles).
+    Namespaces: l_foot, r_foot: future landings; l_force, r_force: measured forces; zmp (measured), zmp_planned, dcm,
+    com, support (polygon).
 
     Args:
-        c: controller after a tick.
         stamp: stamp [ns].
-        frame: frame of the markers.
     """
     view = plan_view(c)
     out = [_landing(c.soles, *landing) for landing in view.landings]

@@ -1,4 +1,4 @@
-"""Client of the process that prepares a performance; it never blocks."""
+"""Client of the preparation process; it never blocks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Preparation:
         self._ask({"do": MOTION, "motion": p.motion, "clip": clip, "pace": p.pace})
 
     def find_way(self, q: np.ndarray) -> None:
-        """Request a transition from configuration q (nq,) to the first posture."""
+        """Request a transition from q (nq,) to the first posture."""
         self._ask({"do": WAY, "q": q.tolist()})
 
     def _ask(self, request: dict[str, Any]) -> None:
@@ -80,7 +80,7 @@ class Preparation:
         return {**os.environ, **one, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
 
     def forget_way(self) -> None:
-        """Discard a pending transition, because the robot was moved."""
+        """Discard a pending transition: the robot was moved."""
         self._unwanted = self.asked == WAY
 
     @property

@@ -19,17 +19,15 @@ FULL = 0.98  # share of a torque limit that counts as saturated
 
 
 class TorqueGuard:
-    """Final check of torques against torque, range and speed limits.
+    """Final check against torque, range and speed limits.
 
-    The controller keeps the same limits; the guard covers solver failures and wrong models. Torques within the limits
-    pass bitwise unchanged.
+    It covers solver failures and wrong models. Valid torques pass bitwise unchanged.
 
     Attributes:
         acted: ticks with a changed torque.
     """
 
     def __init__(self, robot: Robot) -> None:
-        """Create the guard for a robot with a floating base and known torque limits."""
         self._limits, self._speed, n = robot.effort.copy(), robot.velocity.copy(), robot.n
         own = GateSettings(speed=False, pairs=False)  # ranges only; the speed rule below needs no share
         self._gate = TorqueGate(robot, ROTOR_PER_EFFORT * robot.effort, own)
@@ -39,8 +37,8 @@ class TorqueGuard:
     def torque(self, wanted: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return torques (n,) within all limits [N m].
 
-        A joint that would leave its range within 20 ms is driven back, up to its torque limit. A joint at its speed
-        limit gets no torque along its motion.
+        A joint that would leave its range within 20 ms is driven back. A joint at its speed limit gets no torque along
+        its motion.
 
         Args:
             wanted: finite torques (n,) [N m].
@@ -60,7 +58,6 @@ class TorqueCommands:
     """Publisher of torque-only `joint_commands`.
 
     Attributes:
-        owner: owner of the topic.
         guard: check of all torques.
         ticks: commands since the last `restart`.
         share: largest torque of the last command relative to its limit.
@@ -81,7 +78,7 @@ class TorqueCommands:
         self.share = 0.0
 
     def send(self, torque: np.ndarray, q: np.ndarray, v: np.ndarray) -> bool:
-        """Publish torques within all limits; return False, without publishing, if they are not finite.
+        """Publish limited torques; return False, without publishing, if they are not finite.
 
         Args:
             torque: torques (n,) [N m].

@@ -1,4 +1,4 @@
-"""Inputs of the node `policy`: sensors, odometry, velocities, reference motion, other joints' commands."""
+"""Inputs of the node `policy`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class PolicyInputs:
 
     Attributes:
         sensors: joints and IMU.
-        velocity: velocity request from cmd_vel.
         references: reference motions of tracking policies.
         body: positions commanded by another controller (n,) [rad]; NaN: none.
     """
@@ -81,7 +80,7 @@ class PolicyInputs:
     # -- messages ---------------------------------------------------------------------------------------------------
 
     def _sensed(self, take: Callable[[Any], bool]) -> Callable[[Any], None]:
-        """Return a callback that triggers a tick when a step is due."""
+        """Return a callback that triggers a tick if a step is due."""
 
         def call(message: Any) -> None:
             if take(message) and self.node.active and self._is_due(self.sensors.instant):
@@ -124,21 +123,21 @@ class PolicyInputs:
             raise ConfigError(f"body_commands: {problem}")
         self._body_heard[joints[np.isfinite(q)]] = time.monotonic()
 
-    # -- what a step gets -------------------------------------------------------------------------------------------
+    # -- inputs of a step -----------------------------------------------------------------------------------------
 
     def instant(self, now: float) -> int | None:
-        """Return the sensor instant to use at `now` [s], in [ns]; None without data."""
+        """Return the sensor instant at `now` [s], in [ns]; None without data."""
         return self._clock.choose(self.sensors.instant, self.sensors.joint_instant, now)
 
     def _is_due(self, instant: int | None) -> bool:
         return instant is not None and (self.due is None or instant >= self.due - EARLY or instant < self.due - JUMP)
 
     def leaps(self, instant: int | None) -> bool:
-        """Return True if the sensor clock has changed."""
+        """Test whether the sensor clock has changed."""
         return instant is not None and self.due is not None and abs(instant - self.due) > JUMP
 
     def step(self, instant: int | None, now: float, period: float) -> bool:
-        """Return True if a step is due, and set `late`, its delay [s].
+        """Test whether a step is due; set `late`, its delay [s].
 
         Args:
             instant: sensor instant [ns].
@@ -159,7 +158,7 @@ class PolicyInputs:
         return True
 
     def state(self, now: float) -> RobotState:
-        """Return the measured state; the sensors must be complete."""
+        """Return the state; the sensors must be complete."""
         measured = self.sensors.measurement()
         position = velocity = None
         if self._odometry is not None and now - self._odometry[0] <= ODOMETRY_OLD:
@@ -168,7 +167,7 @@ class PolicyInputs:
         return RobotState(j.q, j.v, imu.orientation, imu.angular_velocity, position, velocity)
 
     def others(self, now: float) -> np.ndarray:
-        """Return positions commanded by another controller (n,) [rad]; NaN: none."""
+        """Return positions from another controller (n,) [rad]; NaN: none."""
         fresh = now - self._body_heard <= self.node.params.body_timeout
         return np.where(fresh, self._body.values, np.nan)
 
@@ -178,7 +177,7 @@ class PolicyInputs:
         return Command(velocity, joints=np.where(known, others, policy.rest) if known.any() else None)
 
     def follow(self, now: float, policies: list[Policy]) -> None:
-        """Pass each tracking policy the reference frame of this step."""
+        """Pass this step's frame to tracking policies."""
         for policy in policies:
             if (reference := self.references.get(id(policy))) is not None:
                 reference.advance(now, self.node.params.reference_timeout, policy.period, self.pace)

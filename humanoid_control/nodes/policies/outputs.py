@@ -21,12 +21,7 @@ from humanoid_control.policy import Policy, PolicyTargets
 
 
 class PolicyOutputs:
-    """Publishers of the node.
-
-    Attributes:
-        owner: owner of joint_commands.
-        said: last published state.
-    """
+    """Publishers of the node."""
 
     def __init__(self, node: TickNode, policy: Policy) -> None:
         self._node, self._robot = node, policy.robot
@@ -50,7 +45,7 @@ class PolicyOutputs:
             self._node.get_logger().info(state)
 
     def send(self, targets: PolicyTargets, others: np.ndarray) -> bool:
-        """Publish targets with gains; return False, without publishing, if one is not finite.
+        """Publish targets with gains; return False, without publishing, if not finite.
 
         Args:
             targets: targets with finite gains.
@@ -75,7 +70,7 @@ class PolicyOutputs:
         return True
 
     def show(self, policy: Policy, now: float, rate: float) -> None:
-        """Publish the terms of the last observation to subscribers, one named dimension per term."""
+        """Publish the last observation terms to subscribers, one named dimension each."""
         if not rate or now - self._shown < 1.0 / rate or not self._terms.get_subscription_count():
             return
         self._shown = now

@@ -1,4 +1,4 @@
-"""Live reference motions for tracking policies: messages to frames, blended at start and end."""
+"""Live reference motions for tracking policies, blended at start and end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ class LiveReference:
     """Newest frame of `reference_joint_states` and `reference_odometry`.
 
     Attributes:
-        count: accepted frames.
         active: frames are arriving.
     """
 
@@ -77,7 +76,7 @@ class LiveReference:
         self._joints = q, v
 
     def on_odometry(self, m: Any) -> None:
-        """Accept the root link of the motion; with the last joints it forms a frame.
+        """Accept the root link; with the last joints it forms a frame.
 
         Raises:
             NotANumberError: if a value is not finite or implausible.
@@ -98,7 +97,7 @@ class LiveReference:
         self._heard, self.count = time.monotonic(), self.count + 1
 
     def _anchor(self, R: np.ndarray, q: np.ndarray) -> np.ndarray | None:
-        """Return the rotation of the tracker's anchor link in the world of the motion."""
+        """Return the anchor link's rotation in the motion's world."""
         anchor, robot = self._policy.model.anchor, self._robot
         if anchor in ("", robot.root_link):
             return R if anchor else None

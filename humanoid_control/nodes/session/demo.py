@@ -71,7 +71,7 @@ def watch_session(
     Args:
         session: entered session.
         seconds: duration after the first motion [s].
-        hold: continue after that, until a signal.
+        hold: continue until a signal.
         name: label of the progress bar.
         quiet: print nothing.
 
@@ -92,7 +92,7 @@ def watch_session(
 
 
 def _with_size(session: Session, seconds: float, show: Callable[[float, str], None]) -> Callable[[float, str], None]:
-    """Return a progress display that reports the predicted recording size once, if large."""
+    """Return a progress display with the predicted recording size."""
     waiting = seconds > SIZED_AFTER
 
     def shown(done: float, text: str) -> None:
@@ -108,7 +108,7 @@ def _with_size(session: Session, seconds: float, show: Callable[[float, str], No
 
 
 def size_in_words(directory: Path, times: float) -> str:
-    """Describe the final size of a recording that grows by a factor `times`; empty if small."""
+    """Describe the size of a recording grown by `times`; empty if small."""
     size = times * sum(f.stat().st_size for f in (directory / "recording").glob("*"))
     free = shutil.disk_usage(directory).free
     if size < MUCH and size < free:
@@ -121,8 +121,6 @@ def dance_report(session: Session, run: WatchedRun, robot: Robot, lead_in: float
     """Report a recorded imitation; `good`: limits kept and no contact.
 
     Args:
-        session: recorded session.
-        run: result of `watch_session`.
         robot: dancing robot with a fixed base.
         lead_in: lead-in of the clip [s].
 
@@ -139,11 +137,9 @@ def dance_report(session: Session, run: WatchedRun, robot: Robot, lead_in: float
 def reaching_report(session: Session, run: WatchedRun, robot: Robot, acceleration: float) -> dict[str, Any]:
     """Report recorded random reaching; `good`: every criterion holds.
 
-    Warnings provoked by the goal script (jumps, non-finite samples) are excluded.
+    Warnings provoked by the goal script are excluded.
 
     Args:
-        session: recorded session.
-        run: result of `watch_session`.
         robot: robot with a fixed base.
         acceleration: acceleration limit of the inverse kinematics [rad/s^2].
 
@@ -158,7 +154,7 @@ def reaching_report(session: Session, run: WatchedRun, robot: Robot, acceleratio
 
 
 def provoked_by_goals(text: str) -> bool:
-    """Return True if the goal script provokes every part of a warning."""
+    """Test whether the goal script provokes every part of a warning."""
     return all("is not a number: held" in t or "jumped: held" in t for t in text.split("; "))
 
 

@@ -1,8 +1,8 @@
-"""Fast start of nodes: forks of one process with preloaded libraries and compiled kernels.
+"""Fast start of nodes: forks of a process with loaded libraries and kernels.
 
-Each fork runs the `main` of a node module as `python -m module` does, with its own session, signals, output and exit
-code. rclpy starts threads on import, so it is imported in the fork if tracing is active. Nodes die with the server, and
-the server with the supervisor.
+A fork runs the `main` of a node module like `python -m module`, with its own session, signals, output and exit code.
+With tracing, rclpy starts threads on import, so the fork imports it. Nodes die with the server, and the server with the
+supervisor.
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ class ForkedProcess:
     """Equivalent of `subprocess.Popen` for a process of a `ForkServer`.
 
     Attributes:
-        pid: process id.
         returncode: exit code, negative for a signal; None while running.
-        stdout: output of the process.
     """
 
     def __init__(self, pid: int, stdout: TextIO, end: int) -> None:
@@ -92,7 +90,7 @@ class ForkedProcess:
         return self.returncode
 
     def _exit_code(self) -> int:
-        """Return the exit code from the kernel (while the server is busy) or from the server."""
+        """Return the exit code from the kernel, or from the server."""
         with contextlib.suppress(OSError):
             state, *fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
             if state == "Z":
@@ -114,7 +112,7 @@ class ForkServer:
     """Process from which nodes are forked."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Start the process, which then loads libraries; forks inherit `environment`."""
+        """Start the process, which then loads libraries."""
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with there:
             self._process = subprocess.Popen(
@@ -132,7 +130,7 @@ class ForkServer:
         return self._process.pid
 
     def load(self, *groups: str) -> None:
-        """Start loading (or compiling) kernel groups of `humanoid_control.warm_up`; return at once.
+        """Start loading kernel groups of `humanoid_control.warm_up`; return at once.
 
         Raises:
             OSError: if the process is gone.
@@ -141,7 +139,7 @@ class ForkServer:
         self._loading += 1
 
     def wait_loaded(self, timeout: float) -> bool:
-        """Return True once all requested groups are loaded; wait up to `timeout` [s].
+        """Wait up to `timeout` [s]; return True once all groups are loaded.
 
         Raises:
             OSError: if the process is gone.
@@ -164,9 +162,6 @@ class ForkServer:
         """Start `python -m module arguments`, after pending requests.
 
         Args:
-            module: module to run.
-            arguments: its command line arguments.
-            variables: additional environment variables.
             inherited: variable -> inherited descriptor; the variable is set to its number.
 
         Raises:
@@ -197,7 +192,7 @@ class ForkServer:
 
 
 def _try(work: Callable[[], object]) -> None:
-    """Run work whose failure must not end the server; affected nodes report it themselves."""
+    """Run work that may fail without ending the server."""
     try:
         work()
     except Exception:
@@ -209,7 +204,7 @@ def _load_kernels(group: str) -> None:
 
 
 class _Server:
-    """Server side: handles requests, forks, and reports exit codes."""
+    """Server side."""
 
     def __init__(self, requests: socket.socket) -> None:
         self._requests = requests
@@ -277,7 +272,6 @@ class _Server:
 
 
 def _become(job: dict, descriptors: list[int]) -> int:
-    """Run the module's `main` in the fork; return the exit code."""
     os.setsid()
     os.environ.update(job["env"])
     os.environ.update(zip(job["inherited"], map(str, descriptors[EXIT + 1 :]), strict=True))
@@ -293,7 +287,7 @@ def _become(job: dict, descriptors: list[int]) -> int:
 
 
 def run_main(module: str) -> int:
-    """Run the `main` of a module; return the exit code that its process would have."""
+    """Run the `main` of a module; return the exit code of its process."""
     try:
         code = importlib.import_module(module).main()
     except SystemExit as e:
@@ -315,7 +309,7 @@ def load_messages() -> None:
 
 
 def traced() -> bool:
-    """Return True if rclpy must not be imported before a fork."""
+    """Test whether rclpy must not be imported before a fork."""
     return any(Path(place).expanduser().exists() for place in TRACING)
 
 

@@ -1,4 +1,4 @@
-"""Cyclic test of this machine: lateness of the node loop, measured in a separate process.
+"""Lateness of the node loop on this machine, measured in a separate process.
 
 ```
 lateness = measure_loop(500.0, 10.0)
@@ -34,10 +34,9 @@ class Lateness(NamedTuple):
     """Lateness of loop cycles.
 
     Attributes:
-        late: delay of each cycle after its deadline (n,) [s].
+        late: delay of each cycle (n,) [s].
         missed: deadlines without a cycle.
         period: period of the loop [s].
-        scheduling: granted scheduling.
     """
 
     late: np.ndarray
@@ -55,15 +54,15 @@ class Lateness(NamedTuple):
 
 
 class LatenessRecorder:
-    """Mixin that records the lateness of a node's ticks, then ends the process."""
+    """Mixin that records the lateness of ticks, then ends the process."""
 
     def record(self, node: TickNode, seconds: float) -> None:
-        """Record for `seconds` [s], after one second of warm-up."""
+        """Record for `seconds` [s], after a warm-up."""
         self._node, self._most = node, round(seconds * node.rate)
         self._late, self._count, self._missed = np.zeros(self._most), -round(WARM * node.rate), 0
 
     def note(self, skipped: int) -> None:
-        """Record a tick with the number of skipped deadlines before it."""
+        """Record a tick after `skipped` missed deadlines."""
         if 0 <= self._count < self._most:
             self._late[self._count] = self._node.late
             self._missed += skipped

@@ -1,4 +1,4 @@
-"""Checks of this machine: missing requirements and their remedies."""
+"""Checks of this machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MachineCheck:
 
 
 def check_machine(port: int) -> Iterator[MachineCheck]:
-    """Check packages, kernels, ROS 2, discovery, memory and browser; `port` is the port of the viewer."""
+    """Check packages, kernels, ROS 2, discovery, memory and browser."""
     checks: list[Callable[[], MachineCheck]] = [
         _python,
         _packages,
@@ -62,7 +62,7 @@ def check_machine(port: int) -> Iterator[MachineCheck]:
 
 
 def check_real_time(rate: float, seconds: float) -> Iterator[MachineCheck]:
-    """Check the real-time settings, then measure the lateness of a loop.
+    """Check real-time settings, then the lateness of a loop.
 
     Args:
         rate: rate of the loop [Hz].
@@ -165,7 +165,6 @@ def _discovery() -> MachineCheck:
 
 
 def _loopback() -> MachineCheck:
-    """Check that two processes exchange a message."""
     if ros_flavour() == "none":
         return MachineCheck("loopback", WARN, "not checked without ROS 2")
     if os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE") == "OFF":
@@ -245,9 +244,9 @@ def _browser() -> MachineCheck:
 
 
 def ping() -> int:
-    """Run one of two processes that test communication over ROS 2; return the exit code.
+    """Run one of two processes that test ROS 2 communication; return the exit code.
 
-    `talk` publishes until it is ended; `listen` prints the delay of the first message [s].
+    `talk` publishes until ended; `listen` prints the delay of the first message [s].
     """
     import rclpy
     from std_msgs.msg import Empty

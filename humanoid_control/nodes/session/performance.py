@@ -1,4 +1,4 @@
-"""Observation of a performance from the first torque to the end of the clip, with a report."""
+"""Observation of a performance, with a report."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ UNTOLD = 1.2  # [s] until the last diagnostics arrive
 
 
 def watch(session: Session, seconds: float = math.inf, quiet: bool = True) -> dict[str, Any]:
-    """Observe a performance; `good`: it reached the end, or lasted as long as observed.
+    """Observe a performance; `good`: it reached its end, or the observation's.
 
     Args:
         session: running session of the stack `perform`.
         seconds: maximum duration in robot time [s].
-        quiet: print nothing.
 
     Raises:
         StackFailure: see `Session`.
@@ -84,7 +83,6 @@ def _report(c: Course, started: float, danced: float, performing: bool) -> dict[
 
 
 def print_performance(report: dict[str, Any]) -> None:
-    """Print the report as a table, with a verdict."""
     table("the performance", ["what", "value"], [
         ["danced", f"{report['danced_s']:.1f} s"],
         ["falls", report["falls"]],

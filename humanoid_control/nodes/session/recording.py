@@ -40,7 +40,7 @@ def absolute_topics(names: Iterable[str]) -> set[str]:
 
 
 def message_class(type_name: str) -> Any:
-    """Return the class of a message type such as 'sensor_msgs/msg/JointState'; None if not installed."""
+    """Return the class of a type such as 'sensor_msgs/msg/JointState', or None."""
     package, _, name = type_name.split("/")
     try:
         return getattr(importlib.import_module(f"{package}.msg"), name)
@@ -49,17 +49,13 @@ def message_class(type_name: str) -> Any:
 
 
 class Recorder:
-    """ROS node that subscribes to every new topic and writes raw messages.
-
-    Attributes:
-        bag: bag being written.
-    """
+    """ROS node that records every new topic."""
 
     def __init__(self, output: Path, only: Iterable[str] = ()) -> None:
         """Open the bag and join the network.
 
         Args:
-            output: directory of the bag, which must not exist.
+            output: new directory of the bag.
             only: topics to record; empty: all but SKIPPED.
 
         Raises:
@@ -84,7 +80,7 @@ class Recorder:
         """Record until `stop`, at most `seconds` [s].
 
         Raises:
-            EnvironmentProblem: if writing fails, for example on a full disk.
+            EnvironmentProblem: if writing fails.
         """
         self._stop = stop
         end = time.monotonic() + seconds
@@ -133,7 +129,7 @@ class Recorder:
         self.node.create_subscription(message, topic, received, qos, raw=True)
 
     def close(self) -> dict[str, int]:
-        """Finish the bag first, then leave the network; return the number of messages by topic.
+        """Finish the bag, then leave the network; return messages by topic.
 
         Raises:
             EnvironmentProblem: if the end of the bag cannot be written.
@@ -155,7 +151,7 @@ class Recorder:
 
 
 def chosen_topics(bag: BagReader, names: Iterable[str]) -> set[str]:
-    """Return the topics of a bag with these names; all if none is given.
+    """Return the topics of a bag with these names, by default all.
 
     Raises:
         UnknownNameError: if the bag lacks one.
@@ -168,7 +164,7 @@ def chosen_topics(bag: BagReader, names: Iterable[str]) -> set[str]:
 
 
 def robot_in(bag: BagReader) -> str:
-    """Return the robot named by diagnostics or description in a recording.
+    """Return the robot named in a recording.
 
     Raises:
         ConfigError: if there is none; use --robot.
@@ -187,14 +183,10 @@ def robot_in(bag: BagReader) -> str:
 
 
 class Player:
-    """Publishers of the topics of a bag.
-
-    Attributes:
-        publishers: publishers by topic.
-    """
+    """Publishers of the topics of a bag."""
 
     def __init__(self, bag: BagReader, only: Iterable[str] = ()) -> None:
-        """Join the network; skip types that are not installed, with a warning.
+        """Join the network; types that are not installed are skipped.
 
         Args:
             bag: bag to play; `close` closes it.
@@ -223,10 +215,10 @@ class Player:
             self.publishers[topic] = self.node.create_publisher(message, topic, qos)
 
     def meet(self, quiet: float = 0.7, most: float = 5.0) -> None:
-        """Wait until no new subscription appears, so that subscribers receive the first messages.
+        """Wait until no new subscription appears, so that none misses the beginning.
 
         Args:
-            quiet: time without new subscriptions [s]; four times as long before the first one.
+            quiet: time without new subscriptions [s], four times as long at first.
             most: maximum wait [s].
         """
         end, found, since = time.monotonic() + most, -1, time.monotonic()

@@ -42,7 +42,7 @@ class Run:
     """Past or current run.
 
     Attributes:
-        path: directory, whose name begins with the start time.
+        path: directory; its name begins with the start time.
         size: size of all files [bytes].
         recorded: it contains a recording.
         in_use: a process has a file open, or wrote within the last minute.
@@ -84,14 +84,14 @@ def prune_runs(limit: float = math.inf, keep: int | None = None) -> list[Run]:
     """Remove the oldest runs, except the newest one and runs in use.
 
     Args:
-        limit: maximum size of the remaining runs [GB].
-        keep: maximum number of remaining runs; None: any.
+        limit: maximum remaining size [GB].
+        keep: maximum remaining number, or None.
 
     Returns:
         Removed runs.
 
     Raises:
-        ConfigError: if the limit is negative or NaN, or `keep` is below 1.
+        ConfigError: if `limit` is negative or NaN, or `keep` below 1.
     """
     if not limit >= 0:
         raise ConfigError(f"the limit must be a number of GB from 0 up, got {limit:g}")
@@ -127,7 +127,7 @@ def size_limit() -> float:
 
 
 def new_run_directory(name: str) -> Path:
-    """Prune old runs, create the directory of this run, and point `latest` to it.
+    """Prune old runs, and create the directory of this run as `latest`.
 
     Raises:
         EnvironmentProblem: if it is not writable.
@@ -155,13 +155,13 @@ def new_run_directory(name: str) -> Path:
 
 
 def discard_run_directory(path: Path) -> None:
-    """Remove the directory of a failed start and restore `latest`."""
+    """Remove the directory of a failed start."""
     shutil.rmtree(path, ignore_errors=True)
     _point_to_latest(path.parent)
 
 
 def replay_command(bag: Path, port: int | None = None) -> str:
-    """Return the command that replays a recording at the port of the run."""
+    """Return the command that replays a recording."""
     return f"humanoid replay {shlex.quote(str(bag))} --viewer" + (f" --port {port}" if port not in (None, 8080) else "")
 
 
@@ -181,7 +181,6 @@ def _point_to_latest(root: Path) -> None:
 
 
 def _file_infos(directory: Path) -> list[os.stat_result]:
-    """Return the status of every file below a directory, except vanishing ones."""
     infos = []
     for path in directory.rglob("*"):
         with contextlib.suppress(OSError):
@@ -191,7 +190,7 @@ def _file_infos(directory: Path) -> list[os.stat_result]:
 
 
 def _open_files(root: Path) -> set[Path]:
-    """Return files below a directory that processes of this user have open."""
+    """Return files that processes of this user have open."""
     found, real = set(), os.path.realpath(root)
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         with contextlib.suppress(OSError):

@@ -51,17 +51,16 @@ class NamesTaken(ConfigError):
 
 
 class Session:
-    """Context manager that runs a stack: its nodes are ready inside the context and ended after it.
+    """Context manager of a running stack.
 
     Attributes:
         stack: running stack, without the viewer if it cannot be shown.
-        directory: directory of this run: parameters, logs, recording.
+        directory: directory of parameters, logs and recording.
         bag: path of the recording, or None.
-        supervisor: supervisor of the node processes.
-        monitor: node that listens to them.
-        complaints: (node, line) of all warnings, deaths and restarts.
-        stopped: set by SIGINT, SIGTERM or SIGHUP. `run` then returns early, and waiting for the start raises
-            KeyboardInterrupt. A second signal during deceleration stops the drives at once.
+        monitor: node that listens to the nodes.
+        complaints: (node, line) of warnings, deaths and restarts.
+        stopped: set by SIGINT, SIGTERM or SIGHUP; `run` then returns, and the start raises KeyboardInterrupt. A second
+            signal stops drives at once.
     """
 
     def __init__(
@@ -80,14 +79,12 @@ class Session:
         Args:
             stack: stack, or a name of `STACKS`.
             robot: catalogue name, or path of a URDF.
-            settings: node -> parameter -> value; overrides the settings of the stack.
-            window: time over which nodes average periods and execution times [s]; None: their default.
-            namespace: namespace of the nodes.
+            settings: node -> parameter -> value; overrides the stack.
+            window: averaging time of node statistics [s]; None: their default.
             record: True: record all topics; names: record these.
-            quiet: do not print complaints of nodes.
 
         Raises:
-            UnknownNameError: if the stack is unknown, or settings name a node that it lacks.
+            UnknownNameError: if a stack or node is unknown.
         """
         self.stack, settings = find_stack(stack) if isinstance(stack, str) else stack, settings or {}
         if unknown := [node for node in settings if node not in self.stack]:
@@ -157,11 +154,11 @@ class Session:
             discard_run_directory(self.directory)
 
     def start(self) -> None:
-        """Start recorder, nodes and monitor, and wait until all are ready; entering the context calls it.
+        """Start recorder, nodes and monitor; return when all are ready.
 
         Raises:
-            NamesTaken: if another stack on this machine has a node of the same name and domain.
-            InputRefused: if a node rejected its input; leaving the context then removes the directory of the run.
+            NamesTaken: if another stack has a node of the same name and domain.
+            InputRefused: if a node rejected its input; the directory of the run is removed on exit.
             StackFailure: if a node did not start.
         """
         self.begin = time.monotonic()
@@ -192,7 +189,7 @@ class Session:
         self._print_held()
 
     def _claim_names(self) -> None:
-        """Reserve the node names on this machine, so that no other stack publishes under them."""
+        """Reserve the node names on this machine."""
         said, begin = os.environ.get("ROS_DOMAIN_ID", ""), time.monotonic()
         domain = int(said) if said.isdigit() else 0
         for name in self.stack.executables:
@@ -223,16 +220,16 @@ class Session:
         self._wait_for(", ".join(c.name for c in self.supervisor.children.values() if not c.ready.is_set()))
 
     def _start_node(self, spec: NodeSpec) -> None:
-        """Start a node; nodes that power drives are not forked, so they depend on the supervisor only."""
+        """Start a node; nodes that power drives are not forked, to be independent."""
         command = node_command(spec.module, self._parameters, self.namespace, self.stack.remaps.get(spec.executable))
         restarts = 0 if spec.powers else RESTARTS
         self.supervisor.start(spec.executable, command, spec.essential, restarts, forked=not spec.powers)
 
     def wait_first_motion(self, timeout: float = FIRST_MOTION_TIMEOUT) -> float:
-        """Wait for joint states and changing commands; return the time since the start [s].
+        """Wait for the first motion; return the time since the start [s].
 
         Raises:
-            StackFailure: if nothing arrives, for example because discovery is off.
+            StackFailure: if nothing arrives, for example without discovery.
             KeyboardInterrupt: if a signal stopped the session.
         """
         begin, self._waiting = time.monotonic(), Waiting(self.quiet)
@@ -272,7 +269,7 @@ class Session:
 
         Args:
             seconds: duration [s], may be infinite.
-            show: called ten times a second with the elapsed time [s] and a status line.
+            show: called with elapsed time [s] and a status line.
 
         Raises:
             StackFailure: if an essential node died too often.
@@ -286,10 +283,10 @@ class Session:
         return time.monotonic() - begin
 
     def stop(self) -> float:
-        """Stop everything and return the time it took [s]; leaving the context calls it.
+        """Stop everything; return the duration [s].
 
-        Driver nodes stop first, while commands still arrive, so the robot decelerates under control. The recorder
-        follows, so that the recording contains the stop.
+        Driver nodes stop first, while commands still arrive, so that the robot decelerates under control, then the
+        recorder.
         """
         self._stopping = True
         if self._monitor is not None:
@@ -301,7 +298,7 @@ class Session:
         return took
 
     def processes(self) -> list[dict[str, Any]]:
-        """Return name, process id and startup time [s] of each process."""
+        """Return name, process id and startup time [s] of processes."""
         return [
             {"name": c.name, "pid": c.process.pid if c.process else None, "ready_s": round(c.ready_after, 2)}
             for c in self.supervisor.children.values()
@@ -317,7 +314,7 @@ class Session:
             warn(f"  {name}: {text}")
 
     def _print_held(self, but: str = "") -> None:
-        """Print the held complaints, except lines that `but` contains."""
+        """Print held complaints that `but` does not contain."""
         lines, self._held = self._held or [], None
         for line in lines:
             if not self.quiet and line not in but:
@@ -325,10 +322,9 @@ class Session:
 
 
 def parent_to_live_with() -> int | None:
-    """Return the process id that this process must not outlive; None if it may.
+    """Return the process id that this process must not outlive, or None.
 
-    It may as a session leader (setsid, systemd, container), under nohup (SIGHUP ignored), or in the background of a
-    script (SIGINT ignored).
+    None for session leaders (setsid, systemd, container), under nohup, and for background jobs of scripts.
     """
     ignored = signal.SIG_IGN in (signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGINT))
     if ignored or os.getsid(0) == os.getpid():
@@ -337,18 +333,17 @@ def parent_to_live_with() -> int | None:
 
 
 class Monitor:
-    """ROS node with its own context that listens to a running stack from this process.
+    """ROS node in this process that listens to a stack.
 
     Attributes:
         nodes: last diagnostics by node.
-        moving_since: monotonic time [s] at which joint states and changed commands had been received; 0: not yet.
+        moving_since: begin of the motion [s, monotonic]; 0: not yet.
     """
 
     def __init__(self, namespace: str = "", commands: str = COMMANDS, player: str = "trajectory_streamer") -> None:
         """Subscribe.
 
         Args:
-            namespace: namespace of the stack.
             commands: topic of the commands that show motion.
             player: node that plays a clip.
         """
@@ -394,7 +389,7 @@ class Monitor:
             self._subscriptions = self._subscriptions[:1]
 
     def spin(self, seconds: float) -> None:
-        """Handle pending messages, or wait for them up to `seconds` [s]."""
+        """Handle pending messages, or wait up to `seconds` [s]."""
         self._executor.spin_once(timeout_sec=seconds)
 
     def listen(self, seconds: float) -> None:
@@ -404,7 +399,7 @@ class Monitor:
             self.spin(left)
 
     def hold_clip_at(self, seconds: float, timeout: float = 10.0) -> bool:
-        """Ask the streamer to pause at a time of the clip [s]; return True if it answered."""
+        """Pause the clip at a time [s]; return True if the streamer answered."""
         from std_msgs.msg import Float64
         from std_srvs.srv import Trigger
 
@@ -423,7 +418,7 @@ class Monitor:
         return False
 
     def line(self) -> str:
-        """Return a status line: message of the worst node, or 'all ok'."""
+        """Return the message of the worst node, or 'all ok'."""
         worst = max(self.nodes.items(), key=lambda item: item[1].level, default=None)
         if worst is None:
             return "waiting"

@@ -1,7 +1,6 @@
 """Cleanup of Fast DDS shared-memory files after killed processes.
 
-A keeper process removes the files if the supervisor itself is killed. It runs this file as a script, without other
-packages, to stay small.
+A keeper process runs this file as a script and cleans up if the supervisor is killed.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ DONE = b"."
 
 
 class SharedMemoryKeeper:
-    """Process that removes leftover shared memory if this process is killed."""
+    """Process that cleans up if this process is killed."""
 
     def __init__(self, since: float) -> None:
-        """Start the process; files older than `since` [s since the epoch] are kept."""
+        """Start the process; files before `since` [s since the epoch] are kept."""
         end, self._line = os.pipe()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__, repr(since)],
@@ -58,7 +57,7 @@ def shared_memory_files() -> list[Path]:
 
 
 def files_in_use(pids: set[int] | None = None) -> set[str]:
-    """Return names below /dev/shm that processes use; only of these process ids, if given."""
+    """Return names below /dev/shm used by processes (of these ids)."""
     used: set[str] = set()
     for proc in Path("/proc").iterdir():
         if not proc.name.isdigit() or (pids is not None and int(proc.name) not in pids):
@@ -78,9 +77,9 @@ def files_in_use(pids: set[int] | None = None) -> set[str]:
 
 
 def leftovers(since: float = 0.0) -> list[Path]:
-    """Return files of this user newer than `since` [s since the epoch] that no process uses.
+    """Return files of this user since `since` [s since the epoch] that no process uses.
 
-    Files are checked twice, because a process maps a new file only after a moment and would crash without it.
+    Checked twice, because a process maps a new file only after a moment.
     """
     out = _unused(shared_memory_files(), since)
     if out:
@@ -114,17 +113,17 @@ def remove_leftovers(since: float = 0.0) -> int:
 class PortHolder:
     """Locks on shared-memory ports of killed readers, against immediate reuse.
 
-    Writers notice a dead reader only after one or two seconds; until then their messages to a new process on the same
-    port are lost. New processes skip a locked port. Fast DDS counts it as in use, so it must be removed at release.
+    Writers notice a dead reader after one or two seconds; until then messages to a new reader are lost. New processes
+    skip locked ports.
     """
 
     def __init__(self, since: float) -> None:
-        """Create without locks; files older than `since` [s since the epoch] are ignored."""
+        """Create without locks; files before `since` [s since the epoch] are ignored."""
         self._since = since
         self._held: list[tuple[float, int, Path]] = []  # release time [s, monotonic], descriptor of the lock, file
 
     def hold(self) -> int:
-        """Lock all ports without readers; return the number of new locks."""
+        """Lock all ports without readers; return the number of locks."""
         known = {path for _, _, path in self._held}
         found = 0
         for path in SHM.glob("*_port*_el"):
@@ -134,7 +133,7 @@ class PortHolder:
         return found
 
     def _lock(self, path: Path) -> int | None:
-        """Return a lock on a port of this user without reader, or None."""
+        """Lock a port of this user without reader, or return None."""
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -149,7 +148,7 @@ class PortHolder:
         return None
 
     def release(self, now: float | None = None) -> None:
-        """Remove ports held long enough at `now` [s, monotonic]; default: the present."""
+        """Remove ports held long enough."""
         now = time.monotonic() if now is None else now
         for until, descriptor, path in self._held:
             if until <= now:
@@ -162,7 +161,7 @@ class PortHolder:
 
 
 def keep(since: float) -> None:
-    """Wait on standard input; if it closes without a word, the supervisor was killed: remove leftovers."""
+    """Wait on standard input; if it closes silently, the supervisor was killed: clean up."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     if sys.stdin.buffer.read(1) == DONE:

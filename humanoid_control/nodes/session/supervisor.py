@@ -44,14 +44,10 @@ class Child:
     """Supervised process.
 
     Attributes:
-        name: name of the process.
-        command: command line.
-        log: log file.
         essential: the stack cannot run without it.
         restarts: number of allowed restarts.
         forked: fork it from a preloaded process if possible.
-        heartbeat: heartbeat of the running process.
-        hung: reason why it was killed as hung; empty: it was not.
+        hung: reason why it was killed as hung, or empty.
         why: last words of its first end.
     """
 
@@ -88,15 +84,14 @@ class InputRefused(StackFailure):
 class Supervisor:
     """Runner of child processes.
 
-    Each child is a session leader: Ctrl-C reaches it once, through this process. Children die with this process. They
-    stop one after another, because simultaneous exits can deadlock the middleware, and are killed after a timeout.
+    Each child is a session leader, so Ctrl-C reaches it once, through this process, and dies with this process.
+    Children stop one by one, because simultaneous exits can deadlock the middleware.
     """
 
     def __init__(self, directory: Path, report: Report, environment: dict[str, str] | None = None) -> None:
         """Create a supervisor without children.
 
         Args:
-            directory: directory of the logs.
             report: called with (name, line) for warnings, deaths and restarts.
             environment: additional environment variables of the children.
         """
@@ -111,7 +106,7 @@ class Supervisor:
         directory.mkdir(parents=True, exist_ok=True)
 
     def load(self, *groups: str) -> None:
-        """Start loading kernel groups in the process from which children are forked; return at once."""
+        """Start loading kernel groups in the fork server; return at once."""
         if self._server is None:
             self._server = ForkServer(self._environment)
         if groups:
@@ -119,7 +114,7 @@ class Supervisor:
                 self._server.load(*groups)
 
     def wait_loaded(self, timeout: float) -> bool:
-        """Return True once loading is finished or impossible; wait up to `timeout` [s]."""
+        """Wait up to `timeout` [s]; return True once loading is finished or impossible."""
         with contextlib.suppress(OSError):
             return self._server is None or self._server.wait_loaded(timeout)
         return True
@@ -138,9 +133,9 @@ class Supervisor:
         Args:
             name: name of the child.
             command: command line.
-            essential: False: if it cannot be kept alive, the others continue without it.
+            essential: False: the others continue without it.
             restarts: number of allowed restarts.
-            forked: fork it with preloaded kernels; the command must come from `node_command`.
+            forked: fork it with preloaded kernels; needs a `node_command`.
         """
         if self._keeper is None:
             self._keeper = SharedMemoryKeeper(self._born)
@@ -158,7 +153,7 @@ class Supervisor:
         child.pump.start()
 
     def _forked(self, child: Child) -> ForkedProcess | None:
-        """Return the child forked, or None if it must start as a new process."""
+        """Return the forked child, or None."""
         if not child.forked or self._server is None or "-m" not in child.command[:3]:
             return None
         if not self.wait_loaded(0.0):  # compilation may take minutes, and a dead node cannot wait
@@ -190,10 +185,7 @@ class Supervisor:
         )
 
     def _pump(self, child: Child, process: subprocess.Popen | ForkedProcess) -> None:
-        """Copy the output of a child to its log, and report warnings and errors.
-
-        If the log cannot be written, reading continues: the child would block otherwise.
-        """
+        """Copy a child's output to its log, even if unwritable, and report warnings."""
         assert process.stdout is not None
         with contextlib.ExitStack() as stack:
             log = None
@@ -229,7 +221,6 @@ class Supervisor:
                     raise StackFailure(f"{child.name} was not ready after {timeout:g} s: see {child.log}")
 
     def _failure(self, child: Child) -> StackFailure:
-        """Return the error of a child that ended before it was ready."""
         code = child.process.returncode if child.process else None
         if code == EXIT_BAD_INPUT and child.last_lines:
             return InputRefused(child.last_lines[-1])
@@ -237,7 +228,7 @@ class Supervisor:
         return StackFailure(f"{child.name} ended with code {code}: {last} (see {child.log})")
 
     def watch(self) -> bool:
-        """Restart dead or hung children; return False once an essential one could not be kept alive."""
+        """Restart dead or hung children; return False if an essential one is lost."""
         self._ports.release()
         for child in self.children.values():
             if child.gave_up:
@@ -259,10 +250,7 @@ class Supervisor:
             self._signal(child, signal.SIGKILL)
 
     def _end_if_never_ready(self, child: Child) -> None:
-        """Kill a restarted fork that does not become ready: the middleware can deadlock.
-
-        Its kernels are loaded, so startup is short. A first start, which may compile, has `READY_TIMEOUT`.
-        """
+        """Kill a restarted fork that does not become ready: the middleware can deadlock."""
         never = math.isnan(child.ready_after)
         if never or child.ready.is_set() or child.hung or not isinstance(child.process, ForkedProcess):
             return
@@ -272,10 +260,9 @@ class Supervisor:
             self._signal(child, signal.SIGKILL)
 
     def _end_deaf(self) -> None:
-        """Kill a child that receives nothing after a recent restart of a node, while all are running.
+        """Kill a child that receives nothing after a recent restart: a connection was lost.
 
-        The middleware has lost a connection, which a new process restores. The last allowed restart is kept, because
-        the silence may have another cause.
+        The last allowed restart is kept, because the silence may have another cause.
         """
         needed = [c for c in self.children.values() if c.essential]
         deaf = [c for c in needed if c.heartbeat is not None and c.heartbeat.deaf() > DEAF_LIMIT]
@@ -290,7 +277,6 @@ class Supervisor:
             self._signal(child, signal.SIGKILL)
 
     def _restart(self, child: Child) -> None:
-        """Restart an ended child, unless its restarts are used up."""
         assert child.process is not None
         if child.pump is not None:
             child.pump.join(LAST_WORDS)
@@ -311,7 +297,7 @@ class Supervisor:
             self.report(child.name, f"{ended}; {after}, the other nodes go on: {child.why}")
 
     def _last_words(self, child: Child) -> str:
-        """Return the last output of a child, with a note if its disk is full."""
+        """Return the last output of a child, and whether its disk is full."""
         said = [line for line in child.last_lines if line and not line.startswith(READY)]
         words = child.hung or (said[-1] if said else "it said nothing")
         with contextlib.suppress(OSError):
@@ -320,9 +306,9 @@ class Supervisor:
         return words
 
     def stop(self, first: Sequence[str] = ()) -> float:
-        """Stop the children in `first`, then all others, last started first; return the time it took [s].
+        """Stop children in `first`, then others, last started first; return the duration [s].
 
-        Children in `first` get more time, because they stop a robot or finish a file.
+        Children in `first` get more time to stop a robot or finish a file.
         """
         begin = since = time.monotonic()
         names = [*first, *reversed(self.children)]
@@ -365,7 +351,7 @@ class Supervisor:
 
 
 def child_environment(directory: Path, more: dict[str, str]) -> dict[str, str]:
-    """Return the environment of a node: this process's, with logs in the run directory and one BLAS thread."""
+    """Return the environment of a node: own logs, one BLAS thread."""
     env = dict(os.environ)
     choose_discovery(env, supervised=True)
     env.setdefault("OMP_NUM_THREADS", "1")
@@ -387,7 +373,7 @@ def node_command(
 
 
 def hang_limit() -> float:
-    """Return the allowed standstill of a node's loop [s]: `$HUMANOID_HANG_LIMIT`, or 0.8.
+    """Return the allowed standstill of a loop [s]: `$HUMANOID_HANG_LIMIT`, or 0.8.
 
     Raises:
         ConfigError: if the variable is not a positive number.

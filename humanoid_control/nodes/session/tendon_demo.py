@@ -1,4 +1,4 @@
-"""Tendon demo: a robot reaches by tendons, one of which is cut halfway; session and report."""
+"""Tendon demo: a robot reaches by tendons, one of which is cut halfway."""
 
 from __future__ import annotations
 
@@ -130,7 +130,6 @@ def reach_by_tendons(
         robot: robot with a fixed base.
         seconds: duration after the first motion [s].
         tendon: tendon to cut; empty: `CUT`.
-        quiet: print nothing.
         begin: called at the first motion.
 
     Raises:
@@ -191,7 +190,6 @@ def _set_fault(session: Session, text: str) -> None:
 
 
 def print_tendons(report: dict[str, Any]) -> None:
-    """Print the report as a table, with a verdict."""
     columns = ["", "all tendons", f"{report['cut']} cut"]
     whole, torn = report["whole"], report["torn"]
 

@@ -68,9 +68,9 @@ class Leg(NamedTuple):
 
 
 def course_for(robot: Robot, ground: str = "") -> list[Leg]:
-    """Return the course: forward, a push, an arc, sideways, backward, turning in place, rest.
+    """Return the course: forward, push, arc, sideways, backward, turn, rest.
 
-    Speeds scale with the leg length, pushes with the mass. On uneven ground the robot walks forward only.
+    Speeds scale with the leg length, pushes with the mass. Uneven ground allows only forward.
 
     Args:
         robot: walking robot.
@@ -92,7 +92,6 @@ def course_for(robot: Robot, ground: str = "") -> list[Leg]:
 
 
 def course_step_time(ground: str) -> float:
-    """Return the step time on a ground [s]."""
     return 1.2 if _stairs(ground) else 0.8
 
 
@@ -101,7 +100,7 @@ def _stairs(ground: str) -> bool:
 
 
 class Walked(NamedTuple):
-    """Observation at the end of a leg: time [s], true and estimated pose, steps so far."""
+    """Observation after a leg: time [s], true and estimated pose, steps."""
 
     time: float
     truth: pin.SE3
@@ -110,10 +109,9 @@ class Walked(NamedTuple):
 
 
 class Course:
-    """Driver of a session by `cmd_vel`, which also records its motion."""
+    """Driver of a session by `cmd_vel`, which records its motion."""
 
     def __init__(self, session: Session, node_name: str = "walker", state: str = "walking/state") -> None:
-        """Subscribe to the node that controls the robot, and to its state."""
         from geometry_msgs.msg import Twist, WrenchStamped
         from nav_msgs.msg import Odometry
         from std_msgs.msg import String
@@ -155,14 +153,14 @@ class Course:
 
     @property
     def values(self) -> dict[str, str]:
-        """Last diagnostics of the node that controls the robot."""
+        """Last diagnostics of the controller node."""
         for name, status in self.session.monitor.nodes.items():
             if name.rsplit("/", 1)[-1] == self.node_name:
                 return status.values
         return {}
 
     def until(self, condition: Callable[[], bool], patience: float) -> bool:
-        """Handle messages until a condition holds, at most `patience` [s]; return whether it holds."""
+        """Handle messages until a condition holds, at most `patience` [s]."""
         import time
 
         end = time.monotonic() + patience
@@ -172,10 +170,9 @@ class Course:
         return condition()
 
     def drive(self, leg: Leg, show: Callable[[float, str], None], before: float) -> None:
-        """Command the velocity of a leg until its time is over, the robot falls, or a signal arrives.
+        """Command the velocity of a leg, until its end, a fall, or a signal.
 
         Args:
-            leg: leg to walk.
             show: called with the time of the course [s] and a status line.
             before: duration of the previous legs [s].
         """
@@ -191,7 +188,7 @@ class Course:
             show(before + self.time - begin, f"{leg.name}: {self.state.lower()}, {self.values.get('steps', '0')} steps")
 
     def _push(self, impulse: np.ndarray) -> None:
-        """Push the root link by an impulse (3,) [N s], in heading axes."""
+        """Push the root link by an impulse (3,) [N s] in heading axes."""
         if self.truth is None or self._upright is None:
             return
         m = self._Wrench()
@@ -201,7 +198,7 @@ class Course:
         self.pushes.publish(m)
 
     def watch(self, seconds: float, show: Callable[[float], None]) -> None:
-        """Observe for `seconds` of robot time [s], until a fall or a signal."""
+        """Observe for `seconds` of robot time [s]."""
         begin = self.time
         while self.time - begin < seconds and not self.session.stopped.is_set() and self.state != "FALLEN":
             self._look()
@@ -213,7 +210,7 @@ class Course:
         self.take_errors()
 
     def take_errors(self) -> None:
-        """Record the DCM error of the last diagnostics, once."""
+        """Record the last DCM error, once."""
         if (values := self.values) is not self._diagnosed and "dcm_error_rms_mm" in values:
             self._diagnosed = values
             if math.isfinite(error := float(values["dcm_error_rms_mm"])):
@@ -230,7 +227,7 @@ class Course:
 
 
 def _stood(session: Session, quiet: bool) -> tuple[Course, float]:
-    """Return the course of a standing robot, and the time to its first command [s]."""
+    """Return the course of a standing robot, and its start time [s]."""
     started = session.wait_first_motion()
     c = Course(session)
     c.until(lambda: c.state == "STAND" and c.truth is not None and c.estimate is not None, PATIENCE)
@@ -244,8 +241,6 @@ def walk_course(session: Session, course: Sequence[Leg], quiet: bool = True) -> 
 
     Args:
         session: running session of the stack `walking`.
-        course: legs in order.
-        quiet: print nothing.
 
     Raises:
         StackFailure: see `Session`.
@@ -272,7 +267,6 @@ def dance_on_feet(session: Session, seconds: float, quiet: bool = True) -> dict[
     Args:
         session: running session of the stack `dance`.
         seconds: duration after the robot stands [s].
-        quiet: print nothing.
 
     Raises:
         StackFailure: see `Session`.
@@ -299,7 +293,6 @@ def dance_on_feet(session: Session, seconds: float, quiet: bool = True) -> dict[
 
 
 def print_dance(report: dict[str, Any]) -> None:
-    """Print the report as a table, with a verdict."""
     table("the dance on the feet", ["what", "value"], [
         ["danced", f"{report['danced_s']:.1f} s"],
         ["falls", report["falls"]],
@@ -323,7 +316,7 @@ def walking_picture(session: Session, leg: Leg, port: int, size: tuple[int, int]
         size: width and height [pixels].
 
     Raises:
-        StackFailure: if the robot does not stand, or see `Session`.
+        StackFailure: if the robot does not stand.
         EnvironmentProblem: if Chromium is missing.
         KeyboardInterrupt: if the session was stopped.
     """
@@ -373,7 +366,7 @@ def _report(c: Course, course: Sequence[Leg], places: Sequence[Walked], started:
 
 
 def _leg_row(leg: Leg, a: Walked, b: Walked) -> dict[str, Any]:
-    """Return commanded and actual motion of a leg, in robot axes at its beginning."""
+    """Return commanded and actual motion of a leg."""
     X = a.truth.actInv(b.truth)
     x, y, turn = leg.velocity
     done = float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
@@ -389,7 +382,6 @@ def _leg_row(leg: Leg, a: Walked, b: Walked) -> dict[str, Any]:
 
 
 def print_walk(report: dict[str, Any]) -> None:
-    """Print the report as tables, with a verdict."""
     columns = ["leg", "asked [m/s, m/s, rad/s]", "time [s]", "forward [m]", "left [m]", "turned [deg]", "steps"]
     table("the course, as the world saw it", columns, [
         [r["leg"], ", ".join(f"{v:g}" for v in r["asked"]), r["seconds"], r["forward_m"], r["left_m"], r["turned_deg"],

@@ -23,7 +23,6 @@ class GainedDrives:
     """Torques of joints under gains, updated while the engine steps.
 
     Attributes:
-        command: current command.
         gate: torque gate; None if unused or before the first command.
     """
 
@@ -31,8 +30,6 @@ class GainedDrives:
         """Create the loops without a command.
 
         Args:
-            engine: simulation engine.
-            gate: torques pass the gate.
             silence: see `GainedCommand` [s].
             may_touch: link pairs that the gate ignores, see `named_pairs`.
 
@@ -52,13 +49,13 @@ class GainedDrives:
         self._free[engine.uncommanded] = False
 
     def release(self) -> None:
-        """Hold all joints under gains at their positions, without gains."""
+        """Hold all joints under gains at their positions."""
         if self.command.any:
             self._engine.drives.hold(self.command.which, self._engine.joints)
         self.command.release()
 
     def take(self, position: np.ndarray | None, velocity: Any, effort: Any, gains: JointState) -> np.ndarray:
-        """Accept a command with gains; return the mask (n,) of joints under gains.
+        """Accept a command; return the mask (n,) of joints under gains.
 
         Args:
             position: positions (n,) [rad]; NaN: not commanded.

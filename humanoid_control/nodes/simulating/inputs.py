@@ -1,4 +1,4 @@
-"""Inputs of the simulator: commands, states and pushes, validated before the engine uses them."""
+"""Validated inputs of the simulator: commands, states, pushes."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ LATE = 0.2  # [s] of simulated time without commands after which their silence i
 class SimulatorInputs:
     """Subscriptions of the simulator. Faulty messages are reported and discarded.
 
-    Positions after a pause, including the first ones, are blended in at 90 % of the joint speed limits. No other
-    positions move the references faster.
+    Positions after a pause are blended in at 90 % of the joint speed limits.
     """
 
     def __init__(self, node: Any, engine: Engine) -> None:
@@ -94,14 +93,14 @@ class SimulatorInputs:
     # -- commands ---------------------------------------------------------------------------------------------------
 
     def on_command(self, m: JointState, info: Mapping[str, Any]) -> None:
-        """Accept a command of the followed publisher, with the gains of its stamp, if any."""
+        """Accept a command of the followed publisher."""
         if self.arbiter.accepts(info, self.node.params.command_timeout):
             self.pairs.command(m, gid_of(info))
 
     def _take(self, m: JointState, gains: JointState | None) -> None:
-        """Apply positions, velocities and efforts, each for all names or empty; they select the drive mode.
+        """Apply positions, velocities and efforts, each for all names or empty.
 
-        A joint without a finite number is not commanded. Joints with gains follow torques, see `GainedDrives`.
+        Joints without a finite number are not commanded. Joints with gains follow torques, see `GainedDrives`.
         """
         if m.name != self._order[0]:
             self._order = (list(m.name), *self.robot.order_of(m.name))
@@ -153,7 +152,7 @@ class SimulatorInputs:
         self._changes = self.arbiter.changes
 
     def _begin_blend(self, position: np.ndarray | None) -> None:
-        """Blend in joints (n,) commanded again after a pause or by another owner."""
+        """Blend in joints (n,) after a pause or a new owner."""
         new = self.engine.time - self._heard > RETURNS
         if self.engine.time - self._last > RETURNS or self.arbiter.changes != self._changes:
             self.blend.end()
@@ -163,7 +162,7 @@ class SimulatorInputs:
             self.blend.begin(held, np.clip(position, self.robot.lower, self.robot.upper), new)
 
     def lead(self, dt: float) -> None:
-        """Move the references for a period of `dt` [s], within the speed limits."""
+        """Move the references for `dt` [s], within the speed limits."""
         if self.blend.active:
             self._lead_back(dt)
         self.rate.limit(self.engine.drives, self._commanded, self.engine.time, dt)
@@ -184,7 +183,7 @@ class SimulatorInputs:
         )
 
     def note_errors(self) -> None:
-        """Record references and the largest tracking error at the end of a period."""
+        """Record references and the largest tracking error."""
         drives = self.engine.drives
         self.rate.note(drives, self.engine.joints)
         error = np.where(drives.mode == POSITION, np.abs(drives.q_ref - self.engine.joints), 0.0)
@@ -193,7 +192,7 @@ class SimulatorInputs:
             self.worst = (self.robot.joint_names[k], float(error[k]))
 
     def _drop_implausible(self, own: np.ndarray, position: np.ndarray | None, **others: np.ndarray | None) -> None:
-        """Remove numbers that no joint can follow; `own`: commanded joints."""
+        """Remove numbers that no joint can follow."""
         texts, now = [], self.engine.time
         for kind, values in others.items():
             if values is None:
@@ -222,7 +221,7 @@ class SimulatorInputs:
         return out
 
     def hold_when_silent(self, timeout: float) -> None:
-        """Hold joints under velocity or effort commands after `timeout` [s] without commands."""
+        """Hold joints under velocity or effort commands after `timeout` [s]."""
         silence = self.engine.time - self._last
         silent, moves = silence > timeout, bool(self._without_position.any())
         text = f"no commands: what they began goes on for {timeout:g} s" if moves and not silent else HELD
@@ -237,7 +236,7 @@ class SimulatorInputs:
             self._without_position[alone] = False
 
     def pull(self, tension: float) -> None:
-        """Set the tension of all tendons [N], if it changed."""
+        """Set the tension of all tendons [N]."""
         if tension != self._tension:
             self._tension = tension
             self.engine.set_tension(tension)
@@ -245,7 +244,7 @@ class SimulatorInputs:
     # -- states and pushes ---------------------------------------------------------------------------------------------
 
     def on_set_state(self, m: JointState) -> None:
-        """Set named joints to positions and velocities; all other joints stop where they are."""
+        """Set named joints to positions and velocities; others stop."""
         unknown = [n for n in m.name if n not in self.robot.index]
         if unknown:
             raise UnknownNameError("joint", unknown[0], self.robot.index, hint="(set_state: nothing was changed)")
@@ -260,7 +259,7 @@ class SimulatorInputs:
         self.restart()
 
     def on_set_base(self, m: PoseStamped) -> None:
-        """Place the root link at a pose in the world, at rest; joints keep their positions."""
+        """Place the root link at a world pose, at rest."""
         world = self.node.params.world
         if m.header.frame_id not in ("", world):
             raise ConfigError(f"set_base takes poses in the frame '{world}', not '{m.header.frame_id}'")
@@ -279,7 +278,7 @@ class SimulatorInputs:
         return pin.XYZQUATToSE3(pose), twist
 
     def on_push(self, m: WrenchStamped) -> None:
-        """Apply a wrench at the origin of link `frame_id`, in its current axes; its direction stays fixed in the world."""
+        """Apply a wrench at the origin of link `frame_id`, in its present axes, fixed in the world."""
         link = self.node.params.local_frame(m.header.frame_id)
         R = self.engine.link_pose(link).rotation
         f, t = m.wrench.force, m.wrench.torque

@@ -76,7 +76,6 @@ class SimulatorOutputs:
         self.restart()
 
     def restart(self) -> None:
-        """Restart the sensors with the same random numbers."""
         self._count = 0
         self._joints: tuple[np.ndarray, ...] | None = None
         for sensor in (self._joint_sensor, self._imu_sensor, *self._foot_sensors.values()):
@@ -85,10 +84,10 @@ class SimulatorOutputs:
             self._tendons.restart()
 
     def publish(self, before: float = 0.0) -> None:
-        """Read the sensors and publish; imu, wrenches, odometry and clock only when due.
+        """Read the sensors and publish due messages.
 
         Args:
-            before: age of the state by this computer's clock [s].
+            before: age of the state [s].
         """
         w, slow, sensed = self.engine, self._count % self.slow_every == 0, self._count % self.sensor_every == 0
         self._count += 1
@@ -106,7 +105,7 @@ class SimulatorOutputs:
             self._send_odometry(stamp)
 
     def repeat(self) -> None:
-        """Republish joint states, odometry and clock for new subscribers while time is paused."""
+        """Republish joint states, odometry and clock while paused, for new subscribers."""
         stamp = self._stamp()
         self._send_joints(stamp)
         self._send_odometry(stamp)
@@ -119,7 +118,6 @@ class SimulatorOutputs:
         return stamp_of(round(1e9 * self.engine.time))
 
     def _stamp(self, before: float = 0.0) -> Time:
-        """Return an increasing stamp; simulated time advances only with the simulation."""
         if self.simulated_stamps:
             return self._simulated()
         return stamp_of(self._stamps.next(self._now().nanoseconds - round(1e9 * before)))
@@ -177,17 +175,16 @@ class SimulatorOutputs:
 
 
 def foot_topic(foot: str) -> str:
-    """Return the topic of a foot's wrench, with characters that ROS allows."""
+    """Return the wrench topic of a foot, in characters of ROS."""
     return f"wrench/{re.sub(r'^(?=[0-9])', '_', re.sub(r'[^A-Za-z0-9_]', '_', foot))}"
 
 
 def sole_frame(foot: str) -> str:
-    """Return the frame of a foot's wrench: axes of its link, origin at the centre of the sole."""
+    """Return the wrench frame of a foot: link axes, origin at the sole centre."""
     return f"{foot}_sole"
 
 
 def _finite(*values: np.ndarray) -> bool:
-    """Return True if all readings are finite; those of a diverged world are not."""
     return all(np.isfinite(v).all() for v in values)
 
 
@@ -229,7 +226,7 @@ class SimulatorTendons:
         self.sensor.reset()
 
     def publish(self, stamp: Time) -> None:
-        """Measure and publish if due; called at every joint state."""
+        """Measure and publish if due."""
         self._count += 1
         if (self._count - 1) % self.every:
             return
@@ -249,7 +246,7 @@ class SimulatorTendons:
             self._publisher.publish(self._message)
 
     def _update_faults(self) -> None:
-        """Apply the live fault parameter; errors are reported and change nothing."""
+        """Apply the live fault parameter, if valid."""
         text = self.node.params.tendon_faults
         if self.winched:
             self.sensor.faults = self.node.winches.sensor_faults()

@@ -25,7 +25,7 @@ class SimulatorWinches:
     """Subscription of tendon_commands, with supervision of the drives.
 
     Commands are sensor_msgs/JointState: velocity (rate of the wire) and effort (tension), effort alone, or position
-    (wire length, with feed-forward effort); see `WinchLoop.take`. Without commands the drives hold their wires.
+    (wire length, with feed-forward effort); see `WinchLoop.take`.
     """
 
     def __init__(self, node: Any, engine: Engine) -> None:
@@ -52,7 +52,7 @@ class SimulatorWinches:
         self._text = p.tendon_faults
 
     def on_command(self, m: JointState, info: Mapping[str, Any]) -> None:
-        """Apply commands of tendons; the filled fields select their kind."""
+        """Apply tendon commands; the filled fields select their kind."""
         assert self.robot is not None
         if not self.arbiter.accepts(info, self.node.params.command_timeout):
             return
@@ -66,7 +66,7 @@ class SimulatorWinches:
         self.robot.commanded, self._holding = self.robot.time, False
 
     def watch(self) -> None:
-        """Hold wires without commands, and apply new faults; called every period."""
+        """Hold wires without commands, and apply new faults, every period."""
         if self.robot is None:
             return
         health = self.node.health
@@ -81,7 +81,7 @@ class SimulatorWinches:
         self.take_parameter()
 
     def take_parameter(self) -> None:
-        """Apply the fault parameter if it changed, also before a reset: a wire repaired later would hang slack."""
+        """Apply changed faults, also before a reset: wires repaired later would hang slack."""
         if self.robot is None:
             return
         text, health = self.node.params.tendon_faults, self.node.health
@@ -95,7 +95,6 @@ class SimulatorWinches:
             health.report("tendon_faults", Level.WARN, str(e))
 
     def take_faults(self, faults: dict[str, tuple[str, float]]) -> None:
-        """Cause new faults and repair removed ones."""
         assert self.robot is not None
         for name in self._faults:
             if faults.get(name) != self._faults[name]:
@@ -109,7 +108,7 @@ class SimulatorWinches:
         return {name: fault for name, (fault, _) in self._faults.items() if fault in OF_SENSORS}
 
     def restart(self) -> None:
-        """Hold the wires and repeat the faults after an engine reset."""
+        """Hold the wires and repeat the faults."""
         if self.robot is not None:
             faults, self._faults, self._holding = self._faults, {}, True
             self.take_faults(faults)

@@ -28,9 +28,6 @@ class ClipSource:
         """Create player and topics.
 
         Args:
-            node: node with the topics.
-            robot: imitating robot.
-            body: clip.
             lead_in: time from the current posture to the first frame [s].
             left: offset of the dancer's figure to the left of the robot [m].
         """
@@ -58,13 +55,13 @@ class ClipSource:
         self._before = None
 
     def advance(self, now: float) -> tuple[np.ndarray, None]:
-        """Return current targets, without a frame stamp."""
+        """Return current targets; no stamp."""
         self.player.advance(0.0 if self._before is None else min(now - self._before, LONGEST_STEP))
         self._before = now
         return self.player.points(), None
 
     def segments(self) -> np.ndarray:
-        """Return bone ends (2 B, 3) of the dancer's figure."""
+        """Return figure bone ends (2 B, 3)."""
         self._time.publish(Float64(data=self.player.time))
         return self._figure.segments(self.player.body())
 
@@ -75,7 +72,6 @@ class ClipSource:
         self.player.playing = False
 
     def restart(self) -> None:
-        """Restart with the lead-in."""
         self.player.restart()
 
     def values(self) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""Targets from live markers for the streamer.
-
-Frames arrive on `markers` as a MarkerArray with labels, or as a PoseArray in a known order.
-"""
+"""Targets from live markers: MarkerArray with labels, or PoseArray in a known order."""
 
 from __future__ import annotations
 
@@ -32,16 +29,16 @@ OTHER_CLOCK = 1.0  # [s] larger changes of the delay, or stamps this far from th
 
 
 class SourceClock:
-    """Conversion of source stamps to arrival times without jitter: stamp plus shortest observed delay."""
+    """Arrival times without jitter: source stamp plus shortest observed delay."""
 
     def __init__(self) -> None:
         self._stamp = self._delay = float("nan")
 
     def time(self, stamp: float, arrival: float) -> float:
-        """Return the arrival time of a frame without jitter [s], never later than the actual arrival.
+        """Return the arrival of a frame without jitter [s], never later than the actual one.
 
         Args:
-            stamp: stamp of the source's clock [s]; if it does not increase, the delay is estimated again.
+            stamp: stamp of the source's clock [s]; must increase.
             arrival: arrival by this computer's clock [s].
         """
         grows, self._stamp = not stamp <= self._stamp, stamp
@@ -55,7 +52,7 @@ class SourceClock:
         return stamp + self._delay
 
     def stamp(self, time: float) -> float:
-        """Return the source stamp of a time of this computer [s]; NaN without usable stamps."""
+        """Return the source stamp of a time [s]; NaN without usable stamps."""
         return time - self._delay
 
 
@@ -64,7 +61,6 @@ class MarkerFrame:
     """Frame of markers.
 
     Attributes:
-        labels: labels of M markers.
         positions: positions (M, 3) [m].
         time: arrival without jitter [s, monotonic].
         arrival: measured arrival [s, monotonic].
@@ -79,19 +75,18 @@ class MarkerFrame:
 
 
 class MarkerInput:
-    """Newest frame of the topic `markers`; each message triggers an extra tick.
+    """Newest frame of the topic `markers`.
 
     Attributes:
-        problem: reason for which the last message was rejected; empty: none.
+        problem: why the last message was rejected, or empty.
         clock: clock of the source.
-        offset: offset of that clock to this computer's.
+        offset: its offset to this computer's.
     """
 
     def __init__(self, node: TickNode, order: str) -> None:
         """Subscribe.
 
         Args:
-            node: receiving node.
             order: comma-separated labels of a PoseArray; empty: the topic is a MarkerArray.
 
         Raises:
@@ -131,7 +126,7 @@ class MarkerInput:
         return MarkerFrame(self.order, positions, self._time(stamp, now, arrival), arrival, now)
 
     def _time(self, stamp: float, now: float, arrival: float) -> float:
-        """Return the arrival without jitter [s, monotonic] of a source stamp; `now`: ROS time [s]."""
+        """Return the arrival without jitter [s, monotonic] of a source stamp."""
         self.offset.time(stamp, now, arrival)
         return self.clock.time(stamp, arrival)
 
@@ -176,9 +171,9 @@ class LiveSource:
             node: receiving node.
             robot: imitating robot.
             parameters: parameters of live markers.
-            marker_set: as in `LiveSettings`.
-            lead_in: as in `LiveSettings`.
-            left: offset of the dancer's figure to the left of the robot [m].
+            marker_set: see `LiveSettings`.
+            lead_in: see `LiveSettings`.
+            left: offset of the figure to the left [m].
             kind: class of the targets.
         """
         p = parameters
@@ -202,7 +197,7 @@ class LiveSource:
         self.live.begin_at(points)
 
     def advance(self, now: float) -> tuple[np.ndarray | None, float | None]:
-        """Return targets to publish and the stamp of their frame [s], measured or extrapolated."""
+        """Return targets and the stamp of their frame [s], measured or extrapolated."""
         frame = self._input.take()
         moment = now if frame is None else frame.time
         if frame is None:
@@ -231,7 +226,7 @@ class LiveSource:
                 self._node.get_logger().warning(text)
 
     def segments(self) -> np.ndarray | None:
-        """Return bone ends (2 B, 3) of the dancer's figure; None before the calibration."""
+        """Return figure bone ends (2 B, 3); None before the calibration."""
         if self.live.body is None or self.live.shown is None:
             return None
         if self._figure is None:
@@ -245,7 +240,7 @@ class LiveSource:
         self.live.playing = False
 
     def restart(self) -> None:
-        """Calibrate again; targets are held meanwhile."""
+        """Calibrate again, holding the targets."""
         self.live.calibrate()
         self._figure = None
 

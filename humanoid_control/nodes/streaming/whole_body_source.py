@@ -40,9 +40,7 @@ class PlayedBody:
     """Clip solved frame by frame; topics `clip/time`, `clip/duration`, `clip/seek`.
 
     Attributes:
-        solver: whole-body solver of the robot.
         rate: tick rate [Hz].
-        name: name of the clip.
     """
 
     stamp: float | None = None  # stamp of the last posture [s]; None: the present
@@ -91,7 +89,7 @@ class PlayedBody:
         return dt
 
     def shown(self) -> np.ndarray:
-        """Return the targets (12, 3) of BODY_POINTS [m]."""
+        """Return targets (12, 3) of BODY_POINTS [m]."""
         self._time.publish(Float64(data=self.player.time))
         return self.player.shown()
 
@@ -119,7 +117,7 @@ class PlayedBody:
 
 
 class FollowedBody:
-    """Live markers: the robot follows a person, and stands until the calibration.
+    """Live markers: the robot stands until the calibration, then follows.
 
     Attributes:
         rate: rate of ticks between frames [Hz]; each frame triggers its own tick.
@@ -140,15 +138,15 @@ class FollowedBody:
         return self.live.solver
 
     def change(self, p: WholeBodyParameters) -> None:
-        """Do nothing: this source has no live parameters."""
+        """Do nothing."""
 
     def begin(self) -> None:
-        """Stand at the current place, and calibrate the person."""
+        """Stand and calibrate."""
         self.live.begin_standing()
         self.live.playing = not self._paused
 
     def advance(self, now: float) -> float:
-        """Move to the next posture; return its duration [s], 0 without one."""
+        """Move to the next posture; return its duration [s], or 0."""
         points, self.stamp = self._source.advance(now)
         if points is None:  # the standing robot is shown periodically
             still = not self.live.calibrated and not now - self._shown < 1.0 / self.rate
@@ -157,11 +155,11 @@ class FollowedBody:
         return self.live.follow()
 
     def shown(self) -> np.ndarray | None:
-        """Return the targets (12, 3) of BODY_POINTS [m]; None before the calibration."""
+        """Return targets (12, 3) of BODY_POINTS [m], or None."""
         return None if self.live.targets is None else self.live.targets[: len(BODY_POINTS)]
 
     def skeleton(self) -> np.ndarray | None:
-        """Return bone ends (2 B, 3) of the figure [m]; None before the calibration."""
+        """Return bone ends (2 B, 3) of the figure [m], or None."""
         return self.live.skeleton()
 
     def serve(self, name: str) -> tuple[bool, str]:

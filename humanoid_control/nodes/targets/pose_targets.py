@@ -33,20 +33,13 @@ class TargetOwners:
     """Ownership of targets with several sources: the first source, until it is silent."""
 
     def __init__(self, node: TickNode, names: Sequence[str], timeout: float) -> None:
-        """Start without owners.
-
-        Args:
-            node: node whose diagnostics name the sources.
-            names: targets with several topics.
-            timeout: silence after which another source is followed [s].
-        """
         self._node, self._names, self._timeout = node, frozenset(names), timeout
         self._owners: dict[str, tuple[str, bytes, float]] = {}
         self._refused: dict[str, tuple[str, bytes, float]] = {}
         node.reports.append(self.report)
 
     def owned(self, m: MarkerPoses, topic: str, gid: bytes) -> MarkerPoses:
-        """Return the targets that this publisher owns; unowned targets become its own."""
+        """Return targets that this publisher owns; it acquires unowned ones."""
         shared = self._names.intersection(m.names)
         if not shared:
             return m
@@ -65,7 +58,7 @@ class TargetOwners:
         return MarkerPoses(names, m.poses[use], m.stamp, frames, m.passed_over)
 
     def report(self, now: float) -> None:
-        """Report rejected sources; called in each tick, at `now` [s]."""
+        """Report rejected sources, in each tick."""
         if not self._refused:
             self._node.health.clear("owner of a target")
             return
@@ -91,13 +84,10 @@ class PoseTargets:
         """Subscribe.
 
         Args:
-            node: receiving node.
-            robot: robot with the points and links.
             text: comma-separated names of targets with their own topic.
             default: default of `text`; its names may be missing in the robot.
             use_tf: also use frames `target/NAME` on /tf.
             take: called with targets, topic and publisher identity of a message.
-            prefix: `frame_prefix` of the robot.
 
         Raises:
             UnknownNameError: if the robot lacks a point or link.
@@ -132,7 +122,6 @@ class PoseTargets:
         return on_pose
 
     def _transforms(self, data: bytes, info: Mapping[str, Any]) -> None:
-        """Use the target frames of a message, without parsing other messages."""
         if self._child.encode() not in data:
             return
         found = [t for t in deserialize_message(data, TFMessage).transforms if t.child_frame_id.startswith(self._child)]

@@ -25,7 +25,7 @@ NAMED = 3  # frames and targets named in a report
 
 
 class LinkFrames:
-    """Poses of links, points and REP 120 frames of a robot with a fixed root link."""
+    """Poses of links, points and REP 120 frames of a fixed-base robot."""
 
     def __init__(self, robot: Robot, joints: Callable[[], np.ndarray]) -> None:
         """Find the frames.
@@ -47,7 +47,7 @@ class LinkFrames:
         return name in self._frames
 
     def carries(self, target: str, frame: str) -> bool:
-        """Return True if the joint of a target moves a frame: the target would move with itself."""
+        """Test whether the joint of a target moves a frame: the target would chase itself."""
         if target not in self._frames:
             return False
         frames, supports = self._robot.model.frames, self._robot.model.supports
@@ -55,14 +55,14 @@ class LinkFrames:
         return bool(own and own in list(supports[other]))
 
     def pose(self, name: str) -> pin.SE3:
-        """Return the pose of a frame in the world at the measured joint positions."""
+        """Return the measured pose of a frame in the world."""
         k, X_link_frame = self._frames[name]
         pin.forwardKinematics(self._robot.model, self._data, self._robot.q(self._joints()))
         return pin.updateFramePlacement(self._robot.model, self._data, k) * X_link_frame
 
 
 class TargetFrames:
-    """Transformation of targets from their message frames to the world.
+    """Transformation of targets to the world.
 
     Attributes:
         problem: rejected targets of the last message, with reason; empty: none.
@@ -79,11 +79,8 @@ class TargetFrames:
         """Subscribe to transforms, if tf2 is available.
 
         Args:
-            node: node with transforms.
             robot: its fixed root link is also a frame.
-            world: name of the world frame.
             joints: see `LinkFrames`; None: no other links.
-            prefix: `frame_prefix` of the robot.
         """
         self.problem, self._world, self._prefix = "", world, prefix
         self._known: dict[str, pin.SE3 | None] = {"": None, world: None}
@@ -99,7 +96,7 @@ class TargetFrames:
             self._listener = tf2_ros.TransformListener(self._buffer, node)
 
     def in_world(self, m: MarkerPoses) -> tuple[tuple[str, ...], np.ndarray]:
-        """Return names (k,) of targets with known frames, and their world poses (k, 7); implausible numbers are NaN."""
+        """Return names (k,) and world poses (k, 7) of targets with known frames; implausible: NaN."""
         poses = np.where(np.abs(m.poses) < FARTHEST, m.poses, np.nan)
         rows: dict[str, list[int]] = {}
         for k, frame in enumerate(m.frames):
@@ -120,7 +117,7 @@ class TargetFrames:
         return tuple(name for name, good in zip(m.names, use, strict=True) if good), poses[use]
 
     def _pose(self, frame: str, lost: int, targets: Sequence[str]) -> tuple[pin.SE3 | None, str]:
-        """Return the pose of a frame (None: identity), and the reason if it is unknown (else empty)."""
+        """Return the pose of a frame (None: identity), and why it is unknown (else empty)."""
         if frame in self._known:
             return self._known[frame], ""
         link = frame.removeprefix(self._prefix)

@@ -1,4 +1,4 @@
-"""Tick of a balancing robot: at each complete measurement, or slightly later with the last readings."""
+"""Tick of a balancing robot: at each complete measurement, or slightly later."""
 
 from __future__ import annotations
 
@@ -39,15 +39,13 @@ class BalancingNode(TickNode):
     A subclass creates the attributes in `configure`, calls `listen_to_sensors`, and implements the abstract methods.
 
     Attributes:
-        sensors: newest readings.
         clock: tick schedule from sensor instants.
         check: test that the robot rests on its feet.
-        commands: publisher of joint commands.
         took: duration of a controller run [s].
         running: the robot is controlled.
         paused: simulated time is paused.
-        checked: time of the last `check_sources`, monotonic [s].
-        waiting_since: time of the last restart, monotonic [s].
+        checked: last `check_sources`, monotonic [s].
+        waiting_since: last restart, monotonic [s].
     """
 
     sensors: Sensors
@@ -61,7 +59,7 @@ class BalancingNode(TickNode):
     waiting_since: float
 
     def restart(self) -> None:
-        """Discard the state and wait until the robot rests on its feet."""
+        """Discard the state; wait until the robot rests on its feet."""
         raise NotImplementedError
 
     def stand_up(self, now: float) -> None:
@@ -69,11 +67,7 @@ class BalancingNode(TickNode):
         raise NotImplementedError
 
     def control(self, ticks: int, now: float) -> int:
-        """Control the robot for a number of ticks at monotonic time `now` [s].
-
-        Returns:
-            Number of controller runs.
-        """
+        """Control the robot for some ticks; return the number of controller runs."""
         raise NotImplementedError
 
     def check_sources(self, now: float) -> None:
@@ -90,7 +84,7 @@ class BalancingNode(TickNode):
         raise NotImplementedError
 
     def listen_to_sensors(self, soles: tuple[str, ...]) -> None:
-        """Subscribe to joint states, IMU, wrenches of these soles, and the simulator pause."""
+        """Subscribe to sensors and the simulator pause."""
         self.listen(JointState, "joint_states", self._sensed(self.sensors.on_joints))
         self.listen(Imu, "imu", self._sensed(self.sensors.on_imu))
         for sole in soles:
@@ -98,7 +92,7 @@ class BalancingNode(TickNode):
         self.create_subscription(Bool, PAUSED, self.on_paused, LATCHED)
 
     def _sensed(self, take: Callable[[Any], bool]) -> Callable[[Any], None]:
-        """Return a callback that triggers a tick once the measurement of an instant is complete."""
+        """Return a callback that triggers a tick after a complete measurement."""
 
         def call(message: Any) -> None:
             if take(message) and self.active and self.sensors.instant is not None:
@@ -149,7 +143,6 @@ class BalancingNode(TickNode):
             self.health.clear(key)
 
     def report_waiting(self, waits: bool) -> None:
-        """Report the reason for waiting if `waits`."""
         missing = self.sensors.missing
         problems = [f"no {name} yet" for name in missing[:3]] if missing else self.check.problems
         text = "not standing yet: " + "; ".join(problems or ["not steady"])

@@ -38,7 +38,7 @@ class ImuFrame:
         self._change = np.zeros(3)
 
     def to_root(self, frame: str, reading: ImuReading, time: float, q: np.ndarray, v: np.ndarray) -> ImuReading:
-        """Return the reading of an IMU at the origin and in the axes of the root link.
+        """Return the reading at the origin and in the axes of the root link.
 
         Args:
             frame: link of the IMU; empty: the root link.
@@ -48,7 +48,7 @@ class ImuFrame:
             v: joint velocities (n,) [rad/s].
 
         Raises:
-            ConfigError: if the link is unknown, or joints up to the root are not measured yet.
+            ConfigError: if the link is unknown, or joints are not measured yet.
         """
         if frame in ("", self._robot.root_link):
             return reading
@@ -65,7 +65,7 @@ class ImuFrame:
         return ImuReading(orientation.normalized().coeffs(), w, force)
 
     def _placed(self, frame: str, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return rotation (3, 3), origin [m], angular [rad/s] and linear velocity [m/s] of a link in the root link."""
+        """Return rotation (3, 3), origin [m], angular [rad/s] and linear velocity [m/s] in the root link."""
         model, data, robot = self._model, self._data, self._robot
         link = model.frames[self._links[frame]]
         root = model.frames[self._links[robot.root_link]]
@@ -98,10 +98,7 @@ class ImuFrame:
 
 
 class TurnBalance:
-    """Comparison of integrated angular velocity with turns of the orientation.
-
-    It detects angular velocities in deg/s, which are 57 times too large but otherwise plausible.
-    """
+    """Comparison of integrated angular velocity with turns of the orientation, to detect deg/s."""
 
     def __init__(self) -> None:
         self.restart()
@@ -111,12 +108,7 @@ class TurnBalance:
         self._said = self._turned = 0.0
 
     def fault(self, reading: ImuReading, time: float) -> str:
-        """Describe an angular velocity that contradicts the orientation; empty: consistent.
-
-        Args:
-            reading: reading in any link.
-            time: time of the reading [s].
-        """
+        """Describe an angular velocity that contradicts the orientation; empty: consistent."""
         before, self._before = self._before, (time, reading.orientation)
         since = time - before[0] if before is not None else 0.0
         if before is None or not 0.0 < since <= LONGEST:

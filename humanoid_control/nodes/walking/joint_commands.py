@@ -20,7 +20,6 @@ class JointCommands:
     """Publisher of `joint_commands`, with supervision of joint tracking in sensor time.
 
     Attributes:
-        owner: owner of the topic.
         ticks: commands since the last `restart`.
         fault: first tracking fault since then; empty: none.
     """
@@ -29,7 +28,6 @@ class JointCommands:
         """Create the publisher; call `configure` next.
 
         Args:
-            node: commanding node.
             robot: robot with a floating base.
         """
         self._node, self._robot, self._every_joint = node, robot, np.arange(robot.n)
@@ -59,7 +57,7 @@ class JointCommands:
         self._node.health.clear("joints")
 
     def supervise(self, instant: int, q: np.ndarray) -> bool:
-        """Return True if a joint newly fails to track, or its measurement is frozen.
+        """Test whether a joint newly fails to track, or its measurement is frozen.
 
         Args:
             instant: stamp of the joint states [ns]; repeated stamps are ignored.
@@ -79,7 +77,7 @@ class JointCommands:
         return True
 
     def send(self, q: np.ndarray, v: np.ndarray) -> bool:
-        """Publish a command within all limits; return False, without publishing, if it is not finite.
+        """Publish a limited command; return False, without publishing, if not finite.
 
         Args:
             q: positions (n,) [rad].
@@ -106,7 +104,7 @@ class JointCommands:
         self.owner.publish(fill_joint_state(self._message, stamp, NO_POSITIONS, rest))
 
     def values(self) -> dict[str, Any]:
-        """Return figures for diagnostics; the tracking error is the maximum since the last call."""
+        """Return figures; the largest tracking error since the last call."""
         worst, self._worst = self._worst, ("", 0.0)
         return {
             "saturated_percent": round(100.0 * self._saturated / max(self.ticks, 1), 3),

@@ -1,4 +1,4 @@
-"""Outputs of a walker besides commands: odometry, transforms, contacts, state, and plan markers."""
+"""Outputs of a walker: odometry, transforms, contacts, state, plan markers."""
 
 from __future__ import annotations
 
@@ -42,11 +42,8 @@ class WalkOutputs:
         """Create the publishers.
 
         Args:
-            node: publishing node.
-            robot: walking robot.
             odom_frame: frame of odometry, without prefix.
             drift: standard deviation of the odometry position per distance.
-            state: topic of the state.
         """
         frame = node.params.frame
         self.robot, self.frame, self.drift = robot, frame(odom_frame), drift
@@ -77,7 +74,7 @@ class WalkOutputs:
         return self._said
 
     def publish(self, now: BaseEstimate, stamp: Time, touching: np.ndarray) -> None:
-        """Publish odometry, transforms and contacts (2,) with the stamp of the measurement."""
+        """Publish odometry, transforms and contacts (2,)."""
         message = self.odometry(now, stamp)
         self.odom.publish(message)
         for publisher, touches in zip(self._contacts, touching, strict=True):
@@ -90,7 +87,7 @@ class WalkOutputs:
             self._tf.publish(base_transform(message), foot)
 
     def odometry(self, now: BaseEstimate, stamp: Time) -> Odometry:
-        """Return the estimate as odometry: pose in the odometry frame, twist in root link axes."""
+        """Return the estimate as odometry; its twist in root link axes."""
         m = Odometry(child_frame_id=self._root_frame)
         m.header.stamp, m.header.frame_id = stamp, self.frame
         p, o = m.pose.pose.position, m.pose.pose.orientation
@@ -111,21 +108,18 @@ class WalkOutputs:
         return m
 
     def _pose_covariance(self) -> np.ndarray:
-        """Return the pose covariance, which grows with the distance, because each step adds drift."""
+        """Return the pose covariance, which grows with the distance."""
         along = START_STD**2 + (self.drift * self.way) ** 2
         return np.diag([along, along, HEIGHT_STD**2] + [ORIENTATION_STD**2] * 3).ravel()
 
 
 def plan_markers(walker: Walker, report: WalkReport, stamp: int, frame: str) -> MarkerArray:
-    """Return markers of the plan: future soles, support polygon, ZMP, DCM and centre of mass.
+    """Return markers of the plan.
 
     Namespaces: l_foot, r_foot (as on `footsteps`), zmp (commanded), dcm and com (estimated), support.
 
     Args:
-        walker: walker with the plan.
-        report: report of its last tick.
         stamp: stamp [ns].
-        frame: frame of the markers.
     """
     plan, now = walker.plan, report.estimate
     out, names = [], [f"{s}_foot" for s in SIDES]
@@ -174,7 +168,7 @@ def marker(ns: str, number: int, kind: int, size: Any, color: tuple[float, ...])
 
 
 def figures_of(r: WalkReport | None) -> dict[str, float]:
-    """Return figures of a tick for diagnostics; 0 before the first one."""
+    """Return figures of a tick, initially 0."""
     return {
         "zmp_cut_mm": round(1e3 * r.balance.cut, 2) if r is not None else 0.0,
         "slip_mm_s": round(1e3 * float(np.max(r.estimate.slip)), 2) if r is not None else 0.0,

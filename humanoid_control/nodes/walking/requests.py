@@ -36,9 +36,9 @@ class VelocityRequest:
 
         Args:
             health: receiver of fault reports.
-            root: link in whose axes a velocity may be given.
-            timeout: age above which a stamped velocity is rejected [s].
-            footprint: name of the default frame.
+            root: alternative frame of velocities, the root link.
+            timeout: maximum age of a stamped velocity [s].
+            footprint: default frame of velocities.
         """
         self._health, self._frames, self._timeout = health, ("", footprint, root), timeout
         self.forget()
@@ -59,7 +59,7 @@ class VelocityRequest:
         self.velocity, self._heard = v, time.monotonic()
 
     def _current(self, header: Any, now: float) -> bool:
-        """Return True if a header has a robot frame and a recent stamp; report it otherwise."""
+        """Test frame and age of a header, and report faults."""
         frame, stamp = header.frame_id, header.stamp.sec + 1e-9 * header.stamp.nanosec
         text = f"cmd_vel in frame '{frame}': only {self._frames[1]} or the root link '{self._frames[-1]}' is understood"
         if self._health.check("cmd_vel_frame", frame not in self._frames, Level.ERROR, text):
@@ -69,7 +69,7 @@ class VelocityRequest:
         return not self._health.check("cmd_vel_stamp", old, Level.ERROR, text)
 
     def now(self, now: float, timeout: float) -> np.ndarray:
-        """Return the velocity (3,) to walk with; zero if older than `timeout` [s]."""
+        """Return the velocity (3,); zero if older than `timeout` [s]."""
         return self.velocity if now - self._heard <= timeout else np.zeros(3)
 
 
@@ -78,7 +78,6 @@ class UpperRequest:
 
     Attributes:
         motion: motion that the walker tracks.
-        count: accepted messages.
     """
 
     NAMES = ("sternum", *ARM_POINTS)
@@ -96,7 +95,7 @@ class UpperRequest:
         self.motion, self.count = LiveMotion(self._body), 0
 
     def take(self, names: Sequence[str], positions: np.ndarray, t: float) -> None:
-        """Accept targets (k, 3) [m] in the world with their names, at walker time `t` [s]."""
+        """Accept named targets (k, 3) [m] in the world at walker time `t` [s]."""
         at = dict(zip(names, positions, strict=True))
         missing = [name for name in self.NAMES if name not in at]
         text = f"targets: without {', '.join(missing[:3])}: passed over"
@@ -136,7 +135,6 @@ def read_footsteps(
 
     Args:
         message: MarkerArray, PoseArray or Path.
-        times: step times.
         X_odom_footprint: pose of the frame `footprint`.
         odom_frame: default frame of the steps.
         footprint: name of the footprint frame.

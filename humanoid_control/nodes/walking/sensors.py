@@ -49,9 +49,9 @@ TURNED, LEAPT = 0.3, 0.3  # [rad] instantaneous changes of orientation, of a joi
 
 
 class SoleFrames:
-    """Transforms of measured wrenches to sole frames, by the joint positions.
+    """Transforms of wrenches to sole frames, by the joint positions.
 
-    Links that carry the foot, or are fixed to it, share its wrench. Wrenches in frames of other limbs are rejected.
+    Links that carry the foot, or are fixed to it, share its wrench; other frames are rejected.
     """
 
     def __init__(self, robot: Robot, soles: tuple[str, ...]) -> None:
@@ -73,7 +73,6 @@ class SoleFrames:
         """Return the wrench (6,) about the centre of a sole, in the axes of its link.
 
         Args:
-            sole: name of the sole.
             frame: frame of the measurement; empty: the sole frame.
             wrench: force [N] and torque [N m] (6,) about the origin of the frame.
             joints: joint positions (n,) [rad].
@@ -105,9 +104,9 @@ class Sensors:
     """Newest reading of every sensor. Faulty messages are reported and discarded.
 
     Attributes:
-        silence: time [s] without news per sensor, counted while this node ran.
-        elsewhere: reason why the robot cannot be at its last posture; empty: none.
-        carrying: soles that carry weight now: their sensors may not read zero for long.
+        silence: time [s] without news per sensor, while this node ran.
+        elsewhere: why the robot cannot be at its last posture; empty: it can.
+        carrying: soles that must carry weight, and may not read zero for long.
     """
 
     def __init__(
@@ -121,9 +120,9 @@ class Sensors:
 
         Args:
             robot: robot with a floating base.
-            soles: names of feet with force sensors.
+            soles: feet with force sensors.
             health: receiver of fault reports.
-            local_frame: `NodeParameters.local_frame`, which removes a frame prefix.
+            local_frame: `NodeParameters.local_frame`.
         """
         self.robot, self._health, self._local_frame = robot, health, local_frame
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
@@ -151,15 +150,15 @@ class Sensors:
     # -- messages ---------------------------------------------------------------------------------------------------
 
     def on_joints(self, m: JointState) -> bool:
-        """Accept joint states; return True if they are valid."""
+        """Accept joint states, if valid."""
         return self._guarded(JOINTS, self._take_joints, m)
 
     def on_imu(self, m: Imu) -> bool:
-        """Accept an IMU reading; return True if it is valid."""
+        """Accept an IMU reading, if valid."""
         return self._guarded(IMU, self._take_imu, m)
 
     def on_wrench(self, sole: str, m: WrenchStamped) -> bool:
-        """Accept the wrench on a sole; return True if it is valid."""
+        """Accept the wrench on a sole, if valid."""
         return self._guarded(wrench_key(sole), lambda w: self._take_wrench(sole, w), m)
 
     def _guarded(self, key: str, take: Callable[[Any], None], m: Any) -> bool:
@@ -177,7 +176,7 @@ class Sensors:
         return True
 
     def _frozen(self, key: str) -> bool:
-        """Return True if a force sensor repeats equal values while joints move, as no working sensor does."""
+        """Test whether a force sensor repeats equal values while joints move."""
         return self._same.get(key.removeprefix(f"{WRENCHES}/"), 0) > FROZEN
 
     def _take_joints(self, m: JointState) -> None:
@@ -270,7 +269,7 @@ class Sensors:
     def _since(self, key: str, m: Any) -> float:
         return 1e-9 * (m.header.stamp.sec * 10**9 + m.header.stamp.nanosec - self._stamps.get(key, 0))
 
-    # -- what is known ----------------------------------------------------------------------------------------------
+    # -- readings ---------------------------------------------------------------------------------------------------
 
     @property
     def instant(self) -> int | None:
@@ -296,7 +295,7 @@ class Sensors:
 
         Args:
             now: monotonic time [s].
-            most: maximum increase [s]: a suspended process receives nothing.
+            most: maximum increase [s], for suspended processes.
             pace: sensor time per clock time.
         """
         passed = pace * min(now - self._looked, most)
@@ -324,7 +323,6 @@ class Sensors:
 
 
 def _turn(before: ImuReading, after: ImuReading) -> float:
-    """Return the angle between the orientations of two readings [rad]."""
     return float(2 * np.arccos(min(1.0, abs(float(before.orientation @ after.orientation)))))
 
 
@@ -348,15 +346,14 @@ def _covariances(m: Imu) -> dict[str, np.ndarray]:
 
 
 def _possible(values: np.ndarray) -> np.ndarray:
-    """Return True where a value is finite and of plausible magnitude."""
     return np.abs(values) < IMPOSSIBLE
 
 
 class TickClock:
     """Schedule of ticks from sensor instants.
 
-    Every due instant gets one tick of `dt`. If its message is lost, a tick uses the last readings instead. Where
-    sensors are slower than the ticks or stamped independently, the joint states set the instants.
+    Each due instant gets a tick of `dt`. If its message is lost, a tick uses the last readings. Slow or independently
+    stamped sensors follow the joint states.
 
     Attributes:
         held: number of ticks without an instant of their own.
@@ -384,7 +381,7 @@ class TickClock:
         self._ticked = self._arrived = self._common_heard = now
 
     def choose(self, common: int | None, joints: int | None, now: float) -> int | None:
-        """Return the instant to use [ns]: the common one if sensors keep pace with the ticks, else that from joints.
+        """Return the instant to use [ns]: the common one, or the joints' one if other sensors are slow.
 
         Args:
             common: newest stamp shared by all sensors [ns], or None.
@@ -399,11 +396,11 @@ class TickClock:
         return joints if slow else (common if common is not None else self._instant)
 
     def newer(self, instant: int | None) -> bool:
-        """Return True if an instant [ns] had no tick yet."""
+        """Test whether an instant [ns] had no tick yet."""
         return instant is not None and (self._instant is None or instant != self._instant)
 
     def step(self, instant: int | None, now: float) -> int:
-        """Return the number of ticks to run now; more than one replaces lost instants.
+        """Return the number of ticks to run; more than one replaces lost instants.
 
         Args:
             instant: instant to use [ns], or None.
@@ -422,7 +419,7 @@ class TickClock:
         return 1
 
     def jumped(self, instant: int | None, limit: float) -> bool:
-        """Return True if the sensor clock was set back or advanced by more than `limit` [s]."""
+        """Test whether the sensor clock was set back, or advanced by `limit` [s]."""
         if instant is None or self._instant is None:
             return False
         passed = 1e-9 * (instant - self._instant)
@@ -462,12 +459,11 @@ def rehearse(walker: Walker) -> None:
 
 
 def wrench_key(sole: str) -> str:
-    """Return the name of a wrench sensor in reports."""
     return f"{WRENCHES}/{sole}"
 
 
 def soles_without_force(walker: Walker, report: WalkReport, measured: Measurement) -> frozenset[str]:
-    """Return unloaded soles of the single supporting foot while the ground carries too little weight."""
+    """Return soles of the single supporting foot that wrongly measure nothing."""
     ref = report.references
     if ref.swinging is None or not 1.0 - EXPECTED < ref.u < EXPECTED:
         return frozenset()
@@ -480,11 +476,11 @@ def soles_without_force(walker: Walker, report: WalkReport, measured: Measuremen
 def with_forces_of_motion(
     walker: Walker, report: WalkReport, measured: Measurement, late: Sequence[str]
 ) -> Measurement:
-    """Return the measurement with wrenches of silent sensors estimated from the motion.
+    """Return the measurement with silent sensors' wrenches estimated from the motion.
 
     Args:
-        walker: walker after the previous tick.
-        report: report of that tick.
+        walker: walker after the previous tick, which made `report`.
+        report: its report.
         measured: current measurement.
         late: keys of silent sensors.
     """

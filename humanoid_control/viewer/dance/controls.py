@@ -1,4 +1,4 @@
-"""Panel of the dance page: clips, robots, playback, visibility, result table, joint plots."""
+"""Panel of the dance page."""
 
 from __future__ import annotations
 
@@ -47,15 +47,13 @@ class ControlRow(NamedTuple):
     """Table row of a dancer.
 
     Attributes:
-        title: name of the robot.
         whole_body: root and legs move.
         error: mean tracking error [m].
         contacts: edges in contact (4,).
         slip: current slip [m].
         worst_slip: largest slip [m].
         step_time: solver time [s].
-        grade: grade; empty before the end of the clip.
-        verdict: verdict; empty before the end of the clip.
+        grade: grade after a complete clip, or empty.
     """
 
     title: str
@@ -92,7 +90,7 @@ class JointPlot:
         self._of = NO_JOINT
 
     def offer(self, joints: Sequence[str]) -> None:
-        """Set the selectable joints; a missing selection is cleared."""
+        """Set the selectable joints."""
         options = (NO_JOINT, *joints)
         if tuple(self.picker.options) != options:
             chosen = self.picker.value
@@ -125,14 +123,7 @@ class Controls:
     def __init__(
         self, server: viser.ViserServer, clips: Sequence[str], robots: Sequence[str], actions: Actions
     ) -> None:
-        """Build the panel.
-
-        Args:
-            server: server of the page.
-            clips: titles of clips.
-            robots: names of robots.
-            actions: callbacks.
-        """
+        """Build the panel."""
         gui, self._gui, self.actions = server.gui, server.gui, actions
         gui.set_panel_label("Everybody dances")
         self._status = gui.add_markdown("")
@@ -172,7 +163,7 @@ class Controls:
         box.on_update(lambda _: self.actions.show(key, bool(box.value)))
 
     def _connect(self) -> None:
-        """Connect the controls; changes by the page itself do not call actions."""
+        """Connect the controls; changes by the page do not call actions."""
         a = self.actions
 
         def unless_set(action: Callable[[], None]) -> Callable[[Any], None]:
@@ -190,7 +181,6 @@ class Controls:
     # -- pickers
 
     def offer_robot(self, name: str, title: str = "") -> None:
-        """Add a check box for a robot."""
         if name in self._boxes:
             return
         with self._robots_folder:
@@ -204,7 +194,7 @@ class Controls:
         box.on_update(changed)
 
     def offer_others(self, names: Iterable[str]) -> None:
-        """Offer more robots in a list; choosing one adds a check box."""
+        """Offer more robots in a list."""
         self._others.options = (ANOTHER, *names)
         self._others.visible = len(self._others.options) > 1
 
@@ -239,12 +229,10 @@ class Controls:
     # -- texts
 
     def set_status(self, text: str) -> None:
-        """Set the top line, Markdown."""
         if self._status.content != text:
             self._status.content = text
 
     def set_trouble(self, text: str) -> None:
-        """Show a problem in one line; empty: none."""
         content = ""
         if text:
             content = (
@@ -255,7 +243,7 @@ class Controls:
             self._trouble.content = content
 
     def set_notes(self, notes: Sequence[str]) -> None:
-        """Show the first notes, one per line."""
+        """Show the first notes."""
         lines = [*notes[:MOST_NOTES], *([f"and {len(notes) - MOST_NOTES} more"] if len(notes) > MOST_NOTES else [])]
         content = "".join(f"<div style='{NOTE_STYLE}'>{html.escape(shown(note, LONGEST_NOTE))}</div>" for note in lines)
         if self._notes.content != content:
@@ -277,7 +265,6 @@ class Controls:
 
 
 def row_html(row: ControlRow) -> str:
-    """Return the HTML of a table row."""
     color = GRADE_COLORS.get(row.grade, "#868e96")
     grade = row.grade or "–"
     lines = [f"error <b>{100 * row.error:.1f} cm</b>" if math.isfinite(row.error) else ""]

@@ -47,16 +47,15 @@ EDGES = 4  # heel and toe edges of both soles
 
 
 class DancerView(NamedTuple):
-    """Drawn state of a dancer in its own world: floor at z = 0, clip start at the origin.
+    """Drawn state of a dancer: floor at z = 0, clip start at the origin.
 
     Attributes:
-        poses: link -> pose.
         targets: target positions (K, 3) [m].
         reached: robot points (K, 3) [m].
         figure: bone ends of the scaled person (2 B, 3) [m].
-        soles: ends of the four sole edges (8, 3) [m]; (0, 3) without soles.
+        soles: ends of the sole edges (8, 3) [m], or (0, 3).
         contacts: edges in contact (4,).
-        slip: displacement of each edge since contact (4,) [m].
+        slip: edge displacement since contact (4,) [m].
         place: root position (3,) [m].
     """
 
@@ -90,11 +89,8 @@ class Dancer(ABC):
 
     Attributes:
         robot: exclusively owned robot, because its buffers are overwritten.
-        clip: name of the clip.
-        notes: remarks about clip and robot.
         dt: step time [s].
         duration: duration of the clip [s].
-        loop: restart at the end.
         worst_slip: largest contact slip so far [m].
         contacts_seen: number of contacts so far.
     """
@@ -116,7 +112,7 @@ class Dancer(ABC):
 
     @abstractmethod
     def begin(self, time: float = 0.0) -> None:
-        """Jump to the posture at a time of the clip [s]."""
+        """Jump to a time of the clip [s]."""
 
     @abstractmethod
     def step(self) -> None:
@@ -133,7 +129,7 @@ class Dancer(ABC):
     # -- common
 
     def play(self, playing: bool, speed: float = 1.0) -> None:
-        """Play or pause at a speed relative to the clip."""
+        """Play or pause at a relative speed."""
         p = self.player
         if playing and p.finished:
             self.begin()
@@ -161,7 +157,7 @@ class Dancer(ABC):
 
     @property
     def step_time(self) -> float:
-        """Median solver time per frame [s]; NaN before the first."""
+        """Median solver time [s]; NaN at first."""
         return float(np.median(self._took)) if self._took else math.nan
 
     def spoil_take(self) -> None:
@@ -169,10 +165,9 @@ class Dancer(ABC):
         self._take = None
 
     def _keep(self, take: Take, before: float, moving: bool) -> None:
-        """Record a frame of an uninterrupted motion until the clip ends.
+        """Record a frame of an uninterrupted motion.
 
         Args:
-            take: frame.
             before: clip time at the previous step [s].
             moving: no transition is active.
         """
@@ -185,7 +180,7 @@ class Dancer(ABC):
 
 
 class WholeBodyDancer(Dancer):
-    """Robot with moving root and legs, and fixed contacts of its feet."""
+    """Robot with moving root and legs, and fixed contacts."""
 
     whole_body = True
     player: WholeBodyPlayer
@@ -256,7 +251,7 @@ class WholeBodyDancer(Dancer):
         self._keep(take, before, p.playing and (p.time > before or p.finished))
 
     def _glide(self) -> None:
-        """During a transition, move the world smoothly so that the robot continues at its place."""
+        """During a transition, move the world so that the robot continues at its place."""
         X = self.player.X_world_clip
         if X is not self._clip_at:
             self._clip_at, self._home_from, self._passed = X, self._home, 0.0
@@ -270,7 +265,6 @@ class WholeBodyDancer(Dancer):
         self._home = pin.SE3(R, (1 - s) * self._home_from.act(p) + s * end.act(p) - R @ p)
 
     def _look(self) -> None:
-        """Update link poses and sole slip."""
         self._q = self.robot.q(self.solver.joints, self.solver.root)
         self._poses = self.robot.link_poses(self._q)
         self._soles = np.array([self.robot.data.oMi[joint].act(place) for joint, place in self._corners])
@@ -330,7 +324,6 @@ class UpperBodyDancer(Dancer):
         """Start at the first posture of the clip.
 
         Args:
-            body: clip.
             robot: robot with a fixed base.
 
         Raises:
@@ -402,7 +395,6 @@ class UpperBodyDancer(Dancer):
 
 
 def _common(robot: Robot, take: list[Take], joints: np.ndarray, rate: float, moving: np.ndarray) -> dict:
-    """Return the fields shared by all trajectories."""
     change = np.diff(joints, axis=0)
     velocities, saturated = np.zeros_like(joints), np.zeros(len(joints))
     velocities[:-1] = change * rate
@@ -424,17 +416,16 @@ def _yaw(X: pin.SE3) -> float:
 
 
 def ends_elsewhere(body: BodyPoints) -> bool:
-    """Return True if a clip ends too far from its beginning for a transition."""
+    """Test whether the clip's end is too far from its beginning for a transition."""
     way = np.linalg.norm((body.mid_hip[-1] - body.mid_hip[0])[:2])
     turn = math.remainder(float(body.heading[-1] - body.heading[0]), 2 * math.pi)
     return float(way) > NEAR_WAY or abs(turn) > NEAR_TURN
 
 
 def make_dancer(body: BodyPoints, name: str) -> WholeBodyDancer | UpperBodyDancer:
-    """Return a whole-body dancer if clip and robot have legs, else an upper-body dancer.
+    """Return a whole-body dancer if clip and robot have legs, else an upper-body one.
 
     Args:
-        body: clip.
         name: name or path of the robot.
 
     Raises:
@@ -454,7 +445,7 @@ def make_dancer(body: BodyPoints, name: str) -> WholeBodyDancer | UpperBodyDance
 
 
 def advance(dancer: Dancer, seconds: float) -> float:
-    """Step a dancer through `seconds` of elapsed time [s]; return the remainder, less than a step [s]."""
+    """Step a dancer through `seconds` [s]; return the remainder [s]."""
     while seconds >= dancer.dt - 1e-9:
         dancer.step()
         seconds -= dancer.dt

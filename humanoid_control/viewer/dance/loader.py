@@ -1,4 +1,4 @@
-"""Background loading of dancers, while others dance."""
+"""Background loading of dancers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Cast:
 
     Attributes:
         clip: source of the clip.
-        dancers: robot name -> dancer, in order of request.
+        dancers: robot name -> dancer, as requested.
         failed: robot name -> reason.
-        clip_problem: reason why the clip is unreadable, or empty.
-        notes: remarks about clip and dancers.
+        clip_problem: why the clip is unreadable, or empty.
+        notes: remarks.
     """
 
     clip: str
@@ -35,10 +35,10 @@ class Cast:
 
 
 class Loader:
-    """Loader of the last requested cast; newer requests replace pending ones.
+    """Loader of the last requested cast.
 
     Attributes:
-        guess: robot paths without a robot file, which is then guessed.
+        guess: robot paths that need a guessed robot file.
         busy: current activity, or empty.
     """
 
@@ -75,7 +75,7 @@ class Loader:
             return ready
 
     def close(self) -> None:
-        """End the thread after its current work."""
+        """End the thread."""
         with self._lock:
             self._ended = True
             self._lock.notify()
@@ -123,7 +123,7 @@ class Loader:
 
 
 def told(error: Exception) -> str:
-    """Return an error as one line; unexpected ones include their type."""
+    """Return an error as one line."""
     if isinstance(error, HumanoidError):
         return str(error)
     return one_line(f"cannot be used ({error.__class__.__name__}: {first_line(error)})")

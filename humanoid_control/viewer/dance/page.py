@@ -1,4 +1,4 @@
-"""Dance page: requests of visitors and dancers, handled by one thread per picture."""
+"""Dance page, handled by one thread per picture."""
 
 from __future__ import annotations
 
@@ -59,14 +59,7 @@ class DancePage:
         origins: Iterable[str] = (),
         shadows: bool = False,
     ) -> None:
-        """Open the page.
-
-        Args:
-            programme: content.
-            port: see `open_server`.
-            host: see `open_server`.
-            origins: see `open_server`.
-            shadows: see `light_scene`.
+        """Open the page; see `open_server` and `light_scene`.
 
         Raises:
             EnvironmentProblem: see `open_server`.
@@ -98,7 +91,7 @@ class DancePage:
         self._want()
 
     def _actions(self) -> Actions:
-        """Return callbacks for viser's threads, which queue the work for `tick`."""
+        """Return callbacks that queue the work for `tick`."""
 
         def later(do: Callable[..., None]) -> Callable[..., None]:
             return lambda *values: self._asked.put(lambda: do(*values))
@@ -119,13 +112,11 @@ class DancePage:
     # -- requests of visitors
 
     def choose_clip(self, title: str) -> None:
-        """Switch to another clip."""
         if title in self.clips and title != self.clip:
             self.clip, self.trouble = title, ""
             self._want()
 
     def choose_robot(self, name: str, dances: bool) -> None:
-        """Add or remove a robot."""
         if dances and name not in self.robots:
             self.robots.append(name)
         elif not dances and name in self.robots:
@@ -136,7 +127,6 @@ class DancePage:
         self._want()
 
     def press(self, button: str) -> None:
-        """Play, pause or restart."""
         self.playing = button != "pause"
         if button == "restart":
             self.seek(0.0)
@@ -144,16 +134,14 @@ class DancePage:
             dancer.play(self.playing, self.speed)
 
     def seek(self, moment: float) -> None:
-        """Jump to a time of the clip [s]."""
         for dancer in self.dancers:
             dancer.begin(moment)
 
     def _seek_soon(self, moment: float) -> None:
-        """Store the last slider position; intermediate ones are skipped."""
+        """Store the last slider position."""
         self._sought = moment
 
     def set_speed(self, speed: float) -> None:
-        """Set the clip speed; robot limits stay unchanged."""
         self.speed = speed
         for dancer in self.dancers:
             dancer.play(self.playing, speed)
@@ -165,7 +153,7 @@ class DancePage:
         self.follow = follow
 
     def receive(self, name: str, content: bytes) -> None:
-        """Accept a dropped clip or robot, or report why it is unusable."""
+        """Accept a dropped file, or report why it is unusable."""
         try:
             upload = self.uploads.keep(name, content)
         except (HumanoidError, OSError) as e:
@@ -192,16 +180,14 @@ class DancePage:
 
     @property
     def dancers(self) -> list[AnyDancer]:
-        """Dancers on the stage, from left to right."""
         return list(self.cast.dancers.values())
 
     @property
     def time(self) -> float:
-        """Time in the clip [s]."""
         return self.dancers[0].time if self.dancers else 0.0
 
     def tick(self, passed: float) -> list[DancerView]:
-        """Handle requests, advance by `passed` [s] and draw; return the views."""
+        """Handle requests, advance by `passed` [s] and draw."""
         while not self._asked.empty():
             try:
                 self._asked.get()()
@@ -232,7 +218,6 @@ class DancePage:
         return views
 
     def _change(self, cast: Cast) -> None:
-        """Apply a loaded cast to the stage."""
         problems = [cast.clip_problem] if cast.clip_problem else list(cast.failed.values())
         if problems:
             self.trouble = self.uploads.plain(problems[0])
@@ -262,7 +247,7 @@ class DancePage:
             plot.offer(joints)
 
     def _drop_clip(self, source: str) -> None:
-        """Remove an unreadable dropped clip and continue with the previous one."""
+        """Remove an unreadable clip; continue with the previous one."""
         before = next((t for t, s in self.clips.items() if s == self.cast.clip), "")
         title = next((t for t, s in self.clips.items() if s == source), "")
         if title and title not in self.programme.clips:
@@ -273,7 +258,7 @@ class DancePage:
             self._want()
 
     def _bring_cameras(self) -> None:
-        """Reset the cameras of open pages to see the whole row."""
+        """Show the whole row on open pages."""
         camera = self.server.initial_camera
         for client in self.server.get_clients().values():
             client.camera.position, client.camera.look_at = camera.position, camera.look_at
@@ -314,7 +299,6 @@ class DancePage:
         self.controls.set_notes([self.uploads.plain(note) for note in dict.fromkeys(self.cast.notes)])
 
     def _graded(self, dancer: AnyDancer) -> tuple[str, str]:
-        """Return grade and verdict, if available."""
         future = self._grades.get(id(dancer))
         if future is None:
             return "", ""

@@ -1,4 +1,4 @@
-"""Recording of a dance without Python: an HTML file, or a .viser file for viser's player."""
+"""Recording of a dance: an HTML file, or a .viser file for viser's player."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ def record_dance(
 ) -> bytes:
     """Return the content of a recording.
 
-    The .html file contains viser's client and opens offline. The .viser file needs viser's client on a web server:
-    `?playbackPath=dance.viser`.
+    The .html file opens offline. The .viser file needs viser's client: `?playbackPath=dance.viser`.
 
     Args:
         dancers: dancers at the first frame.

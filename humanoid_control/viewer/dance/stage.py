@@ -51,7 +51,7 @@ def error_colors(lengths: np.ndarray) -> np.ndarray:
 
 
 def visible_meshes(robot: Robot) -> dict[str, list[tuple[Triangles, Color]]]:
-    """Return the meshes of each link: visuals, or collision shapes if there are none."""
+    """Return the meshes of each link: visuals, else collision shapes."""
     found = link_meshes(parse_urdf(robot.urdf, robot.name), robot.folder)
     if any(found.values()):
         return found
@@ -62,14 +62,14 @@ def visible_meshes(robot: Robot) -> dict[str, list[tuple[Triangles, Color]]]:
 
 
 def slot_places(n: int, spacing: float = SPACING) -> np.ndarray:
-    """Return positions (n, 3) [m] of n dancers in a row, first one at the camera's left."""
+    """Return positions (n, 3) [m] of n dancers in a row, from the camera's left."""
     places = np.zeros((n, 3))
     places[:, 1] = spacing * (np.arange(n) - 0.5 * (n - 1))
     return places
 
 
 def stage_camera(n: int, aspect: float, panel: float = 0.0, spacing: float = SPACING) -> tuple[np.ndarray, np.ndarray]:
-    """Return eye and target point (3,) [m] of a camera that shows a row of n dancers.
+    """Return eye and target point (3,) [m] of a camera for n dancers.
 
     Args:
         n: number of dancers.
@@ -92,9 +92,7 @@ class StageRobot:
         """Add the robot to the scene.
 
         Args:
-            scene: scene of the page.
             path: path of its frame.
-            dancer: dancer to draw.
             place: position (3,) [m].
         """
         self._scene, self._path = scene, path
@@ -117,7 +115,7 @@ class StageRobot:
         self._lines: dict[str, Any] = {}
 
     def draw(self, view: DancerView, shown: dict[str, bool], inside: bool) -> None:
-        """Update the objects; `inside`: the figure stands inside the robot."""
+        """Update the objects; `inside`: the figure stands in the robot."""
         if shown["robots"]:
             for link, handle in self._links.items():
                 _place(handle, view.poses[link])
@@ -136,7 +134,6 @@ class StageRobot:
                 self.label.position = at
 
     def _segments(self, name: str, ends: np.ndarray, colors: Any, thickness: float, shown: dict[str, bool]) -> None:
-        """Update lines (n, 2, 3), created at first use."""
         handle, ends = self._lines.get(name), ends.astype(np.float32)
         if handle is None or handle.points.shape != ends.shape:
             self._lines[name] = self._scene.add_line_segments(
@@ -148,7 +145,6 @@ class StageRobot:
                 handle.colors = colors
 
     def show(self, what: str, visible: bool) -> None:
-        """Show or hide an entry of SHOWN."""
         handle = {"robots": self.robot_frame, "names": self.label}.get(what, self._lines.get(what))
         if handle is not None:
             handle.visible = visible
@@ -162,7 +158,7 @@ class StageRobot:
 
 
 class DanceStage:
-    """Scene of all dancers; it follows them by moving the world, not the cameras."""
+    """Scene of all dancers; it follows them by moving the world."""
 
     def __init__(self, server: viser.ViserServer, shadows: bool = False) -> None:
         self.server = server
@@ -179,7 +175,7 @@ class DanceStage:
         self._added, self._offset, self._inside = 0, np.zeros(3), False
 
     def set_dancers(self, dancers: Sequence[Dancer]) -> None:
-        """Put dancers on the stage, from left to right; existing ones are kept."""
+        """Put dancers on the stage, keeping existing ones."""
         wanted = {id(d) for d in dancers}
         for key in [k for k in self._robots if k not in wanted]:
             self._robots.pop(key).remove()
@@ -213,7 +209,6 @@ class DanceStage:
         return views
 
     def show(self, what: str, visible: bool) -> None:
-        """Show or hide an entry of SHOWN."""
         self.shown[what] = visible
         for robot in self._robots.values():
             robot.show(what, visible)

@@ -67,7 +67,7 @@ class Upload(NamedTuple):
 
 
 class Uploads:
-    """Temporary folder of dropped files; call `close` at the end."""
+    """Temporary folder of dropped files."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="dance_")).resolve()
@@ -79,7 +79,6 @@ class Uploads:
 
         Args:
             name: name from the browser.
-            content: file content.
 
         Raises:
             HumanoidError: if it is empty, too large, or neither a clip nor a robot.
@@ -137,7 +136,7 @@ class Uploads:
 
 
 def plain_name(name: str) -> str:
-    """Return the file name with safe characters only."""
+    """Return a file name of safe characters."""
     last = re.split(r"[/\\]", name)[-1]
     stem, dot, suffix = last.rpartition(".")
     stem = re.sub(r"[^\w .()+-]", "_", stem if dot else last).strip(" .") or "file"
@@ -156,7 +155,7 @@ def _check_robot(path: Path, title: str) -> None:
 
 
 def let_files_drop(server: Any) -> bool:
-    """Accept dropped files anywhere on a page with an upload button; return False if viser does not support it."""
+    """Accept files dropped anywhere on the page; return False if viser cannot."""
     try:
         from viser._messages import RunJavascriptMessage
 

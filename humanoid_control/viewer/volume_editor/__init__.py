@@ -1,1 +1,1 @@
-"""Browser editor of swept-sphere volumes of a robot."""
+"""Browser editor of a robot's swept-sphere volumes."""

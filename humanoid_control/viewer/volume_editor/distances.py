@@ -37,13 +37,11 @@ class VolumeGap:
     """Nearest volumes of a pair of segments.
 
     Attributes:
-        first: first segment.
-        second: second segment.
-        volume_1: nearest volume of the first segment, 'segment.volume'.
-        volume_2: nearest volume of the second segment.
+        volume_1: volume of the first segment, 'segment.volume'.
+        volume_2: volume of the second segment.
         distance: signed distance [m].
-        point_1: nearest point of volume 1 in the world (3,) [m].
-        point_2: nearest point of volume 2 in the world (3,) [m].
+        point_1: nearest point in the world (3,) [m].
+        point_2: nearest point in the world (3,) [m].
     """
 
     first: str
@@ -61,7 +59,7 @@ class Distances:
 
     Attributes:
         gaps: gaps of all pairs, nearest first.
-        volumes: distance of each volume that is nearest in a pair (N,) [m], else infinite.
+        volumes: distance of each pair's nearest volumes (N,) [m], else infinite.
         segments: distance to the nearest partner (S,) [m], or infinite.
     """
 
@@ -71,7 +69,7 @@ class Distances:
 
     @property
     def largest(self) -> float:
-        """Upper end of the colour bar: largest distance of a segment to its nearest partner [m]."""
+        """Upper end of the colour bar: largest distance to a nearest partner [m]."""
         known = self.segments[np.isfinite(self.segments)]
         return float(known.max()) if len(known) and known.max() > 0 else 1.0
 
@@ -90,7 +88,7 @@ class EditorDistances:
         self._calculator: SegmentPairs | None = None
 
     def at(self, model: SsvModel, joints: np.ndarray) -> Distances:
-        """Return the distances of a model of this robot at joint positions (n,) [rad]."""
+        """Return the distances at joint positions (n,) [rad]."""
         calculator = self._placed(model, joints)
         volumes, segments = np.full(len(model.arrays.radii), np.inf), np.full(len(model.segments), np.inf)
         if not model.pairs:
@@ -114,7 +112,6 @@ class EditorDistances:
         return Distances(gaps, volumes, segments)
 
     def pick(self, model: SsvModel, joints: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> int | None:
-        """Return the first volume hit by a ray; see `ray_pick`."""
         return ray_pick(model, self._placed(model, joints).placed.vertices, origin, direction)
 
     def _placed(self, model: SsvModel, joints: np.ndarray) -> SegmentPairs:
@@ -127,10 +124,9 @@ class EditorDistances:
 
 
 def ray_pick(model: SsvModel, vertices: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> int | None:
-    """Return the index of the first volume hit by a ray, or None.
+    """Return the first volume hit by a ray, or None, by sphere tracing.
 
-    Sphere tracing: the distance to a volume is a step that cannot cross it. Clickable meshes would block the drag
-    handles inside them.
+    Clickable meshes would block the drag handles.
 
     Args:
         model: model with N volumes.
@@ -160,7 +156,7 @@ def ray_pick(model: SsvModel, vertices: np.ndarray, origin: np.ndarray, directio
 
 
 def color_of(distance: float, largest: float) -> Color:
-    """Return the colour of a distance [m] on a scale up to `largest` [m]; overlaps and unknown have their own."""
+    """Return the colour of a distance [m] on a scale up to `largest` [m]."""
     if not np.isfinite(distance):
         return UNKNOWN
     if distance < 0:
@@ -172,7 +168,7 @@ def color_of(distance: float, largest: float) -> Color:
 
 
 def bar_html(largest: float, smallest: float, label: str = "", font: int = 12) -> str:
-    """Return the colour bar with a scale in mm and a mark at the smallest gap.
+    """Return a colour bar in mm with a mark at the smallest gap.
 
     Args:
         largest: upper end [m].

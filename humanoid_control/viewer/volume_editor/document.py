@@ -52,7 +52,6 @@ class Document:
         Args:
             file: segments and pairs.
             build: returns the model of a file, or raises.
-            path: path of the file.
             saved: the file exists on disk.
 
         Raises:
@@ -77,7 +76,6 @@ class Document:
 
     @property
     def segment(self) -> Segment | None:
-        """Selected segment."""
         return next((s for s in self.file.segments if s.name == self.selection.segment), None)
 
     @property
@@ -94,7 +92,7 @@ class Document:
         """Return the selected segment.
 
         Raises:
-            RobotError: if none is selected.
+            RobotError: if there is none.
         """
         if self.segment is None:
             raise RobotError("select a segment first")
@@ -104,7 +102,7 @@ class Document:
         """Return the selected volume.
 
         Raises:
-            RobotError: if none is selected.
+            RobotError: if there is none.
         """
         if self.volume is None:
             raise RobotError("select a volume first")
@@ -130,8 +128,8 @@ class Document:
 
         Args:
             file: new state.
-            selection: new selection; default: unchanged if possible.
-            gesture: consecutive changes with equal gestures form one undo step.
+            selection: new selection; default: unchanged.
+            gesture: consecutive equal gestures form one undo step.
 
         Raises:
             HumanoidError: if the file is invalid; nothing changes.
@@ -150,11 +148,11 @@ class Document:
         self._gesture = ""
 
     def undo(self) -> bool:
-        """Undo a change; return False if there is none."""
+        """Undo a change, if any."""
         return self._step(self._past, self._future)
 
     def redo(self) -> bool:
-        """Redo a change; return False if there is none."""
+        """Redo a change, if any."""
         return self._step(self._future, self._past)
 
     def _step(self, source: list[DocumentState], other: list[DocumentState]) -> bool:
@@ -183,10 +181,10 @@ class Document:
         return path
 
     def load(self, path: Path) -> None:
-        """Read another file, as an undoable change.
+        """Read another file, undoably.
 
         Raises:
-            HumanoidError: if it is unreadable or does not fit the robot; nothing changes.
+            HumanoidError: if it is unusable; nothing changes.
         """
         file = read_segment_file(path)
         self.change(file, first_of(file))
@@ -199,7 +197,7 @@ def first_of(file: SegmentFile) -> Selection:
 
 
 def existing(file: SegmentFile, selection: Selection) -> Selection:
-    """Return a selection with missing parts replaced by the first ones."""
+    """Return a selection without missing parts."""
     for s in file.segments:
         if s.name == selection.segment:
             names = [v.name for v in s.volumes]
@@ -208,7 +206,7 @@ def existing(file: SegmentFile, selection: Selection) -> Selection:
 
 
 def owners(file: SegmentFile) -> dict[Selection, Selection]:
-    """Return, for each visible volume (mirror images included), its original in the file."""
+    """Return, for each visible volume, its original in the file."""
     return {
         Selection(image.name, v.name): Selection(s.name, original.name)
         for s in file.segments

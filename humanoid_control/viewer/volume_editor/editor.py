@@ -1,4 +1,4 @@
-"""VolumeEditor: all editing actions, independent of the page."""
+"""Editing actions, independent of the page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class VolumeEditor:
     """Robot, its volumes, and a test posture.
 
     Attributes:
-        document: edited document.
         joints: posture (n,) [rad].
         message: message of the last action; `failed`: it was rejected.
         choice: pairs of the last search, with reasons for exclusions.
@@ -46,7 +45,7 @@ class VolumeEditor:
         self._distances = EditorDistances(robot)
 
     def attempt(self, act: Callable[[], object]) -> bool:
-        """Run an action; return True if it succeeded, else store the reason in `message`."""
+        """Run an action; return True, or store the reason in `message`."""
         try:
             answer = act()
         except HumanoidError as e:
@@ -56,7 +55,7 @@ class VolumeEditor:
         return True
 
     def pick(self, origin: np.ndarray, direction: np.ndarray) -> bool:
-        """Select the first volume hit by a world-frame ray; return True if there is one."""
+        """Select the first volume hit by a world-frame ray."""
         k = self._distances.pick(self.document.model, self.joints, origin, direction)
         if k is None:
             return False
@@ -71,14 +70,12 @@ class VolumeEditor:
     # -- volumes ----------------------------------------------------------------------------------------------
 
     def add(self, kind: str) -> None:
-        """Add a volume at the centre of the selected segment."""
         s = self.document.need_segment()
         center = np.mean([p for v in s.volumes for p in v.vertices], axis=0)
         radius = round(float(np.median([v.radius for v in s.volumes])) or NEW_RADIUS, 4)
         self._add(s, edits.new_volume(kind, (v.name for v in s.volumes), radius, center))
 
     def copy(self) -> None:
-        """Add a shifted copy of the selected volume."""
         s, v = self.document.need_segment(), self.document.need_volume()
         self._add(s, edits.copied(v, (x.name for x in s.volumes)))
 
@@ -91,7 +88,7 @@ class VolumeEditor:
         return f"{s.name}.{v.name} deleted" + (f", with {lost} pairs" if lost else "")
 
     def change(self, gesture: str, new: Callable[[Volume], Volume]) -> None:
-        """Change the selected volume; repeated gestures form one undo step."""
+        """Change the selected volume; equal gestures form one undo step."""
         s, v = self.document.need_segment(), self.document.need_volume()
         after = new(v)
         if after == v:
@@ -102,18 +99,18 @@ class VolumeEditor:
         self.document.change(file, Selection(s.name, after.name), gesture)
 
     def flip(self, axis: str) -> None:
-        """Add the mirror image of the selected volume, in link axes, to the segment."""
+        """Add the mirror image of the selected volume to its segment."""
         s, v = self.document.need_segment(), self.document.need_volume()
         file, name = edits.flip_volume(self.document.file, s.name, v.name, axis)
         self.document.change(file, Selection(s.name, name))
 
     def fit(self, source: str, shape: str) -> str:
-        """Replace the volumes of the selected segment by volumes fitted to its link."""
+        """Replace the selected segment's volumes by ones fitted to its link."""
         link = self.document.need_segment().link
         return self._fit(volumes_around(self.robot, link, source, shape, self.folder), source)
 
     def fit_mesh(self, name: str, content: bytes, shape: str, scale: float) -> str:
-        """Replace them by volumes fitted to a mesh file in the link frame; `scale`: metres per mesh unit."""
+        """Fit to a mesh file in the link frame instead; `scale`: metres per unit."""
         if not (np.isfinite(scale) and scale > 0):
             raise RobotError(f"the unit of a mesh must be a positive number of metres, got {scale:g}")
         return self._fit(fit_volumes(mesh_points(name, content) * scale, shape, "fit"), name)
@@ -132,33 +129,31 @@ class VolumeEditor:
     # -- segments ---------------------------------------------------------------------------------------------
 
     def new_segment(self, link: str) -> None:
-        """Add a segment with one volume to a link, named after it if possible."""
+        """Add a segment with one volume to a link."""
         names = [s.name for s in expand(self.document.file.segments)]
         ssv = edits.new_volume("point", (), NEW_RADIUS, np.zeros(3))
         s = Segment(edits.free_name(link, names), link, (ssv,))
         self.document.change(edits.with_segment(self.document.file, s), Selection(s.name, ssv.name))
 
     def rename_segment(self, name: str, gesture: str = "") -> None:
-        """Rename the selected segment, also in pairs."""
         s = self.document.need_segment()
         file = edits.rename_segment(self.document.file, s.name, name)
         self.document.change(file, Selection(name, self.document.selection.volume), gesture)
 
     def delete_segment(self) -> str:
-        """Delete the selected segment and its pairs."""
         s = self.document.need_segment()
         self.document.change(edits.without_segment(self.document.file, s.name))
         return f"segment {s.name} deleted"
 
     def to_other_side(self, axis: str) -> str:
-        """Replace the opposite segment by a mirror image of the selected one, once."""
+        """Replace the opposite segment by a mirror image, once."""
         s = self.document.need_segment()
         file, name = edits.copy_to_other_side(self.document.file, s.name, axis)
         self.document.change(file)
         return f"{name} is the mirror image of {s.name} now"
 
     def stand_for_both(self, axis: str) -> None:
-        """Let the selected segment define both sides, or only its own (empty)."""
+        """Let the selected segment define both sides, or one (empty)."""
         s = self.document.need_segment()
         self.document.change(edits.stand_for_both(self.document.file, s.name, axis))
 
@@ -183,7 +178,6 @@ class VolumeEditor:
         return take
 
     def add_pair(self, first: str, second: str) -> None:
-        """Add a pair of whole segments."""
         self.document.change(edits.with_pair(self.document.file, SegmentPair(first, second)))
 
     def remove_pairs(self, first: str, second: str) -> None:
@@ -203,8 +197,6 @@ def volumes_around(robot: Robot, link: str, source: str, shape: str, folder: Pat
     """Return volumes fitted to a link.
 
     Args:
-        robot: robot with the link.
-        link: name of the link.
         source: VISUALS: meshes of the URDF; INERTIA: solid ellipsoid of its mass and inertia.
         shape: shape of `fit_volumes`.
         folder: folder of the mesh files.
@@ -230,7 +222,6 @@ def mesh_points(name: str, content: bytes) -> np.ndarray:
 
     Args:
         name: file name; its suffix is the format.
-        content: file content.
 
     Raises:
         RobotError: if the format is unsupported or the mesh invalid.

@@ -45,7 +45,7 @@ def segment_of(file: SegmentFile, name: str) -> Segment:
 
 
 def with_segment(file: SegmentFile, segment: Segment) -> SegmentFile:
-    """Replace the segment of this name, or add it."""
+    """Replace or add a segment."""
     kept = [segment if s.name == segment.name else s for s in file.segments]
     if segment not in kept:
         kept.append(segment)
@@ -105,7 +105,6 @@ def new_volume(kind: str, taken: Iterable[str], radius: float, center: np.ndarra
 
 
 def copied(ssv: Volume, taken: Iterable[str]) -> Volume:
-    """Return a shifted copy under a free name."""
     return replace(moved(ssv, np.array([SHIFT, 0.0, 0.0])), name=free_name(ssv.name, taken))
 
 
@@ -143,7 +142,7 @@ def points_of(rows: np.ndarray) -> tuple[Vec3, ...]:
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """Return the name, with the first free number if it is taken."""
+    """Return the name, numbered if taken."""
     names = set(taken)
     if name not in names:
         return name
@@ -153,7 +152,7 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def checked_name(name: str) -> str:
-    """Return the name if pairs in a file can refer to it.
+    """Return the name if it is valid in a file.
 
     Raises:
         RobotError: if it is invalid.
@@ -179,7 +178,7 @@ def image_of(ssv: Volume, axis: str) -> Volume:
 
 
 def flip_volume(file: SegmentFile, segment: str, volume: str, axis: str) -> tuple[SegmentFile, str]:
-    """Add the mirror image of a volume to its segment; return the new file and the image's name."""
+    """Add the mirror image of a volume; return new file and name."""
     s = segment_of(file, segment)
     image = image_of(next(v for v in s.volumes if v.name == volume), axis)
     image = replace(image, name=free_name(image.name, (v.name for v in s.volumes)))
@@ -265,7 +264,6 @@ def pairs_that_exist(file: SegmentFile) -> SegmentFile:
     groups = {s.name: {v.group for v in s.volumes} for s in expand(file.segments)}
 
     def kept(name: str, asked: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The groups that are left; None: nothing is."""
         own = groups.get(name)
         if own is None:
             return None
@@ -281,7 +279,6 @@ def pairs_that_exist(file: SegmentFile) -> SegmentFile:
 
 
 def segment_renamed(file: SegmentFile, before: Segment, after: Segment) -> SegmentFile:
-    """Rename a segment and its mirror image in pairs."""
     names = {before.name: after.name}
     if before.mirror:
         names[mirrored_name(before.name)] = mirrored_name(after.name)
@@ -289,7 +286,7 @@ def segment_renamed(file: SegmentFile, before: Segment, after: Segment) -> Segme
 
 
 def groups_renamed(file: SegmentFile, before: Segment, after: Segment) -> SegmentFile:
-    """Rename a group in pairs if its only volume changed group; remove missing groups."""
+    """Follow a group's new name in pairs; remove missing groups."""
     old, new = {v.group for v in before.volumes}, {v.group for v in after.volumes}
     gone, come = old - new - {""}, new - old - {""}
     if len(gone) == len(come) == 1:
@@ -304,12 +301,10 @@ def groups_renamed(file: SegmentFile, before: Segment, after: Segment) -> Segmen
 
 
 def same(a: SegmentPair, b: SegmentPair) -> bool:
-    """Return True if two pairs have equal segments and groups, in either order."""
     return {(a.first, a.groups_1), (a.second, a.groups_2)} == {(b.first, b.groups_1), (b.second, b.groups_2)}
 
 
 def _sides(file: SegmentFile, new: Callable[[str, tuple[str, ...]], tuple[str, tuple[str, ...]]]) -> SegmentFile:
-    """Map every side of every pair."""
     if file.pairs is None:
         return file
     rows = [(new(p.first, p.groups_1), new(p.second, p.groups_2)) for p in file.pairs]

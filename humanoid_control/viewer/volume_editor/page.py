@@ -1,4 +1,4 @@
-"""Page of the volume editor: scene, drag handles, and a panel with the tabs volume, segment, posture, pairs."""
+"""Page of the volume editor, with the tabs volume, segment, posture, pairs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Do = Callable[[Act], None]
 
 
 def on_change(handle: Any, do: Do, act: Callable[[Any], object]) -> None:
-    """Call `act` with the new value when the user changes a control; changes by the program do not count."""
+    """Call `act` with the new value after a change by the user."""
 
     @handle.on_update
     async def _(event: viser.GuiEvent) -> None:
@@ -53,7 +53,7 @@ def on_click(handle: Any, do: Do, act: Act) -> None:
 
 
 def on_choice(handle: Any, do: Do, act: Callable[[str], object]) -> None:
-    """Call `act` with the label of the clicked button of a group."""
+    """Call `act` with the label of the clicked button."""
 
     @handle.on_click
     async def _(_: viser.GuiEvent) -> None:
@@ -62,14 +62,13 @@ def on_choice(handle: Any, do: Do, act: Callable[[str], object]) -> None:
 
 
 def put(handle: Any, **values: Any) -> None:
-    """Set properties of a control that differ."""
     for name, value in values.items():
         if getattr(handle, name) != value:
             setattr(handle, name, value)
 
 
 def choose(handle: Any, options: Sequence[str], value: str) -> None:
-    """Set options and value of a drop-down list, which is never empty."""
+    """Set options and value of a drop-down list."""
     options = tuple(options) or (NONE,)
     value = value if value in options else options[0]
     if tuple(handle.options) != options:
@@ -78,7 +77,7 @@ def choose(handle: Any, options: Sequence[str], value: str) -> None:
 
 
 class PairsTab:
-    """Tab of collision pairs: distances, automatic search, manual changes."""
+    """Tab of collision pairs."""
 
     def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
         self._editor, self._shown = editor, 0
@@ -123,7 +122,7 @@ class PairsTab:
 
 
 class PostureTab:
-    """Tab of joint positions in degrees; sliding joints use the same factor, 1 m as 57.3."""
+    """Tab of joint positions in degrees; sliding joints show 57.3 per metre."""
 
     def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
         self._editor, robot = editor, editor.robot
@@ -153,7 +152,7 @@ class PostureTab:
 
 
 class SegmentTab:
-    """Tab of the selected segment (volumes fixed to one link): name, mirroring, fitting, new segments."""
+    """Tab of the selected segment (volumes of one link)."""
 
     def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
         self._editor = editor
@@ -283,12 +282,9 @@ class VolumeEditorPage:
     """Page that edits the volumes of one robot."""
 
     def __init__(self, host: str, port: int, editor: VolumeEditor, origins: Sequence[str] = ()) -> None:
-        """Open the page.
+        """Open the page; see `open_server`.
 
         Args:
-            host: address to listen on.
-            port: port to listen on.
-            editor: edited robot and document.
             origins: see `open_server`.
         """
         self.editor = editor
@@ -357,7 +353,6 @@ class VolumeEditorPage:
         self._cost = self._ready - begin
 
     def _status_html(self) -> str:
-        """Return file, save state and last message."""
         document, editor = self.editor.document, self.editor
         where = html.escape(document.path.name if document.path else "no file")
         state = "<b style='color:#b36b00'>not saved</b>" if document.changed else "saved"
@@ -376,7 +371,7 @@ class VolumeEditorPage:
         self.do(lambda: self.editor.change(gesture, new))  # type: ignore[arg-type]
 
     def _phase(self, phase: str) -> bool:
-        """Return whether to apply a drag position; positions are skipped while the page is busy."""
+        """Test whether to apply a drag position; a busy page skips it."""
         if phase == "ended":
             self.editor.document.end_gesture()
             self.refresh()

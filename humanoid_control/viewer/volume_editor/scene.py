@@ -1,4 +1,4 @@
-"""Scene of the volume editor: robot, volumes coloured by distance, drag handles, gap lines."""
+"""Scene of the volume editor."""
 
 from __future__ import annotations
 
@@ -51,8 +51,6 @@ class VolumeScene:
         """Draw the robot.
 
         Args:
-            server: server of the page.
-            robot: robot with the links.
             folder: folder of the mesh files.
         """
         self.server, self.robot = server, robot
@@ -84,18 +82,15 @@ class VolumeScene:
                 self._links[link].position, self._links[link].wxyz = X.translation, quaternion_wxyz(X.rotation)
 
     def show(self, what: str, visible: bool) -> None:
-        """Show or hide 'robot', 'volumes' or 'gaps'."""
         self._visible[what] = visible
         for handle in {"robot": self._visuals, "volumes": list(self._volumes.values())}.get(what, []):
             handle.visible = visible
 
     def fade(self, opacity: float) -> None:
-        """Set the opacity of the robot's visuals."""
         for mesh in self._visuals:
             mesh.opacity = opacity
 
     def draw(self, file: SegmentFile, selection: Selection, distances: Distances) -> None:
-        """Update volumes, colours and gaps."""
         seen = {(s.name, v.name): (s.link, v) for s in expand(file.segments) for v in s.volumes}
         for key in [k for k, (link, _) in self._drawn.items() if k not in seen or seen[k][0] != link]:
             self._volumes.pop(key).remove()
@@ -153,7 +148,7 @@ class GapLines:
         self._handles: list[viser.SceneNodeHandle] = []
 
     def draw(self, gaps: tuple[VolumeGap, ...], largest: float) -> None:
-        """Draw the first of the sorted gaps; `largest`: upper end of the colours [m]."""
+        """Draw the first of the sorted gaps; `largest`: colour scale [m]."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
@@ -174,15 +169,13 @@ class GapLines:
 class DragHandles:
     """Handles of one volume, in its link frame.
 
-    The dragged handle stays, the others follow. Phases of a drag: 'start', 'update' at each position, 'end' at the last
-    one, 'ended' after its change of the volume.
+    Phases of a drag: 'start', 'update' at each position, 'end' at the last one, 'ended' after the change.
     """
 
     def __init__(self, server: viser.ViserServer, change: Change, phase: Callable[[str], bool]) -> None:
         """Create the handles, hidden.
 
         Args:
-            server: server of the page.
             change: called with a gesture and a function from the old to the new volume.
             phase: called with the phase; returns whether to apply this position.
         """
@@ -211,7 +204,6 @@ class DragHandles:
                 self._gizmos[name].position, self._gizmos[name].wxyz = position, wxyz
 
     def _poses(self, ssv: Volume) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return position and orientation of each handle in the link frame."""
         core = np.array(ssv.vertices)
         out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         kinds = HANDLES[self.shown]
@@ -281,7 +273,6 @@ def dragged(base: Volume, name: str, position: np.ndarray, wxyz: np.ndarray) -> 
         base: volume at the start of the drag.
         name: handle: 'whole', 'radius', or 'vertex 2'.
         position: handle position (3,) in the link frame [m].
-        wxyz: handle orientation.
     """
     if name == "whole":
         turn = pin.Quaternion(float(wxyz[0]), *(float(x) for x in wxyz[1:])).normalized().toRotationMatrix()
@@ -293,13 +284,13 @@ def dragged(base: Volume, name: str, position: np.ndarray, wxyz: np.ndarray) -> 
 
 
 def radius_line(ssv: Volume) -> tuple[np.ndarray, np.ndarray]:
-    """Return the core centre and the unit direction along which the radius is dragged."""
+    """Return the core centre and the unit direction of the radius handle."""
     core = np.array(ssv.vertices)
     return core.mean(axis=0), core_axes(core)[2]
 
 
 def layered(ssv: Volume, k: int) -> Volume:
-    """Return a slightly enlarged volume, depending on its index, to avoid flicker of coincident surfaces."""
+    """Enlarge a volume slightly, by its index, against flicker."""
     return replace(ssv, radius=ssv.radius + LAYER * (k % LAYERS))
 
 
