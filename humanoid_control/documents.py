@@ -1,6 +1,6 @@
-"""Documents of others: text, YAML, XML and arrays, read within bounds of size and depth that no person's file reaches.
+"""Reading of foreign documents: text, YAML, XML and arrays, with bounds of size and depth.
 
-What is damaged, or made to exhaust memory or stack, ends in an error with a reason, and nothing in it runs.
+Damaged or malicious files raise an error with a reason; nothing in them is executed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ import yaml
 
 from humanoid_control.errors import RobotError, first_line, shown
 
-MOST_BYTES = 20_000_000  # of a file that a person may have written
-MOST_NODES = 200_000  # values of a YAML file, each alias counted as what it stands for
-DEEPEST = 50  # lists and mappings within one another, elements within one another
+MOST_BYTES = 20_000_000  # of a hand-written file
+MOST_NODES = 200_000  # values of a YAML file, aliases expanded
+DEEPEST = 50  # nesting of lists, mappings and elements
 
 
 def read_text(path: Path) -> str:
-    """Text of a file (UTF-8) that a person may have written.
+    """Return the text of a hand-written file (UTF-8).
 
     Raises:
-        OSError, UnicodeDecodeError: not readable, or larger than that; not text.
+        OSError: if it is not readable or too large.
+        UnicodeDecodeError: if it is not text.
     """
     if path.stat().st_size > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES // 10**6} MB")
@@ -38,7 +39,7 @@ def read_text(path: Path) -> str:
 
 
 def decoded(data: bytes) -> str:
-    """Text of a file that some program has written: UTF-8, UTF-16 as its first bytes tell, else Windows' Latin."""
+    """Decode the text of a file of some program: UTF-8, UTF-16 by its first bytes, or Windows' Latin."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", errors="replace")
     try:
@@ -49,12 +50,12 @@ def decoded(data: bytes) -> str:
 
 # -------- YAML
 
-# The parser in C, where PyYAML was built with it, takes a tenth of the time and gives the same.
+# The C parser of PyYAML takes a tenth of the time.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(LOADER):  # type: ignore[valid-type,misc]
-    """Constructor that refuses a key that appears twice, and names the line of a value that cannot be read."""
+    """Loader that rejects repeated keys, and names the line of an unreadable value."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
@@ -82,13 +83,13 @@ def _mistake(problem: str, mark: Any) -> yaml.MarkedYAMLError:
 
 
 def _check_size(text: str) -> None:
-    """Refuse what would exhaust stack or memory: deep nesting, and aliases of aliases, which multiply what they name.
+    """Reject text that would exhaust stack or memory: deep nesting, and aliases of aliases, which multiply.
 
     Raises:
         yaml.YAMLError: with the line.
     """
-    sizes: dict[str, int] = {}  # of what an anchor names, in values
-    inside: list[tuple[str | None, int]] = []  # anchor of each open list and mapping, and values before it
+    sizes: dict[str, int] = {}  # number of values of each anchor
+    inside: list[tuple[str | None, int]] = []  # anchor of each open list and mapping, and number of values before it
     nodes = 0
     for event in yaml.parse(text, LOADER):
         if isinstance(event, yaml.AliasEvent):
@@ -113,7 +114,7 @@ def _check_size(text: str) -> None:
 
 
 class _TagLoader(_Loader):
-    """As `_Loader`, but a tag that it does not know is dropped: what it marks is read as the plain value that it is."""
+    """Loader that reads values with unknown tags as plain values."""
 
 
 def _construct_plain(loader: Any, tag: str, node: yaml.Node) -> Any:
@@ -128,14 +129,16 @@ _TagLoader.add_multi_constructor("", _construct_plain)
 
 
 def read_yaml(path: Path, tags: bool = False) -> Any:
-    """Contents of a YAML file (UTF-8): mappings, lists, texts and numbers, nothing that runs; no key twice.
+    """Read a YAML file (UTF-8) as mappings, lists, texts and numbers; repeated keys are errors.
 
     Args:
-        path: of the file.
-        tags: read what an unknown tag marks, such as `!!python/object/apply`, as plain data; else it is an error.
+        path: the file.
+        tags: read values with unknown tags, such as `!!python/object/apply`, as plain data.
 
     Raises:
-        OSError, UnicodeDecodeError, yaml.YAMLError: not readable; not text; not YAML, or more than anybody writes.
+        OSError: if the file is not readable.
+        UnicodeDecodeError: if it is not text.
+        yaml.YAMLError: if it is not YAML, or exceeds the bounds.
     """
     text = read_text(path)
     _check_size(text)
@@ -143,11 +146,11 @@ def read_yaml(path: Path, tags: bool = False) -> Any:
 
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
-_WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")  # of YAML 1.1, which ROS reads
+_WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")  # of YAML 1.1, which ROS uses
 
 
 def yaml_text(text: str) -> str:
-    """Return a text as YAML that reads back as this text: in quotes where a plain one means something else."""
+    """Return a text as YAML, quoted if it would have another meaning."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
     return text if plain else json.dumps(text, ensure_ascii=False)
 
@@ -158,11 +161,11 @@ _ENCODING = re.compile(rb"""^\s*<\?xml[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9._-]
 
 
 def read_xml_text(path: Path) -> str:
-    """Text of an XML file in the encoding that it states, by its declaration or a byte order mark; else UTF-8.
+    """Return the text of an XML file in its stated encoding (declaration or byte order mark), default UTF-8.
 
     Raises:
-        OSError, UnicodeDecodeError: not readable, larger than a person writes, or of an encoding that is not known;
-            not text of that encoding.
+        OSError: if it is not readable, too large, or of unknown encoding.
+        UnicodeDecodeError: if it is not text of that encoding.
     """
     if path.stat().st_size > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES // 10**6} MB")
@@ -180,10 +183,10 @@ def read_xml_text(path: Path) -> str:
 
 
 def parse_xml(text: str, where: str, what: str) -> ET.Element:
-    """The outermost element of a document.
+    """Return the root element of a document.
 
     Raises:
-        RobotError: not XML, or elements nested deeper than anybody writes them.
+        RobotError: if it is not XML, or nested too deeply.
     """
     try:
         document = ET.fromstring(text)
@@ -199,19 +202,20 @@ def parse_xml(text: str, where: str, what: str) -> ET.Element:
 
 # -------- Arrays
 
-MOST_ARRAYS = 100_000_000  # bytes of the arrays in one file
+MOST_ARRAYS = 100_000_000  # bytes of all arrays in a file
 
 
 def load_arrays(path: Path, numbers: Iterable[str] = ()) -> dict[str, np.ndarray]:
-    """Arrays of an .npz file, by their names; nothing in it runs.
+    """Return the arrays of an .npz file by name; nothing in it is executed.
 
     Args:
-        path: of the file.
-        numbers: names of those that must be there, and be finite real numbers.
+        path: the file.
+        numbers: required arrays of finite real numbers.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is damaged, or holds more than MOST_ARRAYS bytes. KeyError: an array is missing.
+        OSError: if it cannot be read.
+        ValueError: if it is damaged or holds more than MOST_ARRAYS bytes.
+        KeyError: if an array is missing.
     """
     try:
         with zipfile.ZipFile(path) as file:
@@ -221,7 +225,7 @@ def load_arrays(path: Path, numbers: Iterable[str] = ()) -> dict[str, np.ndarray
             out = {name: read_array(io.BytesIO(content), len(content)) for name, content in contents.items()}
     except OSError:
         raise
-    except Exception as e:  # numpy, zipfile, zlib and tokenize each have their own for a file with errors
+    except Exception as e:  # numpy, zipfile, zlib and tokenize have their own errors for damaged files
         raise ValueError(first_line(e)) from None
     for name in numbers:
         if out[name].dtype.kind not in "iuf" or not np.isfinite(out[name]).all():
@@ -230,13 +234,14 @@ def load_arrays(path: Path, numbers: Iterable[str] = ()) -> dict[str, np.ndarray
 
 
 def read_array(file: IO[bytes], size: int) -> np.ndarray:
-    """An array in numpy's format. It must hold what its head promises, because numpy makes room before it looks.
+    """Read an array in numpy's format, checking its size first, since numpy allocates before reading.
 
     Args:
-        file: at its beginning, to which it can be set back. size: of it [bytes].
+        file: seekable, at its start.
+        size: its size [bytes].
 
     Raises:
-        ValueError: it holds objects, or not what its head says; numpy and tokenize have others for a damaged head.
+        ValueError: if it holds objects, or its header is wrong; numpy and tokenize may raise others.
     """
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

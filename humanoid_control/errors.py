@@ -1,4 +1,4 @@
-"""The errors a user can mend. Each message is one line: what is wrong, where, and what to do about it."""
+"""Errors that a user can correct: one line with the problem, the place and the remedy."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ LONGEST = 1_000  # characters of a message
 
 
 def one_line(text: str, most: int = LONGEST) -> str:
-    """The text as one line that a terminal can show: control characters written out, the middle of a long one left out.
+    """Return a text as one printable line, with escaped control characters and without the middle of long texts.
 
     Args:
-        text: may quote what a damaged file holds.
-        most: characters; the end of a message says what to do, so that it is kept too.
+        text: may quote damaged files.
+        most: largest length; the end gives the remedy and is kept.
     """
     if len(text) > most:
         text = f"{text[: 2 * most // 3]} ... {text[-(most // 3) + 5 :]}"
@@ -26,18 +26,18 @@ def one_line(text: str, most: int = LONGEST) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of a library says, in one line; its kind where it says nothing."""
+    """Return the first line of a library's error, or its class."""
     return next((line for line in str(error).splitlines() if line.strip()), error.__class__.__name__)
 
 
 def shown(value: object, most: int = 60) -> str:
-    """A value of a file as a message quotes it: its text in one line, cut off where it is long."""
+    """Return a value for quotation in a message: one line, truncated."""
     text = one_line(str(value), 4 * most)
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 class HumanoidError(Exception):
-    """Root of all errors raised on bad input; the command line prints it in one line and exits with code 2."""
+    """Root of all errors of bad input; the command line prints one line and exits with code 2."""
 
     def __str__(self) -> str:
         return one_line(super().__str__())
@@ -45,7 +45,7 @@ class HumanoidError(Exception):
 
 @contextmanager
 def told_of(where: object) -> Iterator[None]:
-    """Within it, the message of a HumanoidError begins with the place that it is about, such as a file."""
+    """Prefix the message of a HumanoidError with its place, such as a file."""
     try:
         yield
     except HumanoidError as error:
@@ -55,7 +55,7 @@ def told_of(where: object) -> Iterator[None]:
 
 
 class UnknownNameError(HumanoidError):
-    """A name that is not in its catalogue; the message offers the nearest known names."""
+    """Unknown name; the message offers the nearest known names."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         known = sorted(known)
@@ -66,34 +66,34 @@ class UnknownNameError(HumanoidError):
 
 
 class RobotError(HumanoidError):
-    """A robot description that cannot be read or used."""
+    """Robot description that cannot be read or used."""
 
 
 class ClipError(HumanoidError):
-    """A motion clip that cannot be read or lacks what is needed."""
+    """Motion clip that cannot be read or is incomplete."""
 
 
 class PolicyError(HumanoidError):
-    """A learned policy whose file cannot be read, contradicts itself, or does not fit the robot."""
+    """Learned policy that is unreadable, inconsistent, or does not fit the robot."""
 
 
 class ConfigError(HumanoidError):
-    """A parameter or setting outside its range or of the wrong kind."""
+    """Parameter or setting out of range or of the wrong kind."""
 
 
 class NotANumberError(ConfigError):
-    """A value from outside that is not a number, or is infinite."""
+    """External value that is not a finite number."""
 
 
 def check_time_step(dt: float, where: str) -> None:
-    """Refuse a length of a step in which nothing can move on.
+    """Reject an invalid time step.
 
     Args:
         dt: [s].
-        where: start of the message: what takes the step.
+        where: start of the message.
 
     Raises:
-        ConfigError: it is not positive, infinite or no number.
+        ConfigError: if dt is not positive and finite.
     """
     if not 0.0 < dt < math.inf:
         raise ConfigError(
@@ -102,15 +102,15 @@ def check_time_step(dt: float, where: str) -> None:
 
 
 class SizeError(ConfigError, ValueError):
-    """An array of another shape than expected, which numpy's users catch as a ValueError."""
+    """Array of another shape than expected; also a ValueError for users of numpy."""
 
 
 class SimulationError(HumanoidError):
-    """A simulation that cannot continue: a step that diverged, a solver that gave up."""
+    """Simulation that cannot continue: divergence, or a failed solver."""
 
 
 class EnvironmentProblem(HumanoidError):
-    """Something outside the program is missing: a port, ROS 2, a package."""
+    """Missing part of the environment: a port, ROS 2, a package."""
 
 
 EXTRAS = {
@@ -129,7 +129,7 @@ EXTRAS = {
 
 
 def missing_package(error: ModuleNotFoundError) -> EnvironmentProblem | None:
-    """An error that says which extra to install; None where the module belongs to none."""
+    """Return an error with the pip extra of a missing module; None if no extra provides it."""
     module = (error.name or "").split(".")[0]
     for extra, modules in EXTRAS.items():
         if module in modules:
@@ -138,28 +138,28 @@ def missing_package(error: ModuleNotFoundError) -> EnvironmentProblem | None:
 
 
 def missing_extra(extra: str) -> EnvironmentProblem | None:
-    """As `missing_package`, for the first module of an extra that is not installed; None where all are."""
+    """Return the error of the first missing module of an extra; None if all are installed."""
     missing = (module for module in EXTRAS[extra] if importlib.util.find_spec(module) is None)
     return next((missing_package(ModuleNotFoundError(name=module)) for module in missing), None)
 
 
 def require_extra(extra: str) -> None:
-    """Make sure that the modules of an extra are installed.
+    """Check that the modules of an extra are installed.
 
     Raises:
-        EnvironmentProblem: one is not.
+        EnvironmentProblem: if one is missing.
     """
     if problem := missing_extra(extra):
         raise problem
 
 
 def offer_names(name: str, known: Iterable[str], what: str = "known") -> str:
-    """Advice for a mistyped name: the nearest known ones, or all of them where none comes close; or that there is none.
+    """Return advice for a mistyped name: the nearest known names, or all.
 
     Args:
-        name: what was typed.
-        known: the names that exist.
-        what: the word before the list of all.
+        name: mistyped name.
+        known: existing names.
+        what: word before the list of all.
     """
     known = list(known)
     if not known:
@@ -169,20 +169,14 @@ def offer_names(name: str, known: Iterable[str], what: str = "known") -> str:
 
 
 def first_few(items: Iterable[str], most: int = 4, separator: str = ", ") -> str:
-    """The first few of many, and how many more there are."""
+    """Return the first items, and the number of the others."""
     items = list(items)
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return separator.join(items[:most]) + more
 
 
 def nearest_names(name: str, known: Iterable[str], n: int = 3) -> list[str]:
-    """The known names closest to a mistyped one, best first; empty when nothing comes close.
-
-    Args:
-        name: what was typed.
-        known: the names that exist.
-        n: how many to offer at most.
-    """
+    """Return up to n known names closest to a mistyped one, best first."""
     known = list(known)
     lower = {k.lower(): k for k in known}
     hits = difflib.get_close_matches(name.lower(), list(lower), n=n, cutoff=0.5)

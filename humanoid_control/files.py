@@ -1,8 +1,7 @@
-"""Files: written whole or not at all, YAML that a person wrote read with one line of help where it is wrong.
+"""Files: atomic writing, and checked reading of hand-written YAML with one-line messages.
 
-Writing: `whole_file`, `whole_files`, and `check_file`, `check_folder` before a command computes anything. Reading:
-`schema_file` and the checks of rows: known keys, known names ("did you mean"), finite numbers; and `mirrored_name` for
-rows that stand for both sides.
+Writing: `whole_file`, `whole_files`; `check_file` and `check_folder` before a computation. Reading: `schema_file` and
+checks of rows. `mirrored_name` gives the name of the other side.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from humanoid_control.errors import ConfigError, HumanoidError, RobotError, Unkn
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A place to write to; what is there at the end becomes `path`. After an error `path` is as it was.
+    """Yield a temporary path that replaces `path` at the end; after an error `path` is unchanged.
 
-    A symbolic link stays one: what it points to is written.
+    A symbolic link is kept and its target replaced.
 
     Raises:
-        ConfigError: it cannot be written; why.
+        ConfigError: if it cannot be written.
     """
     path = regular_file(path)
     with _os_errors_told(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing_") as place:
@@ -42,10 +41,10 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_files(folder: Path) -> Iterator[Path]:
-    """A place to write files to; at the end they are moved to `folder`, which is made. After an error none is.
+    """Yield a temporary folder whose files move to `folder` at the end; none after an error.
 
     Raises:
-        ConfigError: they cannot be written; why.
+        ConfigError: if they cannot be written.
     """
     with _os_errors_told(folder):
         folder.mkdir(exist_ok=True)
@@ -57,10 +56,10 @@ def whole_files(folder: Path) -> Iterator[Path]:
 
 
 def regular_file(path: Path) -> Path:
-    """Real path of a file that may be replaced: a new one or a regular one, behind symbolic links.
+    """Return the real path of a new or regular file, behind symbolic links.
 
     Raises:
-        ConfigError: a device, a pipe or a socket, which writing must not replace.
+        ConfigError: if it is a device, pipe or socket.
     """
     real = Path(os.path.realpath(path))
     if real.exists() and not real.is_file() and not real.is_dir():
@@ -69,10 +68,10 @@ def regular_file(path: Path) -> Path:
 
 
 def try_to_write(path: Path) -> None:
-    """Find out now whether `path` could be written, a file or a folder, so that no hour's work is lost for it.
+    """Check that a file or folder can be written, before a long computation.
 
     Raises:
-        ConfigError: it cannot; why.
+        ConfigError: if it cannot.
     """
     place = path if path.is_dir() else path.absolute().parent
     with _os_errors_told(path), tempfile.TemporaryDirectory(dir=place, prefix=".writing_"):
@@ -81,7 +80,7 @@ def try_to_write(path: Path) -> None:
 
 @contextmanager
 def _os_errors_told(path: Path) -> Iterator[None]:
-    """Within it, what the system refuses becomes a ConfigError that names the path."""
+    """Convert an OSError to a ConfigError with the path."""
     try:
         yield
     except OSError as e:
@@ -92,13 +91,13 @@ def _os_errors_told(path: Path) -> Iterator[None]:
 
 
 def schema_file(path: Path, schema: str, what: str) -> dict[str, Any]:
-    """The mapping in a YAML file that begins with its schema.
+    """Return the mapping of a YAML file with its schema as first key.
 
     Args:
-        what: the message calls it: 'file of tendons'.
+        what: name in messages: 'file of tendons'.
 
     Raises:
-        RobotError: not readable, or of another kind.
+        RobotError: if it is unreadable or of another kind.
     """
     try:
         d = read_yaml(path)
@@ -110,7 +109,7 @@ def schema_file(path: Path, schema: str, what: str) -> dict[str, Any]:
 
 
 def why(error: OSError | UnicodeDecodeError | yaml.YAMLError) -> str:
-    """Reason why a file could not be read, in one line, with the line of the file where that is known."""
+    """Return the reason of a read error in one line, with the line of the file if known."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"{error.problem or error.context} (line {error.problem_mark.line + 1})"
     if isinstance(error, UnicodeDecodeError):
@@ -123,14 +122,14 @@ def why(error: OSError | UnicodeDecodeError | yaml.YAMLError) -> str:
 
 Row = TypeVar("Row")
 FARTHEST = 1000.0
-MOST_COUNT = 2**53  # beyond that a float is no count any more
+MOST_COUNT = 2**53  # larger floats do not count exactly
 
 
 def check_row(row: Any, keys: Iterable[str], where: str) -> str:
-    """Place of a row for messages, with its name.
+    """Return the place of a row for messages, with its name.
 
     Raises:
-        RobotError: it is not a mapping.
+        RobotError: if it is not a mapping.
     """
     if not isinstance(row, dict):
         raise RobotError(f"{where}: must be a mapping with the keys {', '.join(keys)}")
@@ -138,10 +137,11 @@ def check_row(row: Any, keys: Iterable[str], where: str) -> str:
 
 
 def check_keys(row: dict[str, Any], keys: Iterable[str], needed: Iterable[str], where: str) -> None:
-    """Make sure that a row has only known keys and all that it needs.
+    """Check the keys of a row.
 
     Raises:
-        UnknownNameError, RobotError: a key too much, with the nearest right one; a key too few.
+        UnknownNameError: if a key is unknown.
+        RobotError: if a key is missing.
     """
     keys = tuple(keys)
     for key in row:
@@ -153,10 +153,10 @@ def check_keys(row: dict[str, Any], keys: Iterable[str], needed: Iterable[str], 
 
 
 def known(kind: str, name: str, names: Iterable[str], where: str) -> str:
-    """The name, when it is one of these.
+    """Return a name that is one of `names`.
 
     Raises:
-        UnknownNameError: it is not; the nearest ones are offered.
+        UnknownNameError: if it is not.
     """
     if name not in (names := tuple(names)):
         raise UnknownNameError(kind, name, names, hint=f"(in {where})")
@@ -164,19 +164,19 @@ def known(kind: str, name: str, names: Iterable[str], where: str) -> str:
 
 
 def rows_of(row: dict[str, Any], key: str, where: str) -> list[Any]:
-    """The list under a key; empty where the key is missing.
+    """Return the list of a key, empty if missing.
 
     Raises:
-        RobotError: something else than a list.
+        RobotError: if it is not a list.
     """
     return list_of(row, key, where) if row.get(key) else []
 
 
 def list_of(row: dict[str, Any], key: str, where: str) -> list[Any]:
-    """The list under a key that is there.
+    """Return the list of an existing key.
 
     Raises:
-        RobotError: something else than a list.
+        RobotError: if it is not a list.
     """
     value = row[key]
     if not isinstance(value, list):
@@ -185,10 +185,10 @@ def list_of(row: dict[str, Any], key: str, where: str) -> list[Any]:
 
 
 def build_row(where: str, make: Callable[..., Row], *args: Any, **more: Any) -> Row:
-    """Object made of the values of a row.
+    """Build an object from the values of a row.
 
     Raises:
-        RobotError: it refuses them; the message says where they are.
+        RobotError: if the values are rejected, with their place.
     """
     try:
         return make(*args, **more)
@@ -197,10 +197,10 @@ def build_row(where: str, make: Callable[..., Row], *args: Any, **more: Any) -> 
 
 
 def numbers(row: dict[str, Any], key: str, shape: tuple[int, ...], where: str) -> np.ndarray:
-    """Finite numbers of a shape.
+    """Return finite numbers of a shape.
 
     Raises:
-        RobotError: missing, not numbers, another shape, not finite.
+        RobotError: if missing, not finite numbers, or of another shape.
     """
     what = {
         (): "a number",
@@ -219,10 +219,10 @@ def numbers(row: dict[str, Any], key: str, shape: tuple[int, ...], where: str) -
 
 
 def within(row: dict[str, Any], key: str, shape: tuple[int, ...], where: str) -> np.ndarray:
-    """As `numbers`, of places, sizes and angles: none beyond FARTHEST [m, rad], where nothing of a robot is.
+    """Return `numbers` of at most FARTHEST in size [m, rad].
 
     Raises:
-        RobotError: as `numbers`; a larger number.
+        RobotError: as `numbers`, or if too large.
     """
     value = numbers(row, key, shape, where)
     if np.abs(value).max(initial=0.0) > FARTHEST:
@@ -231,15 +231,15 @@ def within(row: dict[str, Any], key: str, shape: tuple[int, ...], where: str) ->
 
 
 def number(row: dict[str, Any], key: str, where: str) -> float:
-    """One finite number, as `numbers`."""
+    """Return one finite number."""
     return float(numbers(row, key, (), where))
 
 
 def count(row: dict[str, Any], key: str, where: str) -> int:
-    """A whole number; 0 where the key is missing.
+    """Return a whole number, 0 if missing.
 
     Raises:
-        RobotError: not a whole number.
+        RobotError: if it is not a whole number.
     """
     value = row.get(key, 0)
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > MOST_COUNT:
@@ -248,10 +248,10 @@ def count(row: dict[str, Any], key: str, where: str) -> int:
 
 
 def text(row: dict[str, Any], key: str, where: str) -> str:
-    """A text, or a number as text.
+    """Return a text, or a number as text.
 
     Raises:
-        RobotError: neither, or empty.
+        RobotError: if it is neither, or empty.
     """
     value = row.get(key)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)) or not str(value).strip():
@@ -260,19 +260,19 @@ def text(row: dict[str, Any], key: str, where: str) -> str:
 
 
 def texts(row: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
-    """The texts of a list under a key that is there.
+    """Return the texts of a list.
 
     Raises:
-        RobotError: no list, or something else in it.
+        RobotError: if it is not a list of texts.
     """
     return tuple(text({f"{key}[{k}]": v}, f"{key}[{k}]", where) for k, v in enumerate(list_of(row, key, where)))
 
 
 def mapping_of(row: dict[str, Any], key: str, where: str) -> dict[str, Any]:
-    """The mapping under a key that is there; its keys as texts.
+    """Return the mapping of an existing key, with keys as texts.
 
     Raises:
-        RobotError: something else than a mapping.
+        RobotError: if it is not a mapping.
     """
     value = row[key]
     if not isinstance(value, dict):
@@ -281,10 +281,11 @@ def mapping_of(row: dict[str, Any], key: str, where: str) -> dict[str, Any]:
 
 
 def number_rows(row: Any, keys: tuple[str, ...], needed: tuple[str, ...], where: str) -> dict[str, float]:
-    """A mapping of numbers.
+    """Return a mapping of numbers.
 
     Raises:
-        UnknownNameError, RobotError: as `check_keys` and `numbers`.
+        UnknownNameError: as `check_keys`.
+        RobotError: as `check_keys` and `numbers`.
     """
     check_row(row, keys, where)
     check_keys(row, keys, needed, where)
@@ -295,14 +296,14 @@ def number_rows(row: Any, keys: tuple[str, ...], needed: tuple[str, ...], where:
 
 
 def check_file(path: Path | None, what: str = "output") -> None:
-    """Make sure that a file can be written there, if one was asked for.
+    """Check that an output file can be written.
 
     Args:
-        path: of the file; None: nothing is written.
-        what: the message calls it.
+        path: the file, or None.
+        what: name in messages.
 
     Raises:
-        ConfigError: it is a folder or a device, its folder does not exist, or nothing can be written there.
+        ConfigError: if it is a folder or device, its folder is missing, or writing fails.
     """
     if path is None:
         return
@@ -314,14 +315,14 @@ def check_file(path: Path | None, what: str = "output") -> None:
 
 
 def check_folder(path: Path | None, what: str = "output") -> None:
-    """Make sure that files can be written to this folder, if one was asked for; it need not exist yet.
+    """Check that files can be written to a folder, which need not exist.
 
     Args:
-        path: of the folder; None: nothing is written.
-        what: the message calls it.
+        path: the folder, or None.
+        what: name in messages.
 
     Raises:
-        ConfigError: it is a file, its parent does not exist, or nothing can be written there.
+        ConfigError: if it is a file, its parent is missing, or writing fails.
     """
     if path is None:
         return
@@ -344,5 +345,5 @@ _SIDE = re.compile(r"^(l|r|left|right|L|R|Left|Right)(?=_)|(?<=_)(l|r|left|right
 
 
 def mirrored_name(name: str) -> str:
-    """The name of the other side: l_thigh -> r_thigh, thigh_left -> thigh_right; a name without side stays."""
+    """Return the name of the other side: l_thigh -> r_thigh, thigh_left -> thigh_right; unchanged without a side."""
     return _SIDE.sub(lambda m: _SIDES[m[0]], name, count=1)

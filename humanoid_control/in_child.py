@@ -1,6 +1,6 @@
-"""Child processes: a function called in one, so that what it loads is gone afterwards; and their end with their parent.
+"""Function calls in a child process, so that its memory is freed; termination with the parent.
 
-Checking a robot takes pinocchio and its model, 45 MB that a process which only watches others would keep for good.
+Checking a robot loads pinocchio and a model, 45 MB that a monitoring process would keep.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ Result = TypeVar("Result")
 
 
 def in_child(function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
-    """Call a function in a fork of this process, which must not have begun threads; what it raises is raised here.
+    """Call a function in a fork of this single-threaded process; its exceptions are raised here.
 
     Args:
-        function: whose result can be pickled. args, kwargs: of it.
+        function: its result must be picklable.
+        *args: its arguments.
+        **kwargs: its keyword arguments.
 
     Raises:
-        EnvironmentProblem: the process ended before it told a result, as where memory is short.
+        EnvironmentProblem: if the process ended without a result, as for lack of memory.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -36,7 +38,7 @@ def in_child(function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -
     pid = os.fork()
     if pid == 0:
         code = 1
-        try:  # nothing may lead back from here into what the parent does
+        try:  # nothing may return from here into the parent's code
             os.close(here)
             code = _answer(there, function, *args, **kwargs)
         except BaseException:
@@ -58,17 +60,18 @@ def in_child(function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -
     if error is None:
         return result
     kind, arguments = error
-    raised = kind.__new__(kind, *arguments)  # not by its constructor, which may take something else than it keeps
+    raised = kind.__new__(kind, *arguments)  # not by its constructor, which may take other arguments than it keeps
     raised.args = arguments
     vars(raised).update(attributes)
     raise raised
 
 
 def check_robot(name_or_path: str) -> None:
-    """Test, in a child, that a robot can be loaded.
+    """Check in a child process that a robot can be loaded.
 
     Raises:
-        UnknownNameError, RobotError: as `load_robot`.
+        UnknownNameError: as `load_robot`.
+        RobotError: as `load_robot`.
     """
     in_child(_load, name_or_path)
 
@@ -80,7 +83,7 @@ def _load(name_or_path: str) -> None:
 
 
 def _answer(pipe: int, function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> int:
-    """What the child does; its exit code."""
+    """Run the child's part, and return its exit code."""
     try:
         told = pickle.dumps((function(*args, **kwargs), None, None))
     except KeyboardInterrupt:
@@ -95,10 +98,11 @@ def _answer(pipe: int, function: Callable[P, Result], *args: P.args, **kwargs: P
 
 
 def die_with(parent: int, ending: signal.Signals = signal.SIGKILL) -> Callable[[], None]:
-    """To be called in a child: it gets a signal when its parent is gone, also where that was a moment ago.
+    """Return a function for a child process: it then gets a signal when its parent ends, or has ended.
 
     Args:
-        parent: its process id. ending: the signal.
+        parent: process id.
+        ending: signal.
     """
 
     def prepare() -> None:

@@ -1,11 +1,8 @@
-"""Compilation of the hot kernels: by numba, once, and kept on disk until something that is compiled into them changes.
+"""Compilation of kernels by numba, cached on disk until compiled code or values change.
 
-| variable | effect |
-|---|---|
-| `NUMBA_DISABLE_JIT=1` | kernels run as plain Python, for a debugger and for coverage |
-| `NUMBA_BOUNDSCHECK=1` | kernels are compiled with checked indices |
-| `NUMBA_CACHE_DIR` | folder of the compiled kernels |
-| `HUMANOID_PLAIN_NUMBA=1` | plain numba, without the changes of this file and of `numerics.packed` |
+| variable | effect | |---|---| | `NUMBA_DISABLE_JIT=1` | kernels run as plain Python, for a debugger and for coverage |
+| `NUMBA_BOUNDSCHECK=1` | kernels are compiled with checked indices | | `NUMBA_CACHE_DIR` | folder of the compiled
+kernels | | `HUMANOID_PLAIN_NUMBA=1` | plain numba, without the changes of this file and of `numerics.packed` |
 """
 
 from __future__ import annotations
@@ -45,30 +42,30 @@ _NEEDED = (
     "serialize_using_object_code",
 )
 _LIBRARY: Any = vars(codegen.CPUCodeLibrary) | vars(codegen.CodeLibrary)
-# Tells a fault of numba from one of our changes to it, and is the way out should a new numba not bear them.
+# Separates faults of numba from faults of our changes, and allows a new numba that is incompatible with them.
 PLAIN_NUMBA = os.environ.get("HUMANOID_PLAIN_NUMBA", "") not in ("", "0")
 _PATCHED = not (config.DISABLE_JIT or PLAIN_NUMBA) and all(name in _LIBRARY for name in _NEEDED)
 
 
-# No C program calls a kernel. Whether arrays are counted, and whether callers get a copy of it, is said of each:
-# otherwise it would be as in its first caller.
+# No C program calls a kernel. Reference counting and inlining are set for each kernel; otherwise they would be those of
+# its first caller.
 _OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": True, "forceinline": False}
 
 
 def kernel(function: Function) -> Function:
-    """Decorator: compiled at the first call, and kept on disk."""
+    """Decorator: compile at the first call, and cache on disk."""
     compiled: Function = _guarded(njit(**_OPTIONS)(function))
     return compiled
 
 
 def inlined(function: Function) -> Function:
-    """Decorator for the parts of a loop that is to run on several numbers at once: a call would prevent that."""
+    """Decorator for parts of a vectorised loop, which a call would prevent."""
     compiled: Function = _guarded(njit(**_OPTIONS | {"forceinline": True})(function))
     return compiled
 
 
 def _guarded(compiled: Any) -> Any:
-    """Keep a kernel on disk under the stamp of everything that is compiled into it."""
+    """Cache a kernel under the stamp of everything compiled into it."""
     if not config.DISABLE_JIT:
         if not PLAIN_NUMBA:
             _compile_by_source(compiled)
@@ -77,7 +74,7 @@ def _guarded(compiled: Any) -> Any:
 
 
 class _KernelPlace(caching.CompileResultCacheImpl):
-    """Where a kernel is kept: numba numbers the files by lines, which an edit above the kernel moves."""
+    """Place of a cached kernel, independent of its line number, unlike in numba."""
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
         name: str = super().get_filename_base(fullname, abiflags)
@@ -85,7 +82,7 @@ class _KernelPlace(caching.CompileResultCacheImpl):
 
 
 class _KernelFile(caching.IndexDataCacheFile):
-    """Kept forms of a kernel: valid as long as its stamp is the same."""
+    """Cached forms of a kernel, valid for the same stamp."""
 
     def __init__(self, folder: str, name: str, kernel: Any) -> None:
         super().__init__(folder, name, None)
@@ -98,7 +95,7 @@ class _KernelFile(caching.IndexDataCacheFile):
             )
         try:
             return super()._load_index()
-        except (AttributeError, ImportError):  # kept for records that have another name or module by now
+        except (AttributeError, ImportError):  # cached for records that have been renamed or moved
             return {}
 
     def load(self, key: Any) -> Any:
@@ -110,7 +107,7 @@ class _KernelFile(caching.IndexDataCacheFile):
 
 
 class _KernelCache(caching.FunctionCache):
-    """Kept forms of a kernel by the types of its arguments, and by the records and own types among these."""
+    """Cached forms of a kernel by argument types, including records and own types."""
 
     _impl_class = _KernelPlace
 
@@ -138,12 +135,11 @@ _MAKERS = (ast.List, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp,
 
 
 def _compile_by_source(compiled: Any) -> None:
-    """Have a kernel count who has an array only where it makes, copies or returns some; and take indices as they are.
+    """Count array references only in kernels that make, copy or return arrays; take indices as they are.
 
-    numba counts each array that a function is given, on entry and exit, by atomic instructions of 5 ns each, and by a
-    call also for arrays that have no count: together a seventh of a tick. What only reads and writes its arguments can
-    do without, since its caller has them. That is tried where the source calls nothing that could make an array;
-    whether it made one after all is known when it is compiled.
+    numba counts each array argument by atomic instructions of 5 ns on entry and exit. A kernel that only reads and
+    writes its arguments does not need this, since its caller owns them. It is tried if the source calls nothing that
+    could make an array, and verified after compilation.
     """
     compiler = compiled._compiler  # numba offers no other way; test_jit.py fails should these names change
     compile_core, options = compiler._compile_core, compiler.targetoptions
@@ -161,7 +157,7 @@ def _compile_by_source(compiled: Any) -> None:
         compiler.targetoptions = options | {"_nrt": False}
         try:
             result = compile_core(args, return_type)
-        except NumbaError:  # it makes one, or is wrong in another way, which the second attempt tells
+        except NumbaError:  # it makes an array, or has another error, which the second attempt reports
             result = None
         finally:
             compiler.targetoptions = options
@@ -172,7 +168,7 @@ def _compile_by_source(compiled: Any) -> None:
 
 @functools.cache
 def _tree(function: Any) -> Any:
-    """A function's source as a tree; None where it is unknown: it was typed at the prompt, or its file has changed."""
+    """Return the syntax tree of a function; None if its source is unknown or has changed."""
     try:
         tree: Any = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     except (OSError, SyntaxError):
@@ -181,10 +177,7 @@ def _tree(function: Any) -> Any:
 
 
 def _calls_no_makers(function: Any) -> bool:
-    """True where a function calls only kernels, records and functions of numbers, by its source.
-
-    Asked when it is compiled: what it calls may be defined behind it.
-    """
+    """Return True if a function calls only kernels, records and numeric functions; evaluated at compilation."""
     tree = _tree(function)
     if tree is None:
         return False
@@ -205,13 +198,13 @@ def _is_no_maker(called: ast.expr, names: Mapping[str, Any]) -> bool:
         return called.id in _BUILTINS or called.id.endswith("Error")
     if isinstance(known, type):
         return hasattr(known, "_fields")
-    # A function of the package that is no kernel is one that numba was taught (`type_callable`): none makes arrays.
+    # Package functions that are not kernels are numba extensions (`type_callable`), which make no arrays.
     home = str(getattr(known, "__module__", ""))
     return isinstance(known, Dispatcher) or home == "math" or home.startswith(f"{PACKAGE}.")
 
 
 def _has_only_its_own(result: Any) -> bool:
-    """True where a compiled kernel neither returns arrays nor is given any by another kernel, which it would keep."""
+    """Return True if a compiled kernel neither returns arrays nor gets any from another kernel."""
     models, told = result.target_context.data_model_manager, result.type_annotation
     kept = [result.signature.return_type]
     for call, signature in told.calltypes.items():
@@ -221,20 +214,20 @@ def _has_only_its_own(result: Any) -> bool:
 
 
 def are_compiled(kernels: Iterable[Any]) -> bool:
-    """True where all these kernels are in memory or, compiled from the sources as they are, on disk."""
+    """Return True if all kernels are compiled from their present sources, in memory or on disk."""
     return bool(config.DISABLE_JIT) or all(k.signatures or k._cache._cache_file._load_index() for k in kernels)
 
 
 # -------- indices
 
-_from_the_end = [False]  # whether the kernel that is being compiled has indices that count from there
+_from_the_end = [False]  # whether the kernel in compilation has indices from the end
 
 
 def _take_indices_as_they_are() -> None:
-    """Have kernels take an index as it is, but for those kernels where one is written that counts from the end.
+    """Take indices as they are, except in kernels with literal negative indices.
 
-    numba looks at each index whether it is negative, so that the compiler does not see any more what lies side by side.
-    Slices may begin and end as in Python. With NUMBA_BOUNDSCHECK=1 an index that turns out to be negative is an error.
+    numba tests the sign of each index, which hides contiguous access from the compiler. Slices work as in Python. With
+    NUMBA_BOUNDSCHECK=1 a negative index is an error.
     """
     arrays: Any = arrayobj  # numba offers no other way; test_jit.py fails should these names change
     fix: Any = getattr(arrays, "fix_integer_index", None)
@@ -245,12 +238,12 @@ def _take_indices_as_they_are() -> None:
             return fix(context, builder, kind, index, size)
         return context.cast(builder, index, kind, types.intp)
 
-    if fix:  # else all are looked at
+    if fix:  # otherwise all indices are tested
         arrays.fix_integer_index = fix_index
 
 
 def _counts_from_the_end(function: Any) -> bool:
-    """True where an index of a function is written as a negative number, or as a name of one, by its source."""
+    """Return True if an index is a negative literal, or the name of a negative constant."""
     tree = _tree(function)
     if tree is None:
         return True
@@ -271,18 +264,19 @@ _ELF = b"\x7fELF\x02\x01"  # 64 bits, little endian
 _SYMBOL_TABLE = 2  # kind of section
 _FUNCTION, _GLOBAL = 2, 1  # kind and binding of a symbol
 _WRAPPERS = ("_ZN7cpython", "cfunc.")  # entries from Python and C
-_LARGE = 24_000  # bytes of machine code, too many to be copied
+_LARGE = 24_000  # bytes of machine code above which a kernel is called, not copied
 
 
 class _ChangedOnDiskError(Exception):
-    """A kernel that was loaded from disk is another one there by now."""
+    """A kernel was loaded from disk, but differs there now."""
 
 
 class Symbol(NamedTuple):
-    """Name that an object file defines.
+    """Symbol that an object file defines.
 
     Attributes:
-        name: of it. size: in bytes. function: whether it is one. strong: whether no other file may define it too.
+        size: [bytes].
+        strong: no other file may define it.
     """
 
     name: str
@@ -292,7 +286,7 @@ class Symbol(NamedTuple):
 
 
 def defined_symbols(code: bytes) -> list[Symbol]:
-    """What an object file (ELF of 64 bits, little endian) defines."""
+    """Return the symbols that an object file (64-bit little-endian ELF) defines."""
     table, size, count = *struct.unpack_from("<Q", code, 0x28), *struct.unpack_from("<HH", code, 0x3A)
     sections = [struct.unpack_from("<IIQQQQIIQQ", code, table + k * size) for k in range(count)]
     symbols = []
@@ -307,13 +301,13 @@ def defined_symbols(code: bytes) -> list[Symbol]:
 
 
 def _entry(symbols: list[Symbol]) -> str:
-    """Name of the kernel that an object file was made for; empty where it is none of this package's."""
+    """Return the name of the package kernel of an object file, or an empty text."""
     start = f"_ZN{len(PACKAGE)}{PACKAGE}"
     return next((s.name for s in symbols if s.strong and s.function and s.name.startswith(start)), "")
 
 
 def _code_of(library: Any) -> bytes:
-    """Machine code of a library that stands apart: of one just compiled, or read again from where it was kept."""
+    """Return the machine code of a separate library, compiled or read again from disk."""
     if "_read" not in vars(library):
         return bytes(library._get_compiled_object())
     if code := library._read():
@@ -322,7 +316,7 @@ def _code_of(library: Any) -> bytes:
 
 
 def _serialize(library: Any) -> Any:
-    """What is kept of a library: instead of the intermediate code of a large one, the large ones that it calls."""
+    """Return the cached state of a library: large libraries that it calls replace their intermediate code."""
     library._ensure_finalized()
     shared = b"" if library.entry else library._get_module_for_linking().as_bitcode()
     apart = [(each.name, each.entry, _code_of(each)) for each in library.apart]
@@ -330,23 +324,21 @@ def _serialize(library: Any) -> Any:
 
 
 def _link_apart() -> None:
-    """Have numba call large kernels where they lie, and read of a kept one no more than runs.
+    """Call large kernels in place, and load only machine code of cached kernels.
 
-    numba copies what a kernel calls into it, and what that calls, and optimises all of it once more: half of the time
-    of compilation, and one more copy in memory for each caller. Here only small ones are copied, which may be inlined.
-    A kept kernel carries the machine code of the large ones that it calls, so that its file is complete by itself; a
-    process takes of each the first that it meets.
+    numba copies and optimises all called kernels again: half of the compilation time, and memory for each caller. Here
+    only small kernels are copied. A cached kernel contains the machine code of large ones that it calls, so its file is
+    complete; a process uses the first copy that it meets.
 
-    And numba parses the intermediate code of a kept kernel whenever it loads one, and keeps the result: nine tenths of
-    the time of loading and most of the memory, 150 MB for the kernels of simulation, inverse kinematics and
-    retargeting. It is needed only where another kernel is compiled with a copy of it.
+    numba also parses the intermediate code of each loaded kernel: most of the loading time and memory, 150 MB for
+    simulation, inverse kinematics and retargeting. It is needed only to compile a copy into another kernel.
     """
     library: Any = codegen.CPUCodeLibrary  # numba offers no other way; test_jit.py fails should these names change
-    if hasattr(library, "apart"):  # another copy of this file was here
+    if hasattr(library, "apart"):  # another copy of this file was loaded
         return
     finalize, link, load = library.finalize, library._get_module_for_linking, library._unserialize.__func__
-    large: Any = weakref.WeakValueDictionary()  # libraries that stand apart, by their entries
-    library.apart, library.entry = (), ""  # those that a library calls; its own name where it is large itself
+    large: Any = weakref.WeakValueDictionary()  # separate libraries by their entries
+    library.apart, library.entry = (), ""  # separate libraries that a library calls; its own entry if it is one
 
     def finalize_apart(self: Any) -> None:
         called = dict.fromkeys(self._linking_libraries)
@@ -381,7 +373,7 @@ def _link_apart() -> None:
         code, shared, entry, called, *read = data
 
         def reader(entry: str, code: bytes) -> Callable[[], bytes | None]:
-            if not read:  # a kernel of somebody else's, which calls one of this package
+            if not read:  # a foreign kernel that calls one of this package
                 return lambda: code
 
             def again() -> bytes | None:
@@ -391,7 +383,7 @@ def _link_apart() -> None:
 
             return again
 
-        # What is called is placed before its callers: their addresses are looked up at once.
+        # Called libraries are placed before their callers, whose addresses are resolved at once.
         apart = tuple(place(generator, name, entry, code, reader(entry, code)) for name, entry, code in called)
         loaded = place(generator, name, entry, code, reader(entry, code))
         if not entry:
@@ -409,10 +401,9 @@ def _link_apart() -> None:
 
 
 def _ask_without_python() -> None:
-    """Have numba find the class of what a kernel returns, a record or an array, without running Python.
+    """Cache the class lookup of kernel results, so that it runs no Python.
 
-    It asks for it at each call. In Python an interrupt may end the question without an answer, which numba takes for
-    one, and the process crashes: so did every fifteenth command that was interrupted among such calls.
+    numba does it at each call; an interrupt during the Python lookup crashes the process.
     """
     known: Any = serialize  # numba offers no other way; test_jit.py fails should the name change
     if hasattr(known, "_numba_unpickle") and not hasattr(known._numba_unpickle, "cache_info"):

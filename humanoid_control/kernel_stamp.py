@@ -1,17 +1,16 @@
-"""Stamps of compiled kernels: hashes of all code and all values that the compiler puts into a kernel.
+"""Stamps of compiled kernels: hashes of all code and values that the compiler puts into a kernel.
 
-numba recompiles a kernel when the file of that kernel changes. This is too often: an edited comment is an edit. It is
-not often enough either: the compiled kernel also contains the kernels that it calls and the constants that it reads
-from other files. A stamp follows names instead: from the names that the code of a kernel loads to the objects behind
-them, and from a kernel or a record among these to the next. It reads code objects and values, which hold no comments,
-no docstrings, no line numbers and no annotations of functions.
+numba recompiles a kernel if its file changes: too often, since comments count, and not often enough, since kernels also
+contain called kernels and constants of other files. A stamp follows names instead, from the code of a kernel to the
+objects behind them, and on from kernels and records. Comments, docstrings, line numbers and annotations of functions do
+not count.
 
-| reached object | what the stamp contains |
+| reached object | contents of the stamp |
 | --- | --- |
 | kernel | instructions, names of arguments, defaults, options of the compiler, and everything that it reaches |
 | record (NamedTuple) | names, declared types and defaults of its fields, and the members that the kernel reads |
 | constant, array, enum | its value |
-| function that numba was taught (`type_callable`) | the code of the module that defines it, and what that uses |
+| numba extension (`type_callable`) | the code of the module that defines it, and its dependencies |
 | NumPy, numba, the standard library | the name |
 """
 
@@ -33,15 +32,15 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 
 PACKAGE = __name__.rpartition(".")[0]
-RECORDS = f"{PACKAGE}.numerics.packed"  # compiles how kernels hand over the records that declare `by_reference`
+RECORDS = f"{PACKAGE}.numerics.packed"  # defines the passing of records that declare `by_reference`
 BY_NAME = frozenset(sys.stdlib_module_names) - {"__main__"} | {"llvmlite", "numba", "numpy", "scipy"}
 _TUPLE: Any = types.BaseTuple  # untyped
-# A docstring may appear or go without a change of the code, the other two change with the lines of the file.
+# Docstrings may come and go without a change of code; the others change with line numbers.
 _UNUSED = ("__doc__", "__firstlineno__", "__static_attributes__")
 _HAS_DOCSTRING = 0x4000000  # flag of a code object since Python 3.14
 _PLAIN = frozenset((type(None), type(...), bool, int, float, complex, str, bytes))
 _EXTENDED = dis.opmap["EXTENDED_ARG"]
-_CONSTANT, _GLOBAL, _NAME = b"\1", b"\2", b"\3"  # marks of instructions, by what their argument stands for
+_CONSTANT, _GLOBAL, _NAME = b"\1", b"\2", b"\3"  # marks of instructions by the meaning of their argument
 _MARKED = {dis.opmap["LOAD_GLOBAL"]: _GLOBAL, dis.opmap["LOAD_NAME"]: _NAME} | dict.fromkeys(dis.hasconst, _CONSTANT)
 _MARKS = b"".join(_MARKED.get(operation, b"\0") for operation in range(256))
 _CACHE = dis.opmap.get("CACHE", -1)
@@ -52,12 +51,12 @@ _SHIFT = int(sys.version_info >= (3, 11))  # the lowest bit of the argument of L
 
 
 class Reached(NamedTuple):
-    """Object that is compiled into a kernel.
+    """Object compiled into a kernel.
 
     Attributes:
         name: module and qualified name.
         digest: hash of the object alone.
-        parts: the objects that it reaches directly.
+        parts: directly reached objects.
     """
 
     name: str
@@ -68,31 +67,30 @@ class Reached(NamedTuple):
 def stamp(kernel: Any, options: Mapping[str, Any] | None = None) -> str:
     """Return the stamp of a kernel.
 
-    Variables of an enclosing function are left out: kernels that differ only in these share one file, in which
-    `stamp_of` the variables tells them apart.
+    Variables of enclosing functions are excluded: such kernels share a file and are distinguished by `stamp_of`.
 
     Args:
-        kernel: a compiled function. All names that it uses must be defined.
-        options: settings of the compiler which hold for all kernels.
+        kernel: compiled function, with all used names defined.
+        options: compiler settings of all kernels.
     """
     own = [_function(kernel.py_func, _options(kernel), closed=False), *_compiler()]
     return _hash(str(sorted((options or {}).items())), *sorted(f"{r.name}={r.digest}" for r in _closure(own)))
 
 
 def stamp_of(*things: Any) -> str:
-    """Return one stamp of values, records and functions, with everything that they reach."""
+    """Return one stamp of values, records and functions with everything that they reach."""
     parts: list[Any] = []
     texts = [_text(thing, parts) for thing in things]
     return _hash(*texts, *sorted(f"{r.name}={r.digest}" for r in _closure(map(_reached, parts))))
 
 
 def stamp_of_types(kinds: Iterable[Any]) -> str:
-    """Return the stamp of the types of a kernel's arguments: records, own types of numba, and kernels among them."""
+    """Return the stamp of argument types: records, own types of numba, and kernels."""
     return stamp_of(*_defined(kinds))
 
 
 def reached_by(kernel: Any) -> list[Reached]:
-    """Return everything that is compiled into a kernel, the kernel itself first."""
+    """Return everything compiled into a kernel, itself first."""
     return _closure([_reached(kernel), *_compiler()])
 
 
@@ -127,11 +125,11 @@ def _defined(kinds: Iterable[Any]) -> Iterator[Any]:
 
 # -------- objects
 
-_known: dict[int, tuple[Any, Reached]] = {}  # by identity, which is valid as long as the object is kept next to it
+_known: dict[int, tuple[Any, Reached]] = {}  # by identity, valid while the object is kept with it
 
 
 def _reached(thing: Any) -> Reached:
-    """Return the description of a kernel, function, record, module, or constant with its name."""
+    """Return the description of a kernel, function, record, module, or named constant."""
     if isinstance(thing, Reached):
         return thing
     if id(thing) not in _known:
@@ -165,7 +163,7 @@ def _function(function: Any, options: str = "", closed: bool = True) -> Reached:
 
 
 def _record(record: Any) -> Reached:
-    """Describe a NamedTuple by its fields: only `unpack` reads their declared types, and constructors the defaults."""
+    """Describe a NamedTuple by its fields: `unpack` reads their types, constructors their defaults."""
     parts: list[Any] = []
     try:
         hints = get_type_hints(record, include_extras=True)
@@ -180,7 +178,7 @@ def _record(record: Any) -> Reached:
 
 
 def _module(module: ModuleType) -> Reached:
-    """Describe a module that teaches the compiler by all of its code, and by what this uses of other own modules."""
+    """Describe a numba extension module by its code and its dependencies in other own modules."""
     spec = getattr(module, "__spec__", None)
     code = spec.loader.get_code(module.__name__) if spec and hasattr(spec.loader, "get_code") else None
     parts: list[Any] = []
@@ -212,12 +210,12 @@ def _name(thing: Any) -> str:
 
 
 def _text(value: Any, parts: list[Any], members: tuple[str, ...] = ()) -> str:
-    """Return a text that two values share only if kernels compiled with them are equal.
+    """Return a text that values share only if kernels compiled with them are equal.
 
     Args:
-        value: of a global name, a default, an instruction or a variable of an enclosing function.
-        parts: objects with parts of their own are appended here, and stand in the text by name.
-        members: names of attributes which the code that uses the value reads.
+        value: global, default, constant, or variable of an enclosing function.
+        parts: gets the objects that the text contains by name.
+        members: attributes that the code reads from the value.
     """
     if type(value) in _PLAIN:
         return f"{type(value).__name__} {value!r}"
@@ -248,7 +246,7 @@ def _text(value: Any, parts: list[Any], members: tuple[str, ...] = ()) -> str:
         return f"{_name(type(value))} {value.__name__}"
     try:
         return f"{_name(type(value))} {_hash(pickle.dumps(value, 4).hex())}"
-    except Exception:  # numba takes no value of such a type into a kernel
+    except Exception:  # numba takes no such value into a kernel
         return _name(type(value))
 
 
@@ -257,12 +255,12 @@ def _member(value: Any) -> str:
 
 
 def _definition(value: Any, parts: list[Any], members: tuple[str, ...]) -> str:
-    """Return the name of a class, function or kernel whose definition is reached with it."""
+    """Return the name of a class, function or kernel, and add its definition to the parts."""
     if isinstance(value, Dispatcher):
         parts.append(value)
         return _name(value.py_func)
     if isinstance(value, FunctionType):
-        if not _by_name(value.__module__):  # numba was taught what it means, by the module that defines it
+        if not _by_name(value.__module__):  # a numba extension, defined by its module
             parts.append(sys.modules.get(value.__module__, value))
         return _name(value)
     if issubclass(value, enum.Enum):
@@ -284,10 +282,9 @@ def _definition(value: Any, parts: list[Any], members: tuple[str, ...]) -> str:
 
 
 def _code(code: CodeType, parts: list[Any]) -> str:
-    """Return a hash of the instructions of a function and of the constants that they load.
+    """Return a hash of the instructions of a function and of their constants.
 
-    The positions of the constants are left out, because they depend on whether there is a docstring. Names of local
-    variables are left out too, but for arguments.
+    Positions of constants are excluded, since they depend on docstrings, and local names except arguments.
     """
     if not code.co_flags & inspect.CO_OPTIMIZED:
         return _statements(code, parts)
@@ -302,7 +299,7 @@ def _code(code: CodeType, parts: list[Any]) -> str:
 
 
 def _statements(code: CodeType, parts: list[Any]) -> str:
-    """Return a hash of the statements of a module or class, whose docstring is one of them, and moves all names."""
+    """Return a hash of the statements of a module or class, without its docstring, which shifts all names."""
     texts = list[str]()
     for step in dis.get_instructions(code):
         if step.opname == "STORE_NAME" and step.argval in _UNUSED:
@@ -317,7 +314,7 @@ def _statements(code: CodeType, parts: list[Any]) -> str:
 
 
 def _arguments(code: CodeType, mark: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the places of the instructions with a mark, and their arguments."""
+    """Yield the places and arguments of instructions with a mark."""
     plain = code.co_code
     marks = plain[::2].translate(_MARKS)
     at = marks.find(mark)
@@ -330,7 +327,7 @@ def _arguments(code: CodeType, mark: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and all those inside of it: lambdas, comprehensions, functions and classes."""
+    """Yield a code object and all nested ones."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -338,9 +335,9 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _global_names(code: CodeType) -> dict[str, set[str]]:
-    """Return the names that code reads from its module or from the interpreter, each with the members read from it.
+    """Return the global names that code reads, each with the members read from it.
 
-    All attributes of the code count as members of a name that is not followed by one: it may have been given another.
+    If a name is not followed by an attribute, all attributes of the code count, since it may have another name.
     """
     names: dict[str, set[str]] = {}
     for each in _codes(code):
@@ -352,7 +349,7 @@ def _global_names(code: CodeType) -> dict[str, set[str]]:
 
 
 def _members(code: CodeType, at: int) -> list[str]:
-    """Return the names of the attributes that are read one from the other from an instruction on: `linalg`, `norm`."""
+    """Return the chain of attributes read from an instruction on: `linalg`, `norm`."""
     plain, found, high = code.co_code, list[str](), 0
     while at < len(plain):
         operation, argument = plain[at], plain[at + 1] | high

@@ -1,7 +1,6 @@
 """Lazy public APIs: a package imports a name from its module at the first use.
 
-Compiled modules load the compiler (60 MB and 0.2 s); SciPy and pinocchio take as long. A node that needs one name of a
-package does not wait for all of them.
+Compiled modules load the compiler (60 MB and 0.2 s), and SciPy and pinocchio take as long.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ def attach(
 
     Args:
         package: `__name__` of the package.
-        modules: names that the package exports, by module below the package.
-        public: names with a promise of stability (`docs/public_api.md`); the others are internal. Default: all.
+        modules: exported names by module below the package.
+        public: names with a stability promise (`docs/public_api.md`); default: all.
     """
     module_of = {name: module for module, names in modules.items() for name in names}
 

@@ -1,4 +1,4 @@
-"""Directories of the package: its shared files (source tree, colcon install or pip environment) and those of runs."""
+"""Directories of the package (shared files) and of runs (state)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ TEST_DATA = "HUMANOID_TEST_DATA"
 
 
 def share_dir() -> Path:
-    """The directory that holds `urdf/`, `config/` and `launch/`.
+    """Return the directory of `urdf/`, `config/` and `launch/`.
 
-    Looked for, in this order: the source tree the package is imported from; `share/` below every prefix of
-    `AMENT_PREFIX_PATH` (colcon), the Python prefix (pip), and the folders that the package lies in.
+    Search order: the source tree; `share/` below the prefixes of `AMENT_PREFIX_PATH` (colcon), the Python prefix (pip),
+    and the folders that contain the package.
 
     Raises:
-        EnvironmentProblem: no such directory, which means a broken installation.
+        EnvironmentProblem: if there is none: the installation is broken.
     """
     tree = Path(__file__).resolve().parent.parent
     if (tree / "package.xml").is_file() and (tree / "urdf").is_dir():
@@ -38,20 +38,14 @@ def share_dir() -> Path:
 
 
 def test_data(relative: str) -> Path | None:
-    """A file or folder of the recordings and models of others, in the folder that `$HUMANOID_TEST_DATA` names.
-
-    None where the variable is not set, or does not lead to it: what needs it is left out, and says so.
-    """
+    """Return a file or folder of third-party test data in `$HUMANOID_TEST_DATA`; None if there is none."""
     folder = os.environ.get(TEST_DATA)
     path = Path(folder) / relative if folder else None
     return path if path is not None and path.exists() else None
 
 
 def home_dir() -> Path:
-    """The user's home: `$HOME`, or what the system knows; a folder for temporary files where nobody knows any.
-
-    That is so in a container that runs as a user without an entry.
-    """
+    """Return the user's home, or a temporary folder for users without one (as in containers)."""
     try:
         return Path.home()
     except RuntimeError:
@@ -59,10 +53,10 @@ def home_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """Directory of the logs and recordings of runs: `$HUMANOID_HOME`, or `~/.humanoid` (created when missing).
+    """Return the directory of logs and recordings: `$HUMANOID_HOME`, or `~/.humanoid`, created if missing.
 
     Raises:
-        EnvironmentProblem: nothing can be written there.
+        EnvironmentProblem: if it is not writable.
     """
     remedy = "set HUMANOID_HOME to a folder for logs and recordings"
     path = Path(os.environ.get("HUMANOID_HOME") or home_dir() / ".humanoid")

@@ -1,12 +1,11 @@
-"""Static graph of Python sources: which definitions a definition depends on, name by name.
+"""Static graph of Python sources: dependencies between definitions, name by name.
 
     graph = SourceGraph(read_sources(repository, ("humanoid_control", "test")))
     graph.why("test.ik.test_solver:test_converges", "humanoid_control.numerics.box_qp:solve")
 
-A definition is written `module:name`. `module:*` stands for all definitions of a module, `module:<module>` for its bare
-statements, `module:<main>` for those of a script, `module:Name.<fields>` for a class without methods. Kernels depend
-only on the fields of a record. Names resolve through imports and through the packages that re-export them. Objects are
-not followed: a method belongs to its class, and the function that makes the object refers to the class.
+A definition is `module:name`. `module:*` is all definitions of a module, `module:<module>` its bare statements,
+`module:<main>` those of a script, `module:Name.<fields>` a class without methods. Kernels depend only on the fields of
+records. Names are resolved through imports and re-exports. Objects are not followed: a method belongs to its class.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from humanoid_control.paths import PACKAGE, home_dir
 from humanoid_control.source_names import FIELDS, MAIN, STATEMENTS, Definition, Source, read_source
 
 ALL = "*"
-PROCESSES = ("subprocess", "multiprocessing")  # the only names from outside that are kept
+PROCESSES = ("subprocess", "multiprocessing")  # the only external names in the graph
 KERNELS = ("kernel", "inlined")  # decorators
-MOST_KEPT = 5_000  # sources of a cache; beyond that, those that the last reader did not use are dropped
-COMPILER = ("numba.core", "numba.extending", "numba.np")  # who imports these extends the compiler for all its callers
+MOST_KEPT = 5_000  # sources of a cache above which unused ones are dropped
+COMPILER = ("numba.core", "numba.extending", "numba.np")  # importers of these extend the compiler for all their callers
 
 
 def module_name(path: str) -> str:
     """Return the dotted name of a source.
 
     Args:
-        path: relative to the folder that imports begin at, with slashes.
+        path: with slashes, relative to the import root.
     """
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
@@ -45,19 +44,15 @@ def module_name(path: str) -> str:
 
 
 def blob_id(data: bytes) -> str:
-    """Return the name that git gives to the content of a file."""
+    """Return git's name of a file content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 class SourceCache:
-    """Sources by the content of their files, kept on disk between processes."""
+    """Sources by file content, cached on disk."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Load what is kept.
-
-        Args:
-            path: of the file; None: nothing is kept.
-        """
+        """Load the cache file; None: no file."""
         self._path, self._known, self._used = path, dict[str, Source](), set[str]()
         self._version = f"{sys.version_info[:2]} {blob_id(Path(source_names.__file__).read_bytes())}"
         with suppress(Exception):  # a damaged file only costs the time to read the sources
@@ -67,7 +62,7 @@ class SourceCache:
 
     @classmethod
     def of(cls, root: Path) -> SourceCache:
-        """Return the cache for the sources below a folder, in the user's folder of caches."""
+        """Return the cache of the sources below a folder, in the user's cache folder."""
         name = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]
         folder = Path(os.environ.get("XDG_CACHE_HOME") or home_dir() / ".cache")
         return cls(folder / PACKAGE / f"sources_{name}.pickle")
@@ -76,11 +71,11 @@ class SourceCache:
         return key in self._known
 
     def get(self, key: str, data: bytes = b"") -> Source:
-        """Return the source of a content; one that is not Python has its whole text as bare statements.
+        """Return the source of a content; text that is not Python counts as bare statements.
 
         Args:
             key: `blob_id` of the content.
-            data: the content; not needed for one that is known.
+            data: the content, if not cached.
         """
         self._used.add(key)
         if key not in self._known:
@@ -93,7 +88,7 @@ class SourceCache:
         return self._known[key]
 
     def save(self) -> None:
-        """Keep on disk what was used, if any of it is new."""
+        """Write the cache to disk if it has new sources."""
         if not self._path or not self._fresh:
             return
         kept = self._known
@@ -112,12 +107,12 @@ def read_sources(root: Path, folders: Sequence[str], cache: SourceCache | None =
     """Read the Python sources below folders.
 
     Args:
-        root: folder that imports begin at.
-        folders: below it.
-        cache: of earlier reads; by default the one of the user.
+        root: import root.
+        folders: folders below it.
+        cache: default: the user's.
 
     Returns:
-        Sources by their path relative to `root`.
+        Sources by path relative to `root`.
     """
     cache = SourceCache.of(root) if cache is None else cache
     found = {}
@@ -133,22 +128,18 @@ def read_sources(root: Path, folders: Sequence[str], cache: SourceCache | None =
 
 
 class SourceGraph:
-    """Definitions of sources and the definitions that each refers to.
+    """Definitions of sources and their references.
 
     Attributes:
-        sources: by the name of their modules.
-        edges: definitions that each definition refers to.
-        kernels: definitions that are compiled.
-        compiler: modules that extend the compiler: each of their definitions depends on all others.
-        dynamic: modules that import others by computed names.
+        sources: by module name.
+        edges: references of each definition.
+        kernels: compiled definitions.
+        compiler: modules that extend the compiler; each of their definitions depends on all others.
+        dynamic: modules that import computed names.
     """
 
     def __init__(self, sources: Mapping[str, Source]) -> None:
-        """Resolve all references.
-
-        Args:
-            sources: by their path relative to the folder that imports begin at, as `read_sources` gives them.
-        """
+        """Resolve all references of `read_sources`."""
         self.sources = {module_name(path): source for path, source in sources.items()}
         self._packages = {module_name(path) for path in sources if path.endswith("__init__.py")}
         self._resolved: dict[str, str] = {}
@@ -172,17 +163,17 @@ class SourceGraph:
         self._users: dict[str, list[str]] = {}
 
     def definition(self, node: str) -> Definition | None:
-        """Return the definition of a node; None for a node that stands for a module."""
+        """Return the definition of a node; None for a module."""
         module, _, name = node.partition(":")
         source = self.sources.get(module)
         return source.definitions.get(name) if source else None
 
     def reach(self, *nodes: str) -> set[str]:
-        """Return the definitions that these depend on, however indirectly, and these."""
+        """Return all direct and indirect dependencies of nodes, and the nodes."""
         return set(_search(self.edges, nodes))
 
     def reached_by(self, *nodes: str) -> dict[str, int]:
-        """Return the definitions that depend on these, with the number of steps of the shortest chain."""
+        """Return the direct and indirect users of nodes, with the length of the shortest chain."""
         distance = dict.fromkeys(nodes, 0)
         for node, nearer in _search(self.users, nodes).items():
             if nearer:
@@ -190,15 +181,15 @@ class SourceGraph:
         return distance
 
     def why(self, user: str, used: str) -> list[str]:
-        """Return the shortest chain of definitions from one to another; empty where there is none."""
+        """Return the shortest chain between two definitions, or an empty list."""
         return next(self.chains(used, {user}), (user, []))[1]
 
     def chains(self, used: str, users: Set[str]) -> Iterator[tuple[str, list[str]]]:
-        """Yield definitions that depend on one, nearest first, each with the shortest chain to it.
+        """Yield users of a definition, nearest first, each with the shortest chain to it.
 
         Args:
-            used: what they depend on.
-            users: only these.
+            used: the definition.
+            users: candidates.
         """
         nearer = _search(self.users, (used,))
         for node in nearer:
@@ -220,10 +211,10 @@ class SourceGraph:
         return self._users
 
     def resolve(self, module: str, name: str) -> str:
-        """Return the definition behind a name that a module uses; empty where it is not in the sources.
+        """Return the definition of a name in a module; empty for external names.
 
         Args:
-            module: that uses it.
+            module: module that uses the name.
             name: may have attributes, `solver.step`.
         """
         source, (root, dot, rest) = self.sources[module], name.partition(".")
@@ -243,7 +234,7 @@ class SourceGraph:
 
     def _resolve(self, dotted: str) -> str:
         if dotted not in self._resolved:
-            self._resolved[dotted] = ""  # ends a circle of imports
+            self._resolved[dotted] = ""  # ends circular imports
             self._resolved[dotted] = self._find(dotted)
         return self._resolved[dotted]
 
@@ -284,7 +275,7 @@ class SourceGraph:
         self.edges[f"{module}:{ALL}"] = tuple(f"{module}:{name}" for name in source.definitions)
 
     def _registrations(self, module: str) -> set[str]:
-        """Definitions that an import is for whose name nothing uses: it runs the statements of its module."""
+        """Return modules that are imported only for their statements."""
         source = self.sources[module]
         if module in self._packages:
             return set()
@@ -315,7 +306,7 @@ class SourceGraph:
         return targets - {""}
 
     def _modules_named(self, module: str, text: str) -> Iterator[str]:
-        """Modules that a string names, and a definition that it names with its module."""
+        """Yield the modules or definitions that a string names."""
         name = text.strip(".")
         if name.partition(".")[0] in self._tops and "." in name:
             if text.endswith("."):
@@ -327,7 +318,7 @@ class SourceGraph:
             yield from self._tails(module if module in self._packages else module.rpartition(".")[0]).get(name, ())
 
     def _tails(self, package: str) -> Mapping[str, Sequence[str]]:
-        """Modules below a package by the ends of their dotted names."""
+        """Return the modules below a package by the ends of their dotted names."""
         if package not in self._below:
             tails = defaultdict(list)
             for module in self.sources:
@@ -356,7 +347,7 @@ def _imports_by_name(source: Source) -> bool:
 
 
 def _search(edges: Mapping[str, Sequence[str]], begin: Iterable[str]) -> dict[str, str]:
-    """Nodes that can be reached, nearest first, each with the node before it; empty for those to begin with."""
+    """Return reachable nodes, nearest first, each with its predecessor; empty for start nodes."""
     before = dict.fromkeys(begin, "")
     waiting = deque(before)
     while waiting:
@@ -369,12 +360,7 @@ def _search(edges: Mapping[str, Sequence[str]], begin: Iterable[str]) -> dict[st
 
 
 def changed_definitions(old: Mapping[str, Source], new: Mapping[str, Source]) -> set[str]:
-    """Return the definitions that two versions of sources do not share: added, removed and changed ones.
-
-    Args:
-        old: by path.
-        new: by path.
-    """
+    """Return the added, removed and changed definitions between two versions of sources by path."""
     changed = set()
     for path in old.keys() | new.keys():
         if old.get(path) is new.get(path):

@@ -1,4 +1,4 @@
-"""Names that a Python source defines, and the names that each definition refers to, read from its syntax tree.
+"""Names that a Python source defines, and references of each definition, from its syntax tree.
 
 A reference is a text:
 
@@ -25,15 +25,15 @@ _SKIPPED = frozenset(("ctx", "type_comment", "kind", "returns", "type_ignores"))
 
 
 class Definition(NamedTuple):
-    """A top-level name of a source.
+    """Top-level name of a source.
 
     Attributes:
-        digest: hash of its syntax tree without docstrings, positions and annotations of functions.
-        references: texts as the module describes them.
-        lines: first and last line of its statements.
-        parameters: parameters of a function, or of the methods of a class.
-        decorators: dotted names, with "(autouse)" appended for a fixture that every test gets.
-        is_class: it has an entry of its own for its fields, NAME + FIELDS.
+        digest: hash of its syntax tree without docstrings, positions and function annotations.
+        references: references.
+        lines: first and last line.
+        parameters: of a function, or of the methods of a class.
+        decorators: dotted names; "(autouse)" is appended for such fixtures.
+        is_class: it has another entry NAME + FIELDS.
     """
 
     digest: str
@@ -48,9 +48,9 @@ class Source(NamedTuple):
     """Names of a Python source.
 
     Attributes:
-        imports: names that the top level imports, with the dotted name behind each.
-        for_types: those of them that only type checkers import.
-        definitions: by name. STATEMENTS holds the bare statements of the top level, MAIN those of a script.
+        imports: top-level imports with their dotted names.
+        for_types: imports for type checkers only.
+        definitions: by name; STATEMENTS are bare top-level statements, MAIN those of a script.
     """
 
     imports: Mapping[str, str]
@@ -61,11 +61,8 @@ class Source(NamedTuple):
 def read_source(text: str) -> Source:
     """Return the names of a source.
 
-    Args:
-        text: of the whole file.
-
     Raises:
-        SyntaxError: it is not Python.
+        SyntaxError: if the text is not Python.
     """
     reader = _SourceReader()
     reader.read_block(ast.parse(text).body, False, ())
@@ -73,7 +70,7 @@ def read_source(text: str) -> Source:
 
 
 class _SourceReader:
-    """Collects the top level of one source."""
+    """Collector of the top level of one source."""
 
     def __init__(self) -> None:
         self._imports: dict[str, str] = {}
@@ -82,7 +79,7 @@ class _SourceReader:
         self._more: dict[str, tuple[tuple[str, ...], tuple[str, ...], bool]] = {}
 
     def read_block(self, block: Iterable[ast.stmt], for_types: bool, conditions: tuple[ast.expr, ...]) -> None:
-        """Read statements of the top level, or of an `if` or a `try` there."""
+        """Read statements of the top level, or of an `if` or `try` there."""
         for statement in block:
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
                 found = dict(_imported(statement))
@@ -142,12 +139,12 @@ class _SourceReader:
 
 
 class _Scope:
-    """Names of a function, a comprehension or a class body while it is visited.
+    """Names of a function, comprehension or class body during its visit.
 
     Attributes:
-        bound: names that it binds; an import with its dotted name, all others with an empty text.
-        loads: dotted names that it uses.
-        elsewhere: names that it binds in an outer scope.
+        bound: bound names; imports with their dotted name, others with an empty text.
+        loads: used dotted names.
+        elsewhere: names bound in an outer scope.
     """
 
     __slots__ = ("bound", "elsewhere", "loads")
@@ -159,22 +156,22 @@ class _Scope:
 
 
 class _Walk:
-    """Words of the digest and references of one statement.
+    """Digest words and references of one statement.
 
     Attributes:
-        words: kinds of nodes, names and constants in their order.
-        references: texts as the module describes them.
+        words: node kinds, names and constants in order.
+        references: references.
     """
 
     def __init__(self) -> None:
         self.words: list[str] = []
         self.references: set[str] = set()
         self._scopes = [_Scope()]
-        self._functions = [self._scopes[0]]  # scopes that `:=` binds in
+        self._functions = [self._scopes[0]]  # scopes of `:=`
         self._in_function = False
 
     def read(self, *nodes: ast.AST) -> None:
-        """Visit statements of the top level."""
+        """Visit top-level statements."""
         for node in nodes:
             self._visit(node)
         self.references |= self._scopes[0].loads
@@ -246,7 +243,7 @@ class _Walk:
         self._leave()
 
     def _leave(self) -> None:
-        """Give the names that the innermost scope does not bind to the scope around it."""
+        """Pass unbound names of the innermost scope to the outer one."""
         scope = self._scopes.pop()
         outer = self._scopes[-1].loads
         unused = {name for name, target in scope.bound.items() if target}
@@ -258,7 +255,7 @@ class _Walk:
                 outer.add(chain)
             elif target:
                 self.references.add(f"={target}{dot}{rest}")
-        # An import also counts where nothing uses its name: its module may register something.
+        # An unused import also counts: its module may register something.
         self.references.update(f"={scope.bound[name]}" for name in unused)
 
     def _visit_class(self, node: ast.ClassDef) -> None:
@@ -329,7 +326,7 @@ _fields: Any = functools.cache(_named_fields)
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    """Names that an import binds, each with its dotted name."""
+    """Yield the names that an import binds, with their dotted names."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             root = alias.name.partition(".")[0]
@@ -343,7 +340,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
 
 
 def _dotted(node: ast.AST) -> str:
-    """Text of `a.b.c`; empty for any other expression."""
+    """Return the text of `a.b.c`; empty for other expressions."""
     names = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)
@@ -366,7 +363,7 @@ def _parameters(node: ast.AST) -> Iterator[str]:
 
 
 def _assigned(statement: ast.stmt) -> Iterator[str]:
-    """Names that an assignment gives a value to; none for other statements, and where an element is assigned."""
+    """Yield the names that an assignment binds; none for other statements and element assignments."""
     if isinstance(statement, ast.Assign):
         targets = statement.targets
     elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
@@ -380,7 +377,7 @@ def _assigned(statement: ast.stmt) -> Iterator[str]:
 
 
 def _is_main(test: ast.expr) -> bool:
-    """True for the condition of what only runs as a script."""
+    """Return True for the condition of a script's main block."""
     return isinstance(test, ast.Compare) and _dotted(test.left) == "__name__"
 
 

@@ -1,4 +1,4 @@
-"""Tables, progress and JSON on the terminal, and the machine that a measurement was made on."""
+"""Tables, progress and JSON on the terminal, and the description of the machine."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-WIDTH_OF_FILES = 100  # characters a line where the output is no terminal
-FIRST_WORD = 2.0  # [s] after which somebody who waits is told for what
+WIDTH_OF_FILES = 100  # characters a line without a terminal
+FIRST_WORD = 2.0  # [s] wait before the first message
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Let the command end as `humanoid robots | head` should; rich would end it with code 1."""
+        """End like `humanoid robots | head` should; rich would exit with code 1."""
         raise BrokenPipeError
 
 
@@ -37,7 +37,7 @@ if not console.is_terminal:
 
 
 class Table(NamedTuple):
-    """A table with a title; its note is shown on pages only."""
+    """Table with a title; its note appears on pages only."""
 
     title: str
     columns: Sequence[str]
@@ -46,7 +46,7 @@ class Table(NamedTuple):
 
 
 def print_parts(parts: Iterable[Table | str]) -> None:
-    """Print tables and sentences one after the other."""
+    """Print tables and sentences."""
     for part in parts:
         if isinstance(part, str):
             console.print(part)
@@ -55,12 +55,12 @@ def print_parts(parts: Iterable[Table | str]) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table; numbers are aligned right, and one too wide for the terminal is printed in parts."""
+    """Print a table, numbers right-aligned; a table too wide is split."""
     t = rich_table.Table()
     cells = [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
     widths = column_widths([list(columns), *cells], console.width)
     fit = sum(end <= console.width for end in accumulate((w + 3 for w in widths), initial=1)) - 1
-    if fit < len(columns) and len(columns) > 2:  # the rest follows in a table of its own, with the names of the rows
+    if fit < len(columns) and len(columns) > 2:  # the rest follows in another table with the row names
         fit = max(fit, 2)
         table(title, columns[:fit], [row[:fit] for row in rows])
         table("", [columns[0], *columns[fit:]], [[row[0], *row[fit:]] for row in rows])
@@ -76,15 +76,16 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
 
 
 def column_widths(lines: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return the width of each column so that a table fits, as far as its longest words do.
+    """Return column widths that fit a table to a width, as far as its longest words allow.
 
     Args:
-        lines: cells of the headings and of all rows. width: of the terminal [characters].
+        lines: cells of headings and rows.
+        width: [characters].
     """
     columns = list(zip(*lines, strict=True))
     full = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
     out = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
-    out[0] = full[0]  # names of rows stay whole
+    out[0] = full[0]  # row names are not broken
     spare = width - sum(out) - 3 * len(out) - 1
     while spare > 0 and out != full:
         k = max(range(len(out)), key=lambda k: full[k] - out[k])
@@ -93,7 +94,7 @@ def column_widths(lines: Sequence[Sequence[str]], width: int) -> list[int]:
 
 
 def activation_advice() -> str:
-    """Return how to make the printed `humanoid` commands work in this shell; empty where they do already."""
+    """Return how to enable the `humanoid` command in this shell; empty if it works."""
     script = Path(sys.prefix, "bin", "activate")
     if sys.prefix == sys.base_prefix or shutil.which("humanoid") or not script.is_file():
         return ""
@@ -103,7 +104,7 @@ def activation_advice() -> str:
 
 @contextlib.contextmanager
 def stdout_to_stderr() -> Iterator[None]:
-    """Send to standard error what is written to standard output, also by libraries and children of this process."""
+    """Redirect standard output to standard error, including libraries and children."""
     sys.stdout.flush()
     kept = os.dup(1)
     try:
@@ -116,12 +117,12 @@ def stdout_to_stderr() -> Iterator[None]:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on standard output; what is not a number becomes null."""
+    """Print one JSON object; non-finite numbers become null."""
     print(json.dumps(plain_values(value), indent=2, allow_nan=False))
 
 
 def plain_values(v: Any) -> Any:
-    """The same as plain dictionaries, lists and numbers, for JSON; what is not a number becomes None."""
+    """Return plain dictionaries, lists and numbers for JSON; non-finite numbers become None."""
     if isinstance(v, dict):
         return {str(k): plain_values(x) for k, x in v.items()}
     if isinstance(v, (list, tuple)):
@@ -137,9 +138,9 @@ def plain_values(v: Any) -> Any:
 
 @contextlib.contextmanager
 def progress(task: str, total: float, quiet: bool = False) -> Iterator[Any]:
-    """A progress bar; yields a function that sets (done, text).
+    """Show a progress bar; yields a function that sets (done, text).
 
-    Where the output is no terminal it prints a line every tenth, and nothing for what takes less than two seconds.
+    Without a terminal it prints a line every tenth, after two seconds.
     """
     if quiet:
         yield lambda done, text="": None
@@ -170,14 +171,14 @@ LIBRARIES = ("numpy", "scipy", "numba", "pin", "coal", "ros-rclpy", "viser", "mu
 
 
 class Waiting:
-    """Says what is waited for: after two seconds, and again each time that the wait has become three times as long."""
+    """Messages about a wait: after two seconds, then whenever the time has tripled."""
 
     def __init__(self, quiet: bool = False) -> None:
-        """Begin to wait; quiet: without a word."""
+        """Start the wait, silently if quiet."""
         self._begin, self._due = time.monotonic(), math.inf if quiet else FIRST_WORD
 
     def tell(self, what: str) -> None:
-        """Call it over and over, with what is still missing."""
+        """Report the missing item if due; call repeatedly."""
         waited = time.monotonic() - self._begin
         if waited > self._due:
             self._due *= 3.0
@@ -185,7 +186,7 @@ class Waiting:
 
 
 def machine() -> dict[str, Any]:
-    """System, processor and versions of the libraries, to go with measured times."""
+    """Return system, processor and library versions, for measurements."""
     versions = {}
     for name in LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -209,5 +210,5 @@ def _cpu() -> str:
 
 
 def warn(text: str) -> None:
-    """One line to standard error."""
+    """Print one line to standard error."""
     print(text, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Numerics without joints, for kernels and for Python: vectors, rotations, splines, Cholesky factors, tiles, a box QP.
+"""Numerics without joints for kernels and Python: vectors, rotations, splines, Cholesky factors, tiles, a box QP.
 
 ```python
 import numpy as np
@@ -9,7 +9,7 @@ turn = rotation_error(np.eye(3), A)  # rotation vector [rad] from the identity t
 assert np.allclose(rotation_matrix(turn), A)
 ```
 
-`vec3`, `spline`, `cholesky` and `tiles` are kernels for other kernels, which import them from their modules.
+`vec3`, `spline`, `cholesky` and `tiles` are for other kernels, which import them from their modules.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Types of the arrays in records: element and number of axes, which `packed` and mypy both read."""
+"""Types of arrays in records: element and number of axes, for `packed` and mypy."""
 
 from __future__ import annotations
 

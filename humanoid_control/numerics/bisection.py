@@ -1,4 +1,4 @@
-"""Bisection on a condition that holds up to some number and fails beyond it."""
+"""Bisection on a condition that holds up to some number."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from collections.abc import Callable
 
 
 def bisect(holds: Callable[[float], bool], most: float, halvings: int) -> float:
-    """The greatest number of 0..most for which a condition holds, to most / 2^halvings and from below.
+    """Return the largest number in 0..most for which a condition holds, to most / 2^halvings, from below.
 
     Args:
-        holds: the condition; taken to hold at 0, which is not tried.
-        most: where the search ends; it is tried first.
-        halvings: how often the interval is halved.
-
-    Returns:
-        A number at which the condition held, or 0.
+        holds: condition, assumed at 0.
+        most: upper end, tried first.
+        halvings: number of halvings.
     """
     if holds(most):
         return most

@@ -1,4 +1,4 @@
-"""The numbers of a quadratic program with bounds and soft rows, and a guess of its solution: what `box_qp` solves."""
+"""Quadratic program with bounds and soft rows for `box_qp`, and a guess of its active set."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ FREE, AT_LOW, AT_HIGH, HELD = 0, 1, -1, 2  # HELD: between two equal bounds
 
 @by_reference
 class BoxQp(NamedTuple):
-    """The numbers of the program.
+    """Data of the program.
 
     Attributes:
-        H: (n, n) positive definite, lower triangle used.
-        g: (n,).
-        low: (n,) lower bounds, low <= high.
-        high: (n,) upper bounds.
-        A: (>= rows, n), b: (>= rows,): soft rows a . x >= b.
+        H: Hessian (n, n), positive definite, lower triangle.
+        g: gradient (n,).
+        low: lower bounds (n,), low <= high.
+        high: upper bounds (n,).
+        A: soft rows a . x >= b (>= rows, n).
+        b: their right-hand sides (>= rows,).
     """
 
     H: np.ndarray
@@ -33,11 +34,11 @@ class BoxQp(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """Constraints that may hold a solution, as of a program like it; a wrong guess only costs time.
+    """Guess of the active constraints, as from a similar program; a wrong guess only costs time.
 
     Attributes:
-        side: (n,) FREE, AT_LOW or AT_HIGH of each variable.
-        works: (>= rows,) whether a row does.
+        side: FREE, AT_LOW or AT_HIGH of each variable (n,).
+        works: True for active rows (>= rows,).
     """
 
     side: I1
@@ -45,5 +46,5 @@ class Guess(NamedTuple):
 
     @classmethod
     def nothing(cls, n: int, rows: int) -> Guess:
-        """No constraint does."""
+        """Return the empty guess."""
         return cls(np.zeros(n, dtype=np.int64), np.zeros(rows, dtype=np.bool_))

@@ -1,24 +1,22 @@
-"""Quadratic program with bounds and soft rows, small and dense, solved exactly by a dual active set, compiled.
+"""Exact solver of small dense quadratic programs with bounds and soft rows, by a dual active set.
 
 minimise  1/2 x' H x + g' x + rho/2 sum_i s_i^2
 subject to  low <= x <= high                       (hard)
             a_i . x >= b_i - s_i,  s_i >= 0        (soft, at the price rho)
 
-The rows are inequality constraints of a robot's step: distances to keep. Bounds on the variables can always be met,
-and the slack makes every row possible, so the program always has a solution: there is nothing to fail. The method is
-that of Goldfarb and Idnani (1983): start from the optimum under a working set of constraints whose multipliers all have
-the right sign, add the most violated constraint, drop those whose multiplier would turn negative.
+Bounds are always feasible, and slack makes every row feasible, so there is always a solution. Method of Goldfarb and
+Idnani (1983): from the optimum of a working set with multipliers of the right sign, add the most violated constraint,
+and drop constraints whose multiplier would change sign.
 
-With the prices p of the rows its conditions are those of one symmetric system in y = (x, -p),
+With the prices p of the rows, the conditions are one symmetric system in y = (x, -p),
 
     w = Q y + c,    Q = [[H, A'], [A, -1/rho]],    c = (g, -b),
 
-where w is the force of the bounds on the variables, and what the rows have to spare. Entries whose y is free have
-w = 0: variables inside of their bounds, and rows of the working set. All others have a fixed y: a bound, or no price.
-Sweeping Q over the free entries (Goodnight 1979: principal pivots, one after the other) leaves a table in which a
-change of the working set is one pivot, and what it does to everything is a column, which is read. H is positive and
--1/rho negative, so that every pivot exists, and has their sign. So a set that is known from the last tick costs one
-inversion, and every constraint that differs the square of the size.
+w being the forces of the bounds and the slack of the rows. Free entries (variables inside their bounds, rows of the
+working set) have w = 0. The others have a fixed y: a bound, or no price. Sweeping Q over the free entries (Goodnight
+1979: principal pivots) makes each change of the working set one pivot, and its effect one column of the table. H is
+positive and -1/rho negative, so every pivot exists and has their sign. A known working set costs one inversion, each
+difference the square of the size.
 """
 
 from __future__ import annotations
@@ -44,12 +42,12 @@ from humanoid_control.numerics.swept_system import (
 from humanoid_control.numerics.tiles import WIDTH, lanes, put_lanes
 
 TOLERANCE = 1e-10
-ILL_POSED = 1e9  # factor by which pivots magnify errors: beyond it, the solution is checked
-LEAST_PIVOT = 1e-15  # of the diagonal of H, where a variable comes free that others determine
-WELL_POSED = 1e5  # product of the largest numbers of H and its inverse: up to it, FEW steps leave ten digits
+ILL_POSED = 1e9  # magnification of errors by pivots above which the solution is checked
+LEAST_PIVOT = 1e-15  # relative to the diagonal of H, for a variable determined by others
+WELL_POSED = 1e5  # product of the largest entries of H and its inverse up to which FEW steps leave ten digits
 FEW = 8
-ROUGH = 1e-12  # of the largest c: what may be left in w where it should be 0
-POLISHES = 3  # times that a solution is made more exact, and looked at again
+ROUGH = 1e-12  # relative to the largest c: residual w that needs no polishing
+POLISHES = 3  # largest number of polishing steps
 NOT_POSITIVE, NOT_OPTIMAL = -1, -2
 
 
@@ -58,15 +56,16 @@ def solve_box_qp(problem: BoxQp, rows: int, rho: float, x: np.ndarray, multiplie
     """Solve the program of this file.
 
     Args:
-        problem: its numbers.
-        rows: how many rows count.
-        rho: price of the slack; large against H.
-        x: (n,) filled with the solution, inside the bounds to the last bit.
-        multipliers: (>= n + rows,) filled: of the bounds (positive at low, negative at high), then of the rows.
+        problem: data.
+        rows: number of rows.
+        rho: price of the slack; large relative to H.
+        x: solution (n,), filled, exactly within the bounds.
+        multipliers: of the bounds (positive at low, negative at high), then of the rows (>= n + rows,), filled.
 
     Returns:
-        iterations used; -1 where H is not positive definite (x is then the point of the box nearest to zero), -2 where
-        the iterations ran out, or the conditions of an optimum do not hold to five digits (x is inside the bounds).
+        Number of iterations; -1 if H is not positive definite (x is then the point of the box nearest to zero); -2 if
+        the
+        iterations ran out or the optimality conditions fail at five digits (x is within the bounds).
     """
     guess = Guess(np.zeros(x.shape[0], dtype=np.int64), np.zeros(rows, dtype=np.bool_))
     return solve_box_qp_from(problem, rows, rho, x, multipliers, guess)
@@ -76,7 +75,7 @@ def solve_box_qp(problem: BoxQp, rows: int, rho: float, x: np.ndarray, multiplie
 def solve_box_qp_from(
     problem: BoxQp, rows: int, rho: float, x: np.ndarray, multipliers: np.ndarray, guess: Guess
 ) -> int:
-    """As `solve_box_qp`, from a guess, on which the solution does not depend; replaced by what holds the solution."""
+    """Solve from a guess, which does not affect the solution, and replace it by the active set; see `solve_box_qp`."""
     n, side, live = x.shape[0], guess.side, 0
     for i in range(n):
         if problem.low[i] == problem.high[i]:
@@ -88,14 +87,15 @@ def solve_box_qp_from(
     for i in range(n + rows):
         multipliers[i] = 0.0
     size = live + rows
+    # Rows of the table are padded to whole vectors.
     stride = size + 1 + (-size - 1) % WIDTH
     memory, words = (
         np.empty((stride + VECTORS) * stride + PANEL * PANEL + 2 + WIDTH),
         np.empty((2, size), dtype=np.int64),
     )
-    begin = -memory.ctypes.data % 64 // 8  # where a line of the cache begins
+    begin = -memory.ctypes.data % 64 // 8  # start of a cache line
     used, sure = _solve(problem, rows, rho, x, multipliers, guess, uncounted(memory[begin:]), uncounted(words))
-    memory[0], words[0, :] = 0.0, 0  # both are kept until here
+    memory[0], words[0, :] = 0.0, 0  # keeps both alive until here
     if not sure:
         used = _check(problem, rows, rho, x, multipliers, guess, used)
     if used == NOT_POSITIVE:
@@ -112,19 +112,14 @@ def solve_box_qp_from(
 def _check(
     problem: BoxQp, rows: int, rho: float, x: np.ndarray, multipliers: np.ndarray, guess: Guess, used: int
 ) -> int:
-    """Check a solution that pivots may have spoilt, and solve once more by descent where it is not the optimum.
+    """Check a solution that pivots may have spoilt, and solve again by descent if it is not optimal.
 
     Args:
-        problem: program, see `solve_box_qp_from`.
-        rows: rows of the program.
-        rho: price of the slack.
-        x: (n,) solution of `solve_box_qp_from`.
-        multipliers: multipliers of the solution.
-        guess: working set of the solution.
-        used: steps so far.
+        x: solution of `solve_box_qp_from` (n,).
+        used: number of steps so far.
 
     Returns:
-        steps used, or NOT_OPTIMAL.
+        Number of steps, or NOT_OPTIMAL.
     """
     n, side = x.shape[0], guess.side
     if used >= 0 and is_optimal(problem, rows, rho, x):
@@ -154,7 +149,7 @@ def _solve(
     memory: np.ndarray,
     words: np.ndarray,
 ) -> tuple[int, bool]:
-    """The solution, in this memory, and whether its pivots have kept their digits; others as of `solve_box_qp_from`."""
+    """Solve in the given memory; return the steps, and whether the pivots kept their digits."""
     n, side = x.shape[0], guess.side
     s, count = _system(problem, rho, guess, x, memory, words)
     size, used, limit = words.shape[1], 0, 20 * (n + rows) + 50
@@ -168,6 +163,7 @@ def _solve(
     s.pivots[0], s.pivots[1] = np.inf, 0.0
     for i in range(n):
         most = max(most, problem.H[i, i])
+    # Sweep the guessed working set in panels.
     for first in range(0, count, PANEL):
         last = min(first + PANEL, count)
         if not sweep_panel(s, first, last, n):
@@ -175,11 +171,13 @@ def _solve(
         for q in range(last - first):
             _note_pivot(s, s.variable[first + q] < n, -1.0 / s.block[(PANEL + 1) * q])
     spread = _spread(s, problem, n)
+    # Dual feasibility: drop constraints with multipliers of the wrong sign.
     while True:
         _place(s)
         if not _drop_wrong(s, problem, guess):
             break
         used += 1
+    # Add violated constraints, then remove round-off by polishing; polishing may reveal new violations.
     for _ in range(POLISHES):
         while used < limit:
             p = _most_violated(s, problem, guess)
@@ -205,12 +203,12 @@ def _solve(
 def _system(
     problem: BoxQp, rho: float, guess: Guess, x: np.ndarray, memory: np.ndarray, words: np.ndarray
 ) -> tuple[SweptSystem, int]:
-    """The system, nothing of it swept, and how many entries the guess leaves free, which come first.
+    """Build the unswept system, and return it with the number of free entries of the guess, which come first.
 
     Args:
-        x: (n,) where variables are that are held, or at a bound in the guess.
-        memory: floats, as large as needed.
-        words: integers, as large as needed.
+        x: values of held variables and guessed bounds (n,).
+        memory: floats.
+        words: integers.
     """
     H, A, side, n, size, variable = problem.H, problem.A, guess.side, x.shape[0], words.shape[1], words[0]
     stride = size + 1 + (-size - 1) % WIDTH
@@ -220,6 +218,7 @@ def _system(
     pivots = block[PANEL * PANEL :]
     y, w, column = v[:stride], v[stride : 2 * stride], v[2 * stride : 3 * stride]
     s = SweptSystem(T, stride, variable, words[1], y, w, column, panel, scaled, swept_panel, block, pivots)
+    # Free variables and working rows first: they are swept together.
     count, behind, held = 0, size, 0
     for i in range(n):
         if side[i] == FREE:
@@ -241,6 +240,7 @@ def _system(
             behind -= 1
             variable[behind] = i
     c = size * stride
+    # Lower triangle of Q, and c; held variables are eliminated and contribute to c only.
     for k in range(size):
         i, at = variable[k], k * stride
         words[1, k], w[k], y[k] = 0, 0.0, x[i] if i < n else 0.0
@@ -255,9 +255,9 @@ def _system(
             for j in range(n):
                 if side[j] == HELD and x[j] != 0.0:
                     T[c + k] += ((H[i, j] if j < i else H[j, i]) if i < n else A[i - n, j]) * x[j]
-        for m in range(k - k % WIDTH, k):  # tiles on the diagonal are whole
+        for m in range(k - k % WIDTH, k):  # tiles on the diagonal are complete
             T[m * stride + k] = T[at + m]
-    for k in range(size, stride):  # numbers, where no entry is
+    for k in range(size, stride):  # finite values in the padding
         for m in range(size if k == size else 0, stride):
             T[k * stride + m] = 0.0
     for k in range(size - size % WIDTH, size):
@@ -268,7 +268,7 @@ def _system(
 
 @kernel
 def _place(s: SweptSystem) -> None:
-    """What is free in y, and w, by what is not."""
+    """Compute free entries of y, and w, from fixed entries."""
     size, stride, y, w = s.variable.shape[0], s.stride, s.y, s.w
     for i in range(0, stride, WIDTH):
         put_lanes(w, i, lanes(s.table, size * stride + i))
@@ -283,7 +283,7 @@ def _place(s: SweptSystem) -> None:
 
 @kernel
 def _let_go(s: SweptSystem, problem: BoxQp, guess: Guess, k: int) -> None:
-    """A constraint leaves the working set: its variable comes free, or its row has no price."""
+    """Remove a constraint from the working set: free its variable, or clear the price of its row."""
     n, i = guess.side.shape[0], s.variable[k]
     if i < n:
         guess.side[i] = FREE
@@ -297,7 +297,7 @@ def _let_go(s: SweptSystem, problem: BoxQp, guess: Guess, k: int) -> None:
 
 @kernel
 def _drop_wrong(s: SweptSystem, problem: BoxQp, guess: Guess) -> bool:
-    """Let go what has a multiplier of the wrong sign; whether there was any."""
+    """Drop constraints with multipliers of the wrong sign; return True if there were any."""
     n, found = guess.side.shape[0], False
     for k in range(s.variable.shape[0]):
         i = s.variable[k]
@@ -310,7 +310,7 @@ def _drop_wrong(s: SweptSystem, problem: BoxQp, guess: Guess) -> bool:
 
 @kernel
 def _most_violated(s: SweptSystem, problem: BoxQp, guess: Guess) -> int:
-    """Entry of the constraint outside the working set that is missed most; -1 where none is."""
+    """Return the entry of the most violated constraint outside the working set; -1 if none."""
     n, worst, p = guess.side.shape[0], -TOLERANCE, -1
     for k in range(s.variable.shape[0]):
         i, room = s.variable[k], 0.0
@@ -326,13 +326,10 @@ def _most_violated(s: SweptSystem, problem: BoxQp, guess: Guess) -> int:
 
 @kernel
 def _add(s: SweptSystem, problem: BoxQp, guess: Guess, p: int) -> int:
-    """The constraint of entry p joins the working set, and those leave it whose multipliers would get the wrong sign.
+    """Add the constraint of entry p, drop those whose multipliers would change sign, and return the number of steps.
 
-    With a multiplier that grows by t, a force sign t on a variable or a price t of a row (a change -t of its y), the
-    free y change by -a t times the column, and the others' w by a t times it; a is the sign, -1 for a row.
-
-    Returns:
-        the number of steps.
+    As the multiplier grows by t (a force sign t on a variable, a price t of a row, i.e. y changes by -t), the free y
+    change by -a t times the column and the other w by a t times it; a is the sign, -1 for a row.
     """
     n, size, side, y, w, column = guess.side.shape[0], s.variable.shape[0], guess.side, s.y, s.w, s.column
     i, steps, sign, bound = s.variable[p], 0, AT_LOW, 0.0
@@ -344,6 +341,7 @@ def _add(s: SweptSystem, problem: BoxQp, guess: Guess, p: int) -> int:
     while True:
         steps += 1
         take_column(s, p)
+        # Full step: the violation becomes zero. It is shortened where another multiplier would change sign.
         missed = (bound - y[p]) * sign if bounds else -w[p]
         step, blocking = max(0.0, missed / -column[p]), -1
         for k in range(size):
@@ -376,10 +374,9 @@ def _add(s: SweptSystem, problem: BoxQp, guess: Guess, p: int) -> int:
 
 @kernel
 def _note_pivot(s: SweptSystem, is_variable: bool, pivot: float) -> None:
-    """Keep the least pivot of a variable and the largest of a row; what has the wrong sign, or is no number, is worst.
+    """Record the smallest pivot of a variable and the largest of a row; wrong signs and NaN count as worst.
 
-    A variable's pivot is what others leave of its diagonal, and a row's is its 1/rho and what the variables add to it:
-    the smaller a part of a number is left, the more of its digits are lost.
+    A pivot is the rest of a diagonal entry (of 1/rho plus additions for a row): a small rest has lost digits.
     """
     if is_variable:
         if not pivot >= s.pivots[0]:
@@ -390,7 +387,7 @@ def _note_pivot(s: SweptSystem, is_variable: bool, pivot: float) -> None:
 
 @kernel
 def _spread(s: SweptSystem, problem: BoxQp, n: int) -> float:
-    """Largest diagonal number of H, times that of the inverse of its free part."""
+    """Return the product of the largest diagonal entries of H and of the inverse of its free part."""
     most, inverse = 0.0, 0.0
     for k in range(s.variable.shape[0]):
         i = s.variable[k]
@@ -405,11 +402,11 @@ def _spread(s: SweptSystem, problem: BoxQp, n: int) -> float:
 def _polish(
     s: SweptSystem, problem: BoxQp, rho: float, rows: int, x: np.ndarray, multipliers: np.ndarray, rough: float
 ) -> bool:
-    """Take from y what pivots have left in w where it should be 0; whether that was more than `rough`.
+    """Correct y for the residual w of free entries; return True if it was larger than `rough`.
 
     Args:
-        x: (n,) filled by y, but where variables are held.
-        multipliers: (>= n + rows,) filled by the forces, and by y.
+        x: filled from y, except held variables (n,).
+        multipliers: filled with forces and prices (>= n + rows,).
     """
     n, size, y, w, H, A = x.shape[0], s.variable.shape[0], s.y, s.w, problem.H, problem.A
     for k in range(size):
@@ -440,6 +437,7 @@ def _polish(
             if s.swept[k] == 1:
                 w[k] = 0.0
         return False
+    # One step of iterative refinement with the swept table as approximate inverse.
     left, out = s.column, s.scaled
     for k in range(s.stride):
         left[k] = w[k] if k < size and s.swept[k] == 1 else 0.0

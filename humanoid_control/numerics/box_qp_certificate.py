@@ -1,10 +1,8 @@
-"""Check of a solution of `box_qp`: how far it is from the conditions of an optimum, computed from the problem alone.
+"""Optimality check of solutions of `box_qp`, from the problem alone.
 
-The solver works on pivots of one system. Where H is nearly singular and the price of the rows is high, the pivots lose
-digits. So it checks its solution there by this file, and solves once more by another method where the check fails.
-
-The check uses nothing that the solver has computed. With the prices p = rho max(0, b - A x) the gradient of the cost is
-r = H x + g - A' p. At an optimum r is 0 but where a bound holds x against it.
+Pivots lose digits for nearly singular H and high prices; the solver then checks its solution and may solve again.
+With the prices p = rho max(0, b - A x) the gradient is r = H x + g - A' p. At an optimum it vanishes except where a
+bound holds x against it.
 """
 
 from __future__ import annotations
@@ -15,22 +13,19 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.box_program import BoxQp
 from humanoid_control.numerics.cholesky import dot
 
-SOLVED = 1e-5  # relative gradient up to which a point counts as the optimum
+SOLVED = 1e-5  # relative gradient that counts as optimal
 
 
 @kernel
 def cost_gradient(problem: BoxQp, rows: int, rho: float, x: np.ndarray, out: np.ndarray) -> float:
-    """Fill the gradient of the cost, the price of the slack included.
+    """Fill the gradient of the cost (n,), including slack, and return the largest of its terms.
 
     Args:
-        problem: numbers of the program.
-        rows: number of rows that count.
+        problem: data.
+        rows: number of rows.
         rho: price of the slack.
-        x: (n,) point.
-        out: (n,) filled.
-
-    Returns:
-        largest number of the terms it is the sum of: g, H x, and what each row adds.
+        x: point (n,).
+        out: gradient (n,), filled.
     """
     n, H, scale = x.shape[0], problem.H, 0.0
     for i in range(n):
@@ -44,7 +39,7 @@ def cost_gradient(problem: BoxQp, rows: int, rho: float, x: np.ndarray, out: np.
         out[i] += problem.g[i]
     for r in range(rows):
         price = rho * (problem.b[r] - dot(problem.A[r], x, n))
-        if not price <= 0.0:  # NaN, too
+        if not price <= 0.0:  # also NaN
             for i in range(n):
                 pull = price * problem.A[r, i]
                 scale = max(scale, abs(pull))
@@ -54,17 +49,7 @@ def cost_gradient(problem: BoxQp, rows: int, rho: float, x: np.ndarray, out: np.
 
 @kernel
 def optimality_error(problem: BoxQp, rows: int, rho: float, x: np.ndarray) -> float:
-    """Return the largest part of the gradient that the bounds do not hold, relative to the terms it is the sum of.
-
-    Args:
-        problem: numbers of the program.
-        rows: number of rows that count.
-        rho: price of the slack.
-        x: (n,) point inside the bounds.
-
-    Returns:
-        0 at an optimum; infinite where a number is not finite.
-    """
+    """Return the largest gradient entry not held by bounds, relative to its terms; 0 at an optimum, inf if invalid."""
     n, worst, gradient = x.shape[0], 0.0, np.empty(x.shape[0])
     scale = cost_gradient(problem, rows, rho, x, gradient)
     for i in range(n):
@@ -78,5 +63,5 @@ def optimality_error(problem: BoxQp, rows: int, rho: float, x: np.ndarray) -> fl
 
 @kernel
 def is_optimal(problem: BoxQp, rows: int, rho: float, x: np.ndarray) -> bool:
-    """Test whether a point is the optimum to five digits of the gradient; numbers that are not finite are not."""
+    """Return True if a point is optimal to five digits of the gradient."""
     return optimality_error(problem, rows, rho, x) <= SOLVED

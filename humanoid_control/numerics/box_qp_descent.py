@@ -1,9 +1,8 @@
-"""Quadratic program of `box_qp` by descent: slower, and right where the pivots of the dual method lose their digits.
+"""Primal descent for `box_qp`: slower, but accurate where the pivots of the dual method lose digits.
 
-The cost with the price of the slack is one function of x, convex and piecewise quadratic. A primal active set lowers it
-in every step: Newton's step in the variables that no bound holds, with an exact line search over its pieces, up to the
-first bound. Where the gradient of the free variables is zero, the bound that pulls most is released. Each step factors
-its matrix from the problem's own numbers and starts from the gradient there, so that no error is handed on.
+The cost with slack is a convex, piecewise quadratic function of x. Each step is a Newton step in the free variables,
+with an exact line search up to the first bound. At zero free gradient, the bound with the largest pull is released.
+Matrix and gradient are recomputed in each step, so errors do not accumulate.
 """
 
 from __future__ import annotations
@@ -15,25 +14,22 @@ from humanoid_control.numerics.box_program import AT_HIGH, AT_LOW, FREE, BoxQp
 from humanoid_control.numerics.box_qp_certificate import cost_gradient
 from humanoid_control.numerics.cholesky import dot
 
-FLAT = 1e-13  # gradient of the free variables, relative to its terms, at which they are at their optimum
-HELD_RIGHTLY = 1e-11  # gradient, relative to its terms, up to which a bound on the wrong side of it stays
-CALM = 3  # full Newton steps without a new piece after which no more digits are to be had
-LEAST_PIVOT = 1e-16  # of the diagonal, where rounding leaves less
+FLAT = 1e-13  # gradient of free variables, relative to its terms, that counts as zero
+HELD_RIGHTLY = 1e-11  # relative gradient up to which a bound on the wrong side is kept
+CALM = 3  # full Newton steps in the same piece after which no digits can be gained
+LEAST_PIVOT = 1e-16  # relative to the diagonal, where rounding leaves less
 
 
 @kernel
 def descend(problem: BoxQp, rows: int, rho: float, x: np.ndarray, side: np.ndarray) -> int:
-    """Lower the cost from x to its optimum.
+    """Lower the cost from x to its optimum, and return the number of steps.
 
     Args:
-        problem: numbers of the program.
-        rows: number of rows that count.
+        problem: data.
+        rows: number of rows.
         rho: price of the slack.
-        x: (n,) start, moved into the bounds; then the solution.
-        side: (n,) filled: FREE, AT_LOW or AT_HIGH.
-
-    Returns:
-        number of steps.
+        x: start, then solution (n,).
+        side: FREE, AT_LOW or AT_HIGH (n,), filled.
     """
     n, low, high = x.shape[0], problem.low, problem.high
     gradient, step, short, change = np.empty(n), np.empty(n), np.empty(rows), np.empty(rows)
@@ -49,6 +45,7 @@ def descend(problem: BoxQp, rows: int, rho: float, x: np.ndarray, side: np.ndarr
         for i in range(n):
             if side[i] == FREE:
                 worst = max(worst, abs(gradient[i]))
+        # Free variables are optimal: release a bound, or end.
         if worst <= FLAT * scale or calm >= CALM:
             calm, i = 0, _strongest_pull(problem, gradient, side)
             if i < 0 or abs(gradient[i]) <= HELD_RIGHTLY * scale:
@@ -86,7 +83,7 @@ def descend(problem: BoxQp, rows: int, rho: float, x: np.ndarray, side: np.ndarr
 
 @kernel
 def _strongest_pull(problem: BoxQp, gradient: np.ndarray, side: np.ndarray) -> int:
-    """Variable that its bound should not hold and that pulls most at it; -1 where there is none."""
+    """Return the variable with the largest pull away from its bound; -1 if none."""
     found, most = -1, 0.0
     for i in range(gradient.shape[0]):
         if side[i] != FREE and problem.low[i] < problem.high[i]:
@@ -106,28 +103,27 @@ def _newton_step(
     gradient: np.ndarray,
     step: np.ndarray,
 ) -> None:
-    """Fill the step of the free variables to the optimum of the piece of the cost that x is in.
+    """Fill the Newton step of the free variables within the present piece of the cost.
 
     Args:
-        problem: the program.
-        rho: price of the slack.
-        short: (rows,) b - A x.
-        index: (F,) free variables, in growing order.
-        M: (n, n) memory.
-        gradient: (n,) at x.
-        step: (n,) of which the free ones are filled.
+        short: b - A x (rows,).
+        index: free variables, increasing (F,).
+        M: work memory (n, n).
+        gradient: gradient at x (n,).
+        step: step (n,), free entries filled.
     """
     free = index.shape[0]
     for k in range(free):
         for m in range(k + 1):
             M[k, m] = problem.H[index[k], index[m]]
+    # Violated rows add rho a a' to the Hessian.
     for r in range(short.shape[0]):
         if short[r] > 0.0:
             for k in range(free):
                 a = rho * problem.A[r, index[k]]
                 for m in range(k + 1):
                     M[k, m] += a * problem.A[r, index[m]]
-    for k in range(free):  # Cholesky, in place
+    for k in range(free):  # Cholesky factor in place
         for m in range(k):
             M[k, m] = (M[k, m] - dot(M[k], M[m], m)) / M[m, m]
         left = M[k, k] - dot(M[k], M[k], k)
@@ -154,20 +150,15 @@ def _line_search(
     step: np.ndarray,
     reach: float,
 ) -> tuple[float, bool]:
-    """Share of the step at which the cost is least, at most `reach`, and whether no row changes its piece before.
+    """Return the optimal share of the step, at most `reach` (NaN for non-finite steps), and whether no row changes its
+    piece.
 
-    It is NaN where the step has numbers that are not finite.
-
-    The slope along the step grows piece by piece; rows enter or leave where `short + share * change` crosses zero.
+    The slope is piecewise linear: rows enter or leave where `short + share * change` crosses zero.
 
     Args:
-        problem: the program.
-        rho: price of the slack.
-        short: (rows,) b - A x.
-        change: (rows,) of it over the whole step.
-        gradient: (n,) scratch.
-        step: (n,) scratch.
-        reach: share at the first bound, infinite without one.
+        short: b - A x (rows,).
+        change: change of `short` over the whole step (rows,).
+        reach: share at the first bound, or infinite.
     """
     n, rows, slope, bend = step.shape[0], short.shape[0], 0.0, 0.0
     for i in range(n):
@@ -189,6 +180,7 @@ def _line_search(
                 cross = -short[r] / change[r]
                 if at < cross < end:
                     end, crossed = cross, r
+        # Zero of the slope on this piece; beyond its end, continue on the next piece.
         if not bend > 0.0:
             least = end
         else:

@@ -1,6 +1,6 @@
-"""Butterworth's low-pass filter, forwards and backwards over a whole signal, so that nothing is delayed.
+"""Butterworth low-pass filter, forwards and backwards over a signal (zero phase).
 
-It is `scipy.signal.butter` and `sosfiltfilt`, whose import takes longer than the rest of the start of a node.
+As `scipy.signal.butter` and `sosfiltfilt`, without their import time.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from humanoid_control.jit import kernel
 
 
 def low_pass(cutoff: float, dt: float) -> np.ndarray:
-    """Butterworth's filter of second order as b0, b1, b2, a1, a2, by the bilinear transform.
+    """Return the second-order Butterworth filter b0, b1, b2, a1, a2 by the bilinear transform.
 
     Args:
-        cutoff: at which the gain is 0.71 [Hz], below half the rate.
-        dt: between samples [s].
+        cutoff: frequency of gain 0.71 [Hz], below half the sampling rate.
+        dt: sampling time [s].
 
     Raises:
-        ConfigError: dt is not positive and finite.
+        ConfigError: if dt is not positive and finite.
     """
     check_time_step(dt, "low-pass filter")
     k = np.tan(np.pi * cutoff * dt)
@@ -30,12 +30,12 @@ def low_pass(cutoff: float, dt: float) -> np.ndarray:
 
 @kernel
 def filtered_both_ways(x: np.ndarray, f: np.ndarray, edge: int) -> np.ndarray:
-    """Signals (n, m) through a filter of second order, forwards and then backwards.
+    """Filter signals (n, m) forwards and backwards.
 
     Args:
-        x: a signal in each column, n > edge.
-        f: as of `low_pass`.
-        edge: samples by which both ends are continued for it, turned about the last one.
+        x: signals as columns, n > edge.
+        f: result of `low_pass`.
+        edge: samples of point-symmetric continuation at both ends.
     """
     n, m = x.shape
     out, y = np.empty((n, m)), np.empty(n + 2 * edge)
@@ -46,7 +46,7 @@ def filtered_both_ways(x: np.ndarray, f: np.ndarray, edge: int) -> np.ndarray:
         for i in range(n):
             y[edge + i] = x[i, column]
         for _ in range(2):
-            second = (f[2] - f[4]) * y[0]  # as if the signal had always been there
+            second = (f[2] - f[4]) * y[0]  # steady state of the first value
             first = (f[1] - f[3]) * y[0] + second
             for i in range(len(y)):
                 z = y[i]

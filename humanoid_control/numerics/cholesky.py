@@ -1,7 +1,4 @@
-"""Cholesky factors for kernels: of small dense matrices, and banded ones of blocks.
-
-The dense ones stand in arrays that are given and may be larger: filters and quadratic programs allocate nothing.
-"""
+"""Cholesky factors for kernels, without allocation: small dense matrices and banded block matrices."""
 
 from __future__ import annotations
 
@@ -11,15 +8,14 @@ import numpy as np
 
 from humanoid_control.jit import kernel
 
-SINGULAR = 1e-13  # of a pivot, as a share of the diagonal
+SINGULAR = 1e-13  # pivot relative to the diagonal
 
 
 @kernel
 def cholesky(M: np.ndarray, n: int, L: np.ndarray) -> bool:
-    """Factor the leading n x n block of M = L L', into the lower triangle of L.
+    """Factor the leading n x n block of M = L L' into the lower triangle of L.
 
-    False where a pivot is not positive or no number: M is then not positive definite (no covariance), and L is not
-    complete.
+    False if M is not positive definite or has NaN; L is then incomplete.
     """
     for i in range(n):
         for j in range(i + 1):
@@ -37,7 +33,7 @@ def cholesky(M: np.ndarray, n: int, L: np.ndarray) -> bool:
 
 @kernel
 def solve_factored(L: np.ndarray, n: int, b: np.ndarray) -> None:
-    """b := (L L')^-1 b, for the leading n entries."""
+    """b := (L L')^-1 b for the leading n entries."""
     for i in range(n):
         s = b[i]
         for k in range(i):
@@ -52,9 +48,9 @@ def solve_factored(L: np.ndarray, n: int, b: np.ndarray) -> None:
 
 @kernel
 def skyline_cholesky(M: np.ndarray, first: np.ndarray, n: int, L: np.ndarray) -> bool:
-    """As `cholesky`, of a matrix whose row i is zero before the column first[i]; L has its zeros there too.
+    """Factor a matrix with zeros before column first[i] of row i, which L preserves; see `cholesky`.
 
-    False also where a pivot vanishes next to its diagonal: M is then singular to working precision.
+    False also if M is singular to working precision.
     """
     for i in range(n):
         a = first[i]
@@ -74,7 +70,7 @@ def skyline_cholesky(M: np.ndarray, first: np.ndarray, n: int, L: np.ndarray) ->
 
 @kernel
 def solve_skyline(L: np.ndarray, first: np.ndarray, n: int, b: np.ndarray) -> None:
-    """b := (L L')^-1 b, for a factor of `skyline_cholesky`."""
+    """b := (L L')^-1 b for a factor of `skyline_cholesky`."""
     for i in range(n):
         s = b[i]
         for k in range(first[i], i):
@@ -88,7 +84,7 @@ def solve_skyline(L: np.ndarray, first: np.ndarray, n: int, b: np.ndarray) -> No
 
 @kernel
 def inverse_diagonal(L: np.ndarray, first: np.ndarray, n: int, y: np.ndarray, out: np.ndarray) -> None:
-    """out := the diagonal of (L L')^-1, for a factor of `skyline_cholesky`; y (n,) is memory."""
+    """out := diagonal of (L L')^-1 for a factor of `skyline_cholesky`; y (n,) is work memory."""
     for c in range(n):
         y[c] = 1.0 / L[c, c]
         total = y[c] * y[c]
@@ -103,10 +99,9 @@ def inverse_diagonal(L: np.ndarray, first: np.ndarray, n: int, y: np.ndarray, ou
 
 @kernel
 def upper_cholesky(U: np.ndarray, n: int) -> bool:
-    """Factor the leading n x n block of a symmetric matrix, U' U, instead of its upper triangle.
+    """Factor the leading n x n block U' U within the upper triangle; False if not positive definite.
 
-    Along rows, which the processor takes several numbers of at once, and by four pivots at a time, so that what is left
-    is read and written a quarter as often. False where it is not positive definite.
+    Loops run along rows (vectorised) and by four pivots at a time, for a quarter of the memory traffic.
     """
     for first in range(0, n, 4):
         last = min(first + 4, n)
@@ -131,7 +126,7 @@ def upper_cholesky(U: np.ndarray, n: int) -> bool:
 
 @kernel
 def solve_upper(U: np.ndarray, n: int, b: np.ndarray) -> None:
-    """b := (U' U)^-1 b, for a factor of `upper_cholesky`."""
+    """b := (U' U)^-1 b for a factor of `upper_cholesky`."""
     for k in range(n):
         s = b[k] / U[k, k]
         b[k] = s
@@ -143,7 +138,7 @@ def solve_upper(U: np.ndarray, n: int, b: np.ndarray) -> None:
 
 @kernel
 def dot(a: np.ndarray, b: np.ndarray, n: int) -> float:
-    """a . b of the first n entries, in four sums that the processor adds side by side."""
+    """Return a . b of the first n entries, in four independent sums."""
     s0, s1, s2, s3, k = 0.0, 0.0, 0.0, 0.0, 0
     while k + 3 < n:
         s0 += a[k] * b[k]
@@ -159,7 +154,7 @@ def dot(a: np.ndarray, b: np.ndarray, n: int) -> float:
 
 @kernel
 def cholesky_inverse(L: np.ndarray, n: int, out: np.ndarray) -> None:
-    """out := (L L')^-1, the leading n x n block."""
+    """out := (L L')^-1, leading n x n block."""
     for col in range(n):
         for i in range(n):
             s = 1.0 if i == col else 0.0
@@ -177,12 +172,12 @@ def cholesky_inverse(L: np.ndarray, n: int, out: np.ndarray) -> None:
 
 
 class BandedFactor(NamedTuple):
-    """Factor of a symmetric matrix of T x T blocks (n, n) with at most two blocks left of each on its diagonal.
+    """Factor L of a symmetric matrix of T x T blocks (n, n) with at most two blocks left of the diagonal.
 
     Attributes:
-        inverse: (T, n, n) inverses of the lower triangular blocks on the diagonal of the factor L.
-        one: (T, n, n) the blocks L[t, t - 1]; the first is unused.
-        two: (T, n, n) the blocks L[t, t - 2]; the first two are unused.
+        inverse: inverses of the diagonal blocks of L (T, n, n).
+        one: blocks L[t, t - 1], the first unused (T, n, n).
+        two: blocks L[t, t - 2], the first two unused (T, n, n).
     """
 
     inverse: np.ndarray
@@ -191,12 +186,12 @@ class BandedFactor(NamedTuple):
 
     @classmethod
     def room(cls, blocks: int, n: int) -> BandedFactor:
-        """Memory for so many blocks of a size."""
+        """Allocate memory."""
         return cls(np.zeros((blocks, n, n)), np.zeros((blocks, n, n)), np.zeros((blocks, n, n)))
 
 
 class BlockWork(NamedTuple):
-    """Memory for a row of `factor_block_row`: two blocks (n, n)."""
+    """Work memory of `factor_block_row`: two blocks (n, n)."""
 
     block: np.ndarray
     product: np.ndarray
@@ -204,13 +199,11 @@ class BlockWork(NamedTuple):
 
 @kernel
 def inverse_of_factor(S: np.ndarray, inverse: np.ndarray) -> bool:
-    """inverse := L^-1 (lower triangular) of S = L L', in loops along rows: the processor takes several numbers at once.
+    """Compute inverse := L^-1 of S = L L', vectorised along rows; False if S is not positive definite.
 
     Args:
-        S: (n, n) whose upper triangle is used, and overwritten by L'.
-
-    Returns:
-        False where S is not positive definite.
+        S: upper triangle used (n, n), overwritten by L'.
+        inverse: lower triangular (n, n), filled.
     """
     n = S.shape[0]
     for k in range(n):
@@ -243,18 +236,19 @@ def inverse_of_factor(S: np.ndarray, inverse: np.ndarray) -> bool:
 def factor_block_row(
     factor: BandedFactor, t: int, A: np.ndarray, one: np.ndarray, two: np.ndarray, work: BlockWork
 ) -> bool:
-    """Row t of the factor of a matrix whose blocks next to the diagonal are diagonal themselves; rows before are known.
+    """Compute row t of the factor of a matrix with diagonal off-diagonal blocks, after the previous rows.
 
     Args:
-        A: (n, n) block on the diagonal, whose upper triangle is used and overwritten.
-        one: (n,) diagonals of the blocks [t, t - 1]; unused without such a block.
-        two: (n,) diagonals of the blocks [t, t - 2]; unused without such a block.
+        A: diagonal block (n, n), upper triangle used and overwritten.
+        one: diagonal of the block [t, t - 1] (n,).
+        two: diagonal of the block [t, t - 2] (n,).
 
     Returns:
-        False where the matrix is not positive definite.
+        False if the matrix is not positive definite.
     """
     n = A.shape[0]
     block, product = work
+    # L[t, t-2] = M[t, t-2] L[t-2, t-2]^-T, and likewise L[t, t-1] after subtracting L[t, t-2] L[t-1, t-2]'.
     if t >= 2:
         for i in range(n):
             for j in range(n):
@@ -283,7 +277,7 @@ def factor_block_row(
 
 @kernel
 def solve_banded(factor: BandedFactor, b: np.ndarray) -> None:
-    """b := (L L')^-1 b, of as many blocks (n,) as b (T, n) has."""
+    """b := (L L')^-1 b for blocks b (T, n)."""
     T = b.shape[0]
     for t in range(T):
         if t >= 1:

@@ -1,8 +1,8 @@
-"""Records handed to kernels by one small table of addresses, instead of array by array.
+"""Records passed to kernels as one small table of addresses.
 
-numba takes some 0.5 us for each array that Python hands over, also for those inside of a NamedTuple. A `Packed` record
-keeps addresses, shapes and plain numbers in one array of integers, and `unpack` makes the record of it again inside of
-compiled code, which costs nothing. The fields of such a record say what they hold:
+numba takes about 0.5 us for each array passed from Python, also inside a NamedTuple. A `Packed` record stores
+addresses, shapes and numbers in one integer array; `unpack` restores the record in compiled code at no cost. Field
+annotations declare the types:
 
     class Line(NamedTuple):
         points: F2
@@ -62,13 +62,11 @@ else:
 
 
 class Packed(Generic[Record]):
-    """Record for kernels: its arrays must stay in place, and are kept alive.
-
-    A copy, or what is read from a pickle, has a table of its own.
+    """Packed record, which keeps its arrays alive; they must stay in place. Copies and pickles get their own table.
 
     Attributes:
-        record: the NamedTuple, which may hold others.
-        table: what kernels take, and `unpack`; without compilation the record itself.
+        record: NamedTuple, possibly nested.
+        table: argument of kernels and `unpack`; the record itself without compilation.
     """
 
     __slots__ = ("record", "table")
@@ -77,7 +75,7 @@ class Packed(Generic[Record]):
         """Pack a record.
 
         Raises:
-            TypeError: a field that is not declared, or an array other than declared or not contiguous.
+            TypeError: if a field is undeclared, or an array differs from its declaration or is not contiguous.
         """
         words: list[int] = []
         _write(record, words)
@@ -90,67 +88,57 @@ class Packed(Generic[Record]):
 
 
 class BoundRecord:
-    """Record packed from objects that a caller gives: the same ones again and again, so that it is packed once.
-
-    Their arrays are changed in place only. Other objects make another record.
-    """
+    """Record packed once for the same objects, the arrays of which change only in place."""
 
     __slots__ = ("_given", "_ids", "_make", "_packed")
 
     def __init__(self, make: Callable[..., Any]) -> None:
-        """Create the bound record; `make` gives the record of these objects."""
+        """Set the function that builds the record."""
         self._make, self._ids = make, tuple[int, ...]()
 
     def table(self, *given: Any) -> Any:
-        """Table of the record of these objects, for kernels."""
+        """Return the table of the record of these objects."""
         ids = tuple(map(id, given))
         if ids != self._ids:
             self._packed = Packed(self._make(*given))
-            self._given, self._ids = given, ids  # kept: the id of what is gone may come again
+            self._given, self._ids = given, ids  # kept alive, so that ids are not reused
         return self._packed.table
 
 
 def unpack(table: Table[Record], record: type[Record]) -> Record:
-    """The record behind the table of a `Packed` one, in compiled code; it must not outlive the owner of the arrays.
-
-    Args:
-        record: the class that was packed.
-    """
-    assert isinstance(table, record)  # only plain Python comes here, where the table is the record
+    """Return the record of a table in compiled code; it must not outlive the owner of its arrays."""
+    assert isinstance(table, record)  # only plain Python arrives here, where the table is the record
     return table
 
 
 def uncounted(a: Value) -> Value:
-    """The same array, or record of arrays, of which nobody counts in compiled code who has it: 5 ns each time.
+    """View of an array, or record of arrays, without reference counting; saves 5 ns per use.
 
-    It must not outlive `a`: an argument of the kernel, or what that uses once more afterwards.
+    The owner must outlive the view: a kernel argument, or an object used again afterwards.
     """
     return a
 
 
 def local_vector(n: int) -> np.ndarray:
-    """Array of so many floats, a constant, for one call of a kernel, on its stack: `np.empty` takes 20 to 50 ns.
-
-    It is not filled, must stay small and not outlive the call.
-    """
+    """Return an uninitialised array of constant size on the stack of a kernel call; `np.empty` takes 20 to 50 ns."""
     return np.empty(n)
 
 
 def local_matrix(rows: int, columns: int) -> np.ndarray:
-    """As `local_vector`, of two dimensions."""
+    """Return a `local_vector` of two dimensions."""
     return np.empty((rows, columns))
 
 
 def local_indices(n: int) -> np.ndarray:
-    """As `local_vector`, of integers."""
+    """Return a `local_vector` of integers."""
     return np.empty(n, dtype=np.int64)
 
 
 def _declared_type(record: type) -> Any:
-    """Type of a record in compiled code, from the declaration of its fields.
+    """Return the compiled type of a record, from its field declarations.
 
     Raises:
-        TypeError: a field of another kind than arrays, numbers and records of them.
+        TypeError: if a field is not an array, number or record.
     """
     fields: list[Any] = []
     for name, hint in get_type_hints(record, include_extras=True).items():
@@ -170,12 +158,12 @@ _numba_type: Any = functools.cache(_declared_type)
 
 
 def _write(record: Any, words: list[int]) -> None:
-    """Append what `_read` reads: address and shape of an array, a number by its bits."""
+    """Append the words that `_read` reads: address and shape of an array, bits of a number."""
     kind: Any  # as numba names it
     for name, value, kind in zip(record._fields, record, _numba_type(type(record)), strict=True):
         if isinstance(kind, types.Array):
             if config.DISABLE_JIT and (isinstance(value, tuple) or getattr(value, "dtype", None) is np.dtype(object)):
-                continue  # the table of another record, or of several, which is the record itself without compilation
+                continue  # table of other records: the record itself without compilation
             where = f"{type(record).__name__}.{name}"
             if not isinstance(value, np.ndarray):
                 raise TypeError(f"{where} must be an array, got {value!r:.40}")
@@ -247,7 +235,7 @@ def _lower_local(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 def _without_count(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """A value whose arrays have no count of references."""
+    """Return a value whose arrays have no reference counter."""
     if isinstance(kind, TUPLE):
         parts = zip(kind, cgutils.unpack_tuple(builder, value, len(kind)), strict=True)
         return context.make_tuple(builder, kind, [_without_count(context, builder, k, v) for k, v in parts])
@@ -260,7 +248,7 @@ def _without_count(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 def _read(context: Any, builder: Any, kind: Any, data: Any, at: list[int]) -> Any:
-    """Value of one kind from the words at a position, which moves on; arrays without a count of references."""
+    """Read a value of one type at a position, which advances; arrays have no reference counter."""
 
     def word() -> Any:
         at[0] += 1
@@ -286,24 +274,23 @@ def _read(context: Any, builder: Any, kind: Any, data: Any, at: list[int]) -> An
 # -------- records handed over by their address
 
 _INDEX = ir.IntType(32)
-_VERSIONED = re.compile(r"\.\d+$")  # variables that are assigned more than once, and what has no name
+_VERSIONED = re.compile(r"\.\d+$")  # variables assigned more than once, and unnamed values
 
 
 def by_reference(record: Any) -> Any:
-    """Decorator of a record of many arrays: kernels hand each other its address.
+    """Decorator of records with many arrays: kernels pass their address to each other.
 
-    numba hands over every number of a record, seven words and more an array: 4 KB of what watches a robot's pairs, and
-    many a kernel takes less time than that. It is not for records that `inlined` kernels take in a loop: the compiler
-    cannot know that nobody writes to their memory there.
+    numba passes every number of a record, at least seven words an array. Not for records that `inlined` kernels take in
+    a loop: the compiler then cannot exclude writes to their memory.
     """
     record.by_reference = True
     return record
 
 
 class _ByAddress:
-    """How numba hands over a NamedTuple: as ever, or in memory of the caller, which nobody changes."""
+    """Argument passing of a NamedTuple: as in numba, or by the address of memory that is never changed."""
 
-    fe_type: Any  # of the model: the record
+    fe_type: Any  # the record of the model
     get_value_type: Callable[[], Any]
 
     def _is_placed(self) -> bool:
@@ -327,11 +314,11 @@ class _ByAddress:
 
 
 class _RecordModel(_ByAddress, TupleModel):
-    """Of fields of several kinds."""
+    """Model of records with fields of several types."""
 
 
 class _UniformModel(_ByAddress, UniTupleModel):
-    """Of fields of one kind."""
+    """Model of records with fields of one type."""
 
 
 if not PLAIN_NUMBA:
@@ -340,9 +327,9 @@ if not PLAIN_NUMBA:
 
 
 def _place(builder: Any, value: Any) -> Any:
-    """Address of a record: where it, or what it is a part of, is in memory already, or else written behind its origin.
+    """Return the address of a record, stored after its origin unless it, or its parent, is in memory already.
 
-    numba describes a value by the instruction it comes from, which keeps here where it and its parts are placed.
+    numba identifies a value by its instruction, which stores the addresses of the value and its parts.
     """
     path: tuple[int, ...] = ()
     origin = _stored(builder.function, value)
@@ -369,7 +356,7 @@ def _place(builder: Any, value: Any) -> Any:
 
 
 def _stored(function: Any, value: Any) -> Any:
-    """What a variable has that is assigned once, where a value is read from one."""
+    """Return the value of a variable that is assigned once, if the value is read from one."""
     while isinstance(value, ir.LoadInstr) and isinstance(value.operands[0], ir.AllocaInstr):
         variable = value.operands[0]
         if _VERSIONED.search(variable.name) or len(stores := _assigned(function, variable)) != 1:
@@ -380,13 +367,13 @@ def _stored(function: Any, value: Any) -> Any:
 
 
 def _assigned(function: Any, variable: Any) -> list[Any]:
-    """Values that a variable gets, but for zeros before and after its life."""
+    """Return the values assigned to a variable, except zeros before and after its life."""
     stores = (i for block in function.blocks for i in block.instructions if isinstance(i, ir.StoreInstr))
     return [i.operands[0] for i in stores if i.operands[1] is variable and not isinstance(i.operands[0], ir.Constant)]
 
 
 def _check_variables() -> None:
-    """Have numba look again, when a function is complete, whether what `_stored` has read is assigned once."""
+    """Check that the variables of `_stored` are still assigned once in the complete function."""
     library: Any = codegen.CPUCodeLibrary
     add = library.add_ir_module
 

@@ -1,6 +1,6 @@
-"""Rotations: the rotation vector between two orientations, Euler angles Z-X-Z and their rates, interpolation.
+"""Rotations: rotation vectors between orientations, Euler angles Z-X-Z with rates, interpolation.
 
-Equation numbers (C.x) are those of Schwienbacher 2014, appendix C.
+Equation numbers (C.x) refer to Schwienbacher 2014, appendix C.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import numpy as np
 
 from humanoid_control.jit import kernel
 
-STRAIGHT = 1e-12  # sines below this are zero
-NEAR_HALF_TURN = -0.9  # cosines below this are near half a turn
+STRAIGHT = 1e-12  # sines below this count as zero
+NEAR_HALF_TURN = -0.9  # cosines below this are near a half turn
 
 
 def rotation_error(A: np.ndarray, A_d: np.ndarray) -> np.ndarray:
-    """The rotation vector (3,) [rad] that turns the orientation A into A_d, in the axes of A and A_d (C.1, Fig. C.1).
+    """Return the rotation vector (3,) [rad] from the orientation A to A_d, in their common frame (C.1, Fig. C.1).
 
-    gamma e_e with gamma = atan2(|v|, (tr - 1) / 2) and v = 1/2 sum e_i x e_i,d: the printed arccos loses half its
-    digits near 0 and pi, and its quotient is 0/0 at pi. Near half a turn the axis is therefore read from the symmetric
-    part of A_d A^T; at exactly half a turn both directions are right, and one is taken.
+    gamma e_e with gamma = atan2(|v|, (tr - 1) / 2) and v = 1/2 sum e_i x e_i,d: the printed arccos is inaccurate near 0
+    and pi, and 0/0 at pi. Near a half turn the axis follows from the symmetric part of A_d A^T; at exactly a half turn
+    its sign is arbitrary.
 
     Args:
-        A: (3, 3) actual rotation matrix.
-        A_d: (3, 3) desired rotation matrix.
+        A: actual rotation matrix (3, 3).
+        A_d: desired rotation matrix (3, 3).
     """
     out = np.empty(3)
     rotation_vector(np.ascontiguousarray(A), np.ascontiguousarray(A_d), out)
@@ -33,11 +33,12 @@ def rotation_error(A: np.ndarray, A_d: np.ndarray) -> np.ndarray:
 
 @kernel
 def rotation_vector(A: np.ndarray, A_d: np.ndarray, out: np.ndarray) -> None:
-    """As `rotation_error`, into out (3,)."""
+    """Write `rotation_error` to out (3,)."""
     R = np.empty((3, 3))
     for i in range(3):
         for j in range(3):
             R[i, j] = A_d[i, 0] * A[j, 0] + A_d[i, 1] * A[j, 1] + A_d[i, 2] * A[j, 2]
+    # v = sin(angle) * axis, from the skew-symmetric part of R = A_d A^T.
     x, y, z = 0.5 * (R[2, 1] - R[1, 2]), 0.5 * (R[0, 2] - R[2, 0]), 0.5 * (R[1, 0] - R[0, 1])
     s = math.sqrt(x * x + y * y + z * z)
     c = 0.5 * (R[0, 0] + R[1, 1] + R[2, 2] - 1.0)
@@ -46,7 +47,7 @@ def rotation_vector(A: np.ndarray, A_d: np.ndarray, out: np.ndarray) -> None:
         share = angle / s if s > STRAIGHT else 1.0
         out[0], out[1], out[2] = share * x, share * y, share * z
         return
-    # (R + R^T) / 2 = c E + (1 - c) e e^T: the column with the longest diagonal shows along the axis.
+    # (R + R^T) / 2 = c E + (1 - c) e e^T: the column with the largest diagonal entry is parallel to the axis.
     k = 0
     for i in range(1, 3):
         if R[i, i] > R[k, k]:
@@ -61,7 +62,7 @@ def rotation_vector(A: np.ndarray, A_d: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def rotation_defect(R: np.ndarray) -> float:
-    """Largest number of R R^T - 1 for a matrix R (3, 3), plus 2 where it mirrors; 0 for a rotation."""
+    """Return the largest entry of R R^T - 1 for R (3, 3), plus 2 for a mirrored matrix; 0 for a rotation."""
     worst = 0.0
     for i in range(3):
         for j in range(i + 1):
@@ -73,7 +74,7 @@ def rotation_defect(R: np.ndarray) -> float:
 
 
 def euler_zxz_matrix(phi: float, theta: float, psi: float) -> np.ndarray:
-    """The rotation matrix R_z(phi) R_x(theta) R_z(psi) (C.3), from angles in rad."""
+    """Return R_z(phi) R_x(theta) R_z(psi) (C.3), angles in rad."""
     (cp, sp), (ct, st), (cs, ss) = ((np.cos(a), np.sin(a)) for a in (phi, theta, psi))
     return np.array(
         [
@@ -85,7 +86,7 @@ def euler_zxz_matrix(phi: float, theta: float, psi: float) -> np.ndarray:
 
 
 def euler_zxz_angles(A: np.ndarray) -> tuple[float, float, float]:
-    """Angles phi, theta in 0..pi, psi [rad] of a rotation matrix (C.4); psi is 0 where only a sum of angles counts."""
+    """Return phi, theta in 0..pi, psi [rad] of a rotation matrix (C.4); psi is 0 at a singularity."""
     sine = float(np.hypot(A[2, 0], A[2, 1]))
     psi = 0.0 if sine < STRAIGHT else float(np.arctan2(A[2, 0], A[2, 1]))
     c, s = np.cos(psi), np.sin(psi)
@@ -95,19 +96,19 @@ def euler_zxz_angles(A: np.ndarray) -> tuple[float, float, float]:
 
 
 def omega_of_zxz_rates(phi: float, theta: float) -> np.ndarray:
-    """T (3, 3) with omega = T (phi', theta', psi'), omega in the fixed axes (C.5)."""
+    """Return T (3, 3) with omega = T (phi', theta', psi'), omega in fixed axes (C.5)."""
     c, s = np.cos(phi), np.sin(phi)
     return np.array([[0.0, c, s * np.sin(theta)], [0.0, s, -c * np.sin(theta)], [1.0, 0.0, np.cos(theta)]])
 
 
 def zxz_rates_of_omega(phi: float, theta: float) -> np.ndarray:
-    """The inverse of T, (C.6) with phi where psi is printed; entries grow without bound as sin(theta) goes to 0."""
+    """Return the inverse of T, (C.6) with phi for the printed psi; unbounded as sin(theta) tends to 0."""
     c, s, ct, st = np.cos(phi), np.sin(phi), np.cos(theta), np.sin(theta)
     return np.array([[-s * ct, c * ct, st], [c * st, s * st, 0.0], [s, -c, 0.0]]) / st
 
 
 def rotation_matrix(vector: np.ndarray) -> np.ndarray:
-    """The rotation matrix of a rotation vector (3,) [rad]."""
+    """Return the rotation matrix of a rotation vector (3,) [rad]."""
     angle = float(np.linalg.norm(vector))
     x, y, z = vector
     K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
@@ -117,11 +118,11 @@ def rotation_matrix(vector: np.ndarray) -> np.ndarray:
 
 
 def interpolate_rotation(A_0: np.ndarray, A_1: np.ndarray, share: float) -> np.ndarray:
-    """Spherical interpolation: the orientation a share of the way from A_0 to A_1 about one fixed axis.
+    """Return the orientation between A_0 and A_1 by rotation about one fixed axis.
 
     Args:
-        A_0: (3, 3) first rotation matrix.
-        A_1: (3, 3) last rotation matrix.
-        share: 0 at A_0, 1 at A_1; outside it continues about the same axis.
+        A_0: first rotation matrix (3, 3).
+        A_1: last rotation matrix (3, 3).
+        share: 0 at A_0, 1 at A_1; extrapolates outside.
     """
     return rotation_matrix(share * rotation_error(A_0, A_1)) @ A_0

@@ -1,8 +1,8 @@
-"""Functions of one number for kernels: cubic splines through points, and polynomials, with two derivatives.
+"""Cubic splines through points, and polynomials, with two derivatives, for kernels.
 
-A spline is piecewise cubic with continuous second derivative. Its ends are those of Forsythe, Malcolm and Moler 1977:
-the third derivative of the first (last) piece is that of the cubic through the first (last) four points. With three
-points it is zero, with two the spline is a straight line. Outside it continues linearly with the slope at its end.
+The ends are those of Forsythe, Malcolm and Moler 1977: the third derivative of the first (last) piece is that of the
+cubic through the first (last) four points. For three points it is zero; two points give a line. Splines continue
+linearly outside.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from humanoid_control.errors import RobotError
 from humanoid_control.jit import inlined
 from humanoid_control.numerics.array_types import F1
 
-LINEAR_TERMS = 2  # coefficients of a polynomial that is evaluated at once
+LINEAR_TERMS = 2  # number of coefficients with a closed form
 
 
 def check_spline(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> None:
-    """Make sure that a spline goes through these points.
+    """Check the points of a spline.
 
     Raises:
-        RobotError: fewer than two points, not as many y as x, x that do not rise, or no finite numbers.
+        RobotError: if there are fewer than two points, lengths differ, x does not increase, or a number is not finite.
     """
     if len(x) != len(y) or len(x) < 2:
         raise RobotError(f"a spline of {len(x)} x and {len(y)} y: it needs two points or more of both")
@@ -33,15 +33,15 @@ def check_spline(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarra
 
 
 def spline_size(points: int) -> int:
-    """Count of the numbers that `spline_data` gives for a number of points."""
+    """Return the length of `spline_data` for a number of points."""
     return 5 * points - 2
 
 
 def spline_data(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> F1:
-    """Numbers (5 n - 2,) of a spline through n points, for `spline_at`.
+    """Return the data (5 n - 2,) of a spline through n points, for `spline_at`.
 
-    First x (n,), then four coefficients of each piece in powers of the distance from its left point, the constant
-    first, then value and slope at the last point.
+    x (n,), four coefficients a piece in powers of the distance from its left point, constant first, then value and
+    slope at the last point.
 
     Raises:
         RobotError: see `check_spline`.
@@ -53,9 +53,9 @@ def spline_data(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray
 
 
 def spline_pieces(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
-    """Coefficients (n - 1, 4) of the pieces, the constant first, and value and slope at the last point.
+    """Return the piece coefficients (n - 1, 4), constant first, and value and slope at the last point.
 
-    Unknown are a sixth of the second derivatives at the points.
+    The unknowns are second derivatives over six at the points.
     """
     n = len(x)
     h, slope = np.diff(x), np.diff(y) / np.diff(x)
@@ -77,7 +77,7 @@ def spline_pieces(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, tuple[float
 
 
 def _third_difference(x: np.ndarray, y: np.ndarray) -> float:
-    """Third divided difference of four points."""
+    """Return the third divided difference of four points."""
     d: np.ndarray = y
     for k in range(1, 4):
         d = np.diff(d) / (x[k:] - x[:-k])
@@ -89,10 +89,10 @@ def _third_difference(x: np.ndarray, y: np.ndarray) -> float:
 
 @inlined
 def spline_at(data: F1, at: int, n: int, u: float) -> tuple[float, float, float]:
-    """Value, first and second derivative at u of a spline through n points.
+    """Return value, first and second derivative at u of a spline through n points.
 
     Args:
-        data: of `spline_data`, from the offset `at` on.
+        data: `spline_data`, from offset `at`.
     """
     pieces = at + n
     if u < data[at]:
@@ -115,13 +115,14 @@ def spline_at(data: F1, at: int, n: int, u: float) -> tuple[float, float, float]
 
 @inlined
 def polynomial_at(data: F1, at: int, n: int, u: float) -> tuple[float, float, float]:
-    """Value, first and second derivative at u of a polynomial.
+    """Return value, first and second derivative at u of a polynomial.
 
     Args:
-        data: its n coefficients, two or more, the constant first, from the offset `at` on.
+        data: n >= 2 coefficients, constant first, from offset `at`.
     """
     if n == LINEAR_TERMS:
         return data[at] + data[at + 1] * u, data[at + 1], 0.0
+    # Horner's scheme with two derivatives.
     f, d1, d2 = 0.0, 0.0, 0.0
     for i in range(n - 1, -1, -1):
         d2 = d2 * u + 2.0 * d1

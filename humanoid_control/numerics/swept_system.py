@@ -1,8 +1,8 @@
-"""Symmetric table that is swept over some of its entries: an inverse, and all that follows from it, kept by pivots.
+"""Symmetric table swept over some entries: an inverse and its consequences, updated by pivots.
 
-Of a symmetric Q, swept over the set S of entries, the table holds -Q_SS^-1 in S, Q_iS Q_SS^-1 next to it, and
-Q_ij - Q_iS Q_SS^-1 Q_Sj elsewhere. Sweeping one entry more, or taking one back, is a pivot (Goodnight 1979): the square
-of the size, by tiles of eight by eight numbers in registers. `box_qp` solves programs with it.
+For a symmetric Q swept over the set S, the table holds -Q_SS^-1 in S, Q_iS Q_SS^-1 next to it, and
+Q_ij - Q_iS Q_SS^-1 Q_Sj elsewhere. Each entry is swept or restored by one pivot (Goodnight 1979), the square of the
+size, by tiles of eight by eight in registers. `box_qp` uses it.
 """
 
 from __future__ import annotations
@@ -25,24 +25,29 @@ from humanoid_control.numerics.tiles import (
     total,
 )
 
-PANEL = 4  # pivots that are swept together: the rest of the table is read and written a quarter as often
-VECTORS = 3 + 3 * PANEL  # of memory next to the table
+PANEL = 4  # pivots swept together, for a quarter of the memory traffic
+VECTORS = 3 + 3 * PANEL  # vectors of work memory
 
 
 @by_reference
 class SweptSystem(NamedTuple):
-    """The system Q with c behind it, swept over some of its N entries.
+    """System Q with c, swept over some of its N entries.
 
-    Variables that are not held come first that are free in the guess, and rows of its working set; then the others.
+    Free variables and working rows of the guess come first.
 
     Attributes:
-        table: (W W,) by rows of W = `stride` numbers, a multiple of WIDTH above N: Q, and c as row N. Of the symmetric
-            table the tiles below the diagonal count, and those on it.
-        variable: (N,) number of the variable, or n + number of the row.
-        swept: (N,) 1 where it is.
-        y, w: (W,).
-        column: (W,), panel, scaled, swept_panel: (PANEL W,), block: (PANEL PANEL,) memory.
-        pivots: (2,) least pivot of a variable, and largest of a row, that has been swept: for the solver.
+        table: rows of W = `stride` numbers (W W,), a multiple of WIDTH above N: Q, and c as row N. Only tiles on and
+            below the diagonal are valid.
+        variable: number of the variable, or n + number of the row (N,).
+        swept: 1 for swept entries (N,).
+        y: unknowns (W,).
+        w: forces and slack (W,).
+        column: work memory (W,).
+        panel: work memory (PANEL W,).
+        scaled: work memory (PANEL W,).
+        swept_panel: work memory (PANEL W,).
+        block: work memory (PANEL PANEL,).
+        pivots: smallest pivot of a variable and largest of a row so far (2,).
     """
 
     table: np.ndarray
@@ -61,8 +66,9 @@ class SweptSystem(NamedTuple):
 
 @kernel
 def take_column(s: SweptSystem, p: int) -> None:
-    """Column p of the table, into `column`."""
+    """Copy column p of the table to `column`."""
     T, stride, out = s.table, s.stride, s.column
+    # Left of the diagonal tile the column is stored as row p.
     whole = p + WIDTH - p % WIDTH
     for i in range(0, whole, WIDTH):
         put_lanes(out, i, lanes(T, p * stride + i))
@@ -82,7 +88,7 @@ def _put_column(s: SweptSystem, p: int) -> None:
 
 @inlined
 def add_multiple(out: np.ndarray, factor: float, a: np.ndarray, count: int) -> None:
-    """out := out + factor a of so many numbers, a multiple of WIDTH."""
+    """out := out + factor a for `count` numbers, a multiple of WIDTH."""
     f = splat(factor)
     for i in range(0, count, WIDTH):
         put_lanes(out, i, multiply_add(f, lanes(a, i), lanes(out, i)))
@@ -90,7 +96,7 @@ def add_multiple(out: np.ndarray, factor: float, a: np.ndarray, count: int) -> N
 
 @kernel
 def _factor_block(s: SweptSystem, first: int, m: int, n: int) -> bool:
-    """Factor P = L D L', the block of a panel: `block` has L below the diagonal, -1/D on it, and D L' above it."""
+    """Factor the panel block P = L D L': `block` gets L below, -1/D on, and D L' above the diagonal."""
     L, C = s.block, s.panel
     for q in range(PANEL):
         d = C[q * s.stride + first + q] if q < m else 1.0
@@ -108,13 +114,14 @@ def _factor_block(s: SweptSystem, first: int, m: int, n: int) -> bool:
 
 @kernel
 def sweep_panel(s: SweptSystem, first: int, last: int, n: int) -> bool:
-    """Sweep a panel of entries; n: how many variables there are, whose pivots must be positive.
+    """Sweep a panel of entries; pivots of the n variables must be positive.
 
-    With its columns C and its own block P = L D L', E = C L'^-1 and F = E D^-1 L^-1: the rest becomes T - E D^-1 E',
-    the columns F, and the block -P^-1.
+    With columns C, block P = L D L', E = C L'^-1 and F = E D^-1 L^-1: the rest becomes T - E D^-1 E', the columns F,
+    the block -P^-1.
     """
     T, C, G, F, L, stride, m = s.table, s.panel, s.scaled, s.swept_panel, s.block, s.stride, last - first
     one, two, three, begin = s.stride, 2 * s.stride, 3 * s.stride, first - first % WIDTH
+    # Copy the panel's columns; unused columns are zero.
     for q in range(m):
         for i in range(0, begin + WIDTH, WIDTH):
             put_lanes(C, q * stride + i, lanes(T, (first + q) * stride + i))
@@ -126,10 +133,11 @@ def sweep_panel(s: SweptSystem, first: int, last: int, n: int) -> bool:
         return False
     for q in range(m):
         for k in range(m):
-            C[q * stride + first + k] = -1.0 if q == k else 0.0  # of which F is made -P^-1
+            C[q * stride + first + k] = -1.0 if q == k else 0.0  # F then gets -P^-1 there
     minus, l10, l20, l21 = splat(-1.0), splat(-L[PANEL]), splat(-L[2 * PANEL]), splat(-L[2 * PANEL + 1])
     l30, l31, l32 = splat(-L[3 * PANEL]), splat(-L[3 * PANEL + 1]), splat(-L[3 * PANEL + 2])
     d0, d1, d2, d3 = splat(L[0]), splat(L[PANEL + 1]), splat(L[2 * PANEL + 2]), splat(L[3 * PANEL + 3])
+    # Forward substitution to E, scaling to E D^-1, backward substitution to F.
     for j in range(0, stride, WIDTH):
         e0 = lanes(C, j)
         e1 = multiply_add(l10, e0, lanes(C, one + j))
@@ -150,6 +158,7 @@ def sweep_panel(s: SweptSystem, first: int, last: int, n: int) -> bool:
         put_lanes(F, one + j, minus * f1)
         put_lanes(F, two + j, minus * f2)
         put_lanes(F, three + j, minus * f3)
+    # Rank-four update of all tiles on and below the diagonal.
     for j in range(0, stride, WIDTH):
         c0, c1, c2, c3 = lanes(C, j), lanes(C, one + j), lanes(C, two + j), lanes(C, three + j)
         for i in range(j, stride, WIDTH):
@@ -167,7 +176,7 @@ def sweep_panel(s: SweptSystem, first: int, last: int, n: int) -> bool:
 
 @kernel
 def sweep(s: SweptSystem, p: int, least: float) -> float:
-    """Sweep entry p, or take that back; its pivot has a size of `least` at the least. Return the pivot that it had."""
+    """Sweep or restore entry p with a pivot of at least `least` in size; return its pivot."""
     T, c, stride = s.table, s.column, s.stride
     take_column(s, p)
     pivot = c[p]
@@ -189,7 +198,7 @@ def sweep(s: SweptSystem, p: int, least: float) -> float:
 
 @kernel
 def multiply(s: SweptSystem, v: np.ndarray, out: np.ndarray) -> None:
-    """out := the table, without c, times v (W,), whose numbers behind the entries are zero."""
+    """out := table (without c) times v (W,), the padding of v being zero."""
     T, stride = s.table, s.stride
     for j in range(0, stride, WIDTH):
         put_lanes(out, j, splat(0.0))

@@ -1,8 +1,7 @@
-"""Eight numbers at once, and tiles of eight by eight, for kernels: they stay in the registers of the processor.
+"""Vectors of eight numbers and tiles of eight by eight in processor registers, for kernels.
 
-The compiler finds such code by itself only where a loop runs along a row long enough. Small matrix products, which
-spend their time on loads and stores then, are written here by what the processor has: `Lanes`, eight numbers side by
-side, and `Tile`, eight of these. A product of matrices is a sum of outer products, A B = sum_k A[:, k] B[k, :]:
+Compilers vectorise only long loops along rows. Small matrix products are written here with `Lanes`, eight numbers, and
+`Tile`, eight lanes, as sums of outer products, A B = sum_k A[:, k] B[k, :]:
 
     @kernel
     def product(a, b, n, out):  # a and b packed: column k of A, row k of B from 8 k on
@@ -11,8 +10,8 @@ side, and `Tile`, eight of these. A product of matrices is a sum of outer produc
             t = add_outer(t, a, 8 * k, 1, lanes(b, 8 * k))
         put_tile(out, 0, 8, t)
 
-All arrays are (N,) and contiguous. Indices are never checked, not even with NUMBA_BOUNDSCHECK: what is read behind the
-end of an array is garbage. As plain Python `Lanes` is an array (8,), `Tile` one of (8, 8).
+Arrays are (N,) and contiguous. Indices are never checked, even with NUMBA_BOUNDSCHECK; reads beyond the end return
+garbage. In plain Python `Lanes` is an array (8,), `Tile` an array (8, 8).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Tile = np.ndarray
 
 
 def room(size: int) -> np.ndarray:
-    """Zeros (size,) that begin where a line of the cache does: lanes that lie across two lines take twice as long."""
+    """Return zeros (size,) aligned to a cache line: lanes across two lines take twice as long."""
     memory = np.zeros(size + WIDTH)
     first = -memory.ctypes.data % 64 // 8
     return memory[first : first + size]
@@ -44,7 +43,7 @@ def room(size: int) -> np.ndarray:
 
 
 def lanes(a: np.ndarray, i: int) -> Lanes:
-    """a[i : i + 8]."""
+    """Return a[i : i + 8]."""
     return np.array(a[i : i + WIDTH])
 
 
@@ -54,62 +53,58 @@ def put_lanes(a: np.ndarray, i: int, v: Lanes) -> None:
 
 
 def splat(value: float) -> Lanes:
-    """The same number eight times."""
+    """Return the same number eight times."""
     return np.full(WIDTH, float(value))
 
 
 def multiply_add(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """a b + c, rounded once where the processor can."""
+    """Return a b + c, rounded once if the processor supports it."""
     return np.asarray(a * b + c)
 
 
 def root(a: Lanes) -> Lanes:
-    """Square roots."""
+    """Return square roots."""
     return np.asarray(np.sqrt(a))
 
 
 def total(a: Lanes) -> float:
-    """Sum of the eight."""
+    """Return the sum."""
     return float(a.sum())
 
 
 def zero_tile() -> Tile:
-    """A tile of zeros."""
+    """Return a tile of zeros."""
     return np.zeros((WIDTH, WIDTH))
 
 
 def tile(a: np.ndarray, i: int, step: int) -> Tile:
-    """Tile whose row r is a[i + r step : i + r step + 8]."""
+    """Return the tile with rows a[i + r step : i + r step + 8]."""
     return np.array([a[k : k + WIDTH] for k in range(i, i + WIDTH * step, step)])
 
 
 def put_tile(a: np.ndarray, i: int, step: int, t: Tile) -> None:
-    """Write a tile to where `tile` reads it."""
+    """Write a tile to the place of `tile`."""
     for r in range(WIDTH):
         a[i + r * step : i + r * step + WIDTH] = t[r]
 
 
 def add_outer(t: Tile, a: np.ndarray, i: int, step: int, v: Lanes) -> Tile:
-    """t + u v^T, with u[r] = a[i + r step]."""
+    """Return t + u v^T, with u[r] = a[i + r step]."""
     return np.asarray(t + np.outer(a[i : i + (WIDTH - 1) * step + 1 : step], v))
 
 
 def add_scaled(t: Tile, value: float, a: np.ndarray, i: int, step: int) -> Tile:
-    """t + value s, with s the tile that `tile` reads."""
+    """Return t + value `tile`(a, i, step)."""
     return np.asarray(t + value * tile(a, i, step))
 
 
 def transposed(t: Tile) -> Tile:
-    """Rows and columns exchanged."""
+    """Return the transpose."""
     return np.array(t.T)
 
 
 def factored(t: Tile) -> Tile:
-    """Elimination of a symmetric tile t = U^T D U, U unit upper triangular, row by row without pivoting.
-
-    Returns:
-        -U right of the diagonal, 1 / D on it, zeros left of it.
-    """
+    """Eliminate a symmetric tile t = U^T D U without pivoting: -U above the diagonal, 1 / D on it, zeros below."""
     rows, out = np.array(t), np.zeros((WIDTH, WIDTH))
     for k in range(WIDTH):
         out[k, k] = 1.0 / rows[k, k]
@@ -120,12 +115,12 @@ def factored(t: Tile) -> Tile:
 
 
 def diagonal(t: Tile) -> Lanes:
-    """Entries on the diagonal."""
+    """Return the diagonal."""
     return np.array(np.diagonal(t))
 
 
 def eliminated(t: Tile, a: np.ndarray, i: int) -> Tile:
-    """U^-T t, for what `factored` gave, put at a[i : i + 64]."""
+    """Return U^-T t for a result of `factored` at a[i : i + 64]."""
     out = np.array(t)
     for k in range(WIDTH):
         for j in range(k + 1, WIDTH):
@@ -134,7 +129,7 @@ def eliminated(t: Tile, a: np.ndarray, i: int) -> Tile:
 
 
 def eliminated_lanes(v: Lanes, factor: Tile) -> Lanes:
-    """U^-T v, for what `factored` gave."""
+    """Return U^-T v for a result of `factored`."""
     out = np.array(v)
     for k in range(WIDTH):
         out[k + 1 :] += out[k] * factor[k, k + 1 :]
@@ -142,27 +137,27 @@ def eliminated_lanes(v: Lanes, factor: Tile) -> Lanes:
 
 
 def scaled_rows(t: Tile, a: np.ndarray, i: int) -> Tile:
-    """Row r times a[i + r]."""
+    """Multiply row r by a[i + r]."""
     return np.asarray(t * a[i : i + WIDTH, None])
 
 
 def column_dots(t: Tile, a: np.ndarray, i: int) -> Lanes:
-    """Column by column the dot product with the tile that lies at a[i : i + 64]."""
+    """Return the dot products of columns with the tile at a[i : i + 64]."""
     return np.asarray((t * tile(a, i, WIDTH)).sum(axis=0))
 
 
 def nonzero_bits(a: np.ndarray, i: int) -> int:
-    """Bit k is set where a[i + k] is not zero."""
+    """Return an integer with bit k set where a[i + k] is not zero."""
     return sum(1 << k for k in range(WIDTH) if a[i + k] != 0.0)
 
 
 def lowest_bit(bits: int) -> int:
-    """Position of the lowest bit that is set; there must be one."""
+    """Return the position of the lowest set bit; one must be set."""
     return (bits & -bits).bit_length() - 1
 
 
 def count_bits(bits: int) -> int:
-    """How many bits are set."""
+    """Return the number of set bits."""
     return bits.bit_count()
 
 
@@ -172,7 +167,7 @@ _LANES = ir.VectorType(ir.DoubleType(), WIDTH)
 _TILE = ir.ArrayType(_LANES, WIDTH)
 _INT = ir.IntType(32)
 _BITS = ir.IntType(64)
-_NUMBER = 8  # bytes: nothing else is known of where an array begins
+_NUMBER = 8  # bytes: the only known alignment of an array
 
 
 class _LanesType(types.Type):  # type: ignore[misc, unused-ignore]
@@ -201,9 +196,9 @@ class _TileModel(models.PrimitiveModel):  # type: ignore[misc, unused-ignore]
 
 
 def _compiled(function: Any, result: Any, *kinds: Any) -> Callable[[Any], Any]:
-    """Decorator: how calls of a function with arguments of these kinds are compiled."""
+    """Decorator that defines the compilation of calls with these argument types."""
 
-    def typed(_context: Any) -> Any:  # numba looks at the number of arguments of what this returns
+    def typed(_context: Any) -> Any:  # numba reads the number of arguments of the result
         takes: dict[int, Any] = {
             0: lambda: result,
             1: lambda a: result,
@@ -220,7 +215,7 @@ def _compiled(function: Any, result: Any, *kinds: Any) -> Callable[[Any], Any]:
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Any, at: int = 0) -> Any:
-    """Address of an element of the array that is argument `at`; the argument after it is the index."""
+    """Return the address of an element of array argument `at`; the next argument is its index."""
     data = make_array(signature.args[at])(context, builder, args[at]).data
     return builder.gep(data, [_index(context, builder, signature, args, at + 1)], inbounds=True)
 
@@ -230,7 +225,7 @@ def _index(context: Any, builder: Any, signature: Any, args: Any, at: int) -> An
 
 
 def _strided(context: Any, builder: Any, signature: Any, args: Any, at: int = 0) -> list[Any]:
-    """Addresses of eight elements of the array that is argument `at`; first index and step come after it."""
+    """Return the addresses of eight elements of array argument `at`; first index and step follow it."""
     out, step = [_pointer(context, builder, signature, args, at)], _index(context, builder, signature, args, at + 2)
     while len(out) < WIDTH:
         out.append(builder.gep(out[-1], [step], inbounds=True))
@@ -257,7 +252,7 @@ def _spread(builder: Any, value: Any) -> Any:
 
 
 def _intrinsic(builder: Any, name: str, *args: Any) -> Any:
-    """Call of an instruction of LLVM for lanes."""
+    """Call an LLVM instruction for lanes."""
     kind = ir.FunctionType(_LANES, [_LANES] * len(args))
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{WIDTH}f64"), args)
 
@@ -361,7 +356,7 @@ def _compile_add_scaled(context: Any, builder: Any, signature: Any, args: Any) -
 @_compiled(transposed, _tile, _tile)
 def _compile_transposed(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     rows = _rows(builder, args[0])
-    for half in (4, 2, 1):  # exchanges the blocks next to the diagonal: of four by four, in these of two by two, of one
+    for half in (4, 2, 1):  # exchange off-diagonal blocks: of four by four, then inside of two by two, then of one
         turned = list(rows)
         for k in range(WIDTH):
             if not k & half:
@@ -374,12 +369,12 @@ def _compile_transposed(context: Any, builder: Any, signature: Any, args: Any) -
 
 
 def _lane(builder: Any, v: Any, k: int) -> Any:
-    """One of the lanes, eight times."""
+    """Return one lane, eight times."""
     return _shuffled(builder, v, ir.Constant(_LANES, ir.Undefined), [k] * WIDTH)
 
 
 def _blended(builder: Any, a: Any, b: Any, first: int) -> Any:
-    """Lanes of a, from `first` on of b."""
+    """Return the lanes of a, from `first` on those of b."""
     return _shuffled(builder, a, b, [x if x < first else WIDTH + x for x in range(WIDTH)])
 
 
@@ -439,7 +434,7 @@ def _compile_column_dots(context: Any, builder: Any, signature: Any, args: Any) 
     sums: list[Any] = []
     for k, row in enumerate(_rows(builder, args[0])):
         other = _load(builder, builder.gep(first, [ir.Constant(_BITS, WIDTH * k)], inbounds=True))
-        if k < 2:  # two sums, which the processor adds side by side
+        if k < 2:  # two independent sums
             sums.append(builder.fmul(row, other))
         else:
             sums[k % 2] = _intrinsic(builder, "fmuladd", row, other, sums[k % 2])

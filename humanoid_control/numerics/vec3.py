@@ -1,4 +1,4 @@
-"""3-vectors as tuples of three floats, for kernels: the compiler keeps them in registers, so nothing is allocated."""
+"""3-vectors as tuples of floats for kernels: they stay in registers, without allocation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Vec = tuple[float, float, float]
 
 @kernel
 def row(m: np.ndarray, k: int) -> Vec:
-    """Row k of an (n, 3) array."""
+    """Return row k of an (n, 3) array."""
     return (m[k, 0], m[k, 1], m[k, 2])
 
 
@@ -34,7 +34,7 @@ def mul(s: float, a: Vec) -> Vec:
 
 @kernel
 def along(a: Vec, s: float, u: Vec) -> Vec:
-    """a + s u."""
+    """Return a + s u."""
     return (a[0] + s * u[0], a[1] + s * u[1], a[2] + s * u[2])
 
 
@@ -55,7 +55,7 @@ def norm(a: Vec) -> float:
 
 @kernel
 def perpendicular(u: Vec) -> Vec:
-    """Some unit vector at a right angle to u; x for a zero vector."""
+    """Return a unit vector orthogonal to u; x for a zero vector."""
     x, y, z = abs(u[0]), abs(u[1]), abs(u[2])
     if x <= y and x <= z:
         w = (0.0, -u[2], u[1])
@@ -69,7 +69,7 @@ def perpendicular(u: Vec) -> Vec:
 
 @kernel
 def rotate(R: np.ndarray, a: Vec) -> Vec:
-    """R a: from a body's frame to the world."""
+    """Return R a: body frame to world."""
     return (
         R[0, 0] * a[0] + R[0, 1] * a[1] + R[0, 2] * a[2],
         R[1, 0] * a[0] + R[1, 1] * a[1] + R[1, 2] * a[2],
@@ -79,7 +79,7 @@ def rotate(R: np.ndarray, a: Vec) -> Vec:
 
 @kernel
 def unrotate(R: np.ndarray, a: Vec) -> Vec:
-    """R^T a: from the world to a body's frame."""
+    """Return R^T a: world to body frame."""
     return (
         R[0, 0] * a[0] + R[1, 0] * a[1] + R[2, 0] * a[2],
         R[0, 1] * a[0] + R[1, 1] * a[1] + R[2, 1] * a[2],
