@@ -1,7 +1,7 @@
 """Calibration of segment sizes (left equals right) and marker places to a clip.
 
-The unknowns are factors of body groups, marker places, and coordinates of some frames. At given rotations markers are
-linear in factors and places. Coordinates are eliminated (Schur complement):
+The unknowns are factors of body groups, marker places, and coordinates of some frames, which are eliminated (Schur
+complement):
 
     S = sum_f (H_tt - H_tq H_qq^-1 H_qt),    s = sum_f (g_t - H_tq H_qq^-1 g_q),    theta += S^-1 s
 
@@ -173,6 +173,7 @@ def _step(
     S[G:, G:] += np.diag(1 / sigma**2)
     s[G:] += off / sigma**2
     theta = np.linalg.solve(S, s)
+    # theta[:G] are changes of log size, limited in a round against overshoot.
     change = np.exp(np.clip(theta[:G], -0.5, 0.5))[group]
     _check_factors(person, total * change)
     scaled = person.scaled(dict(zip(person.body_names, change.tolist(), strict=True)))
@@ -236,6 +237,7 @@ def _eliminated(
         H = B.T @ B + np.diag(pull**2)
         H[np.diag_indices_from(H)] += 1e-9 * max(1.0, float(H.diagonal().max()))
         solved = np.linalg.solve(H, B.T @ flat)
+        # Schur complement of the coordinates of this frame.
         S += flat.T @ (flat - B @ solved)
         s += flat.T @ a - solved.T @ (B.T @ a + pull**2 * off[f])
     return (S + S.T) / 2, s

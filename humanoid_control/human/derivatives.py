@@ -1,8 +1,8 @@
-"""OpenSim's low-pass filter and derivatives, for coordinates and plate forces.
+"""OpenSim's low-pass filter and derivatives.
 
 The signal is padded by half its length as its point reflection 2 y_0 - y_i. A third-order Butterworth filter runs
 forward and backward (-6 dB at the cut-off). A natural quintic spline gives the derivatives. `mocap.cleaning.low_pass`
-(second order, -3 dB) is for marker noise.
+is for marker noise.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _UNEVEN = 1e-3  # share of a step: larger deviations from an even grid require r
 
 
 class SmoothMotion(NamedTuple):
-    """Signal with its derivatives; NaN in gaps, derivatives also in short parts.
+    """Signal with derivatives; NaN in gaps, derivatives also in short parts.
 
     Attributes:
         times: (n,) [s].
         values: (n, ...) filtered.
         velocity: (n, ...) per second.
         acceleration: (n, ...) per second squared.
-        warnings: bridged, missing and resampled samples.
+        warnings: one sentence each.
     """
 
     times: np.ndarray
@@ -135,7 +135,7 @@ def _checked(times: np.ndarray, values: np.ndarray, cutoff: float | None) -> np.
 
 
 def _parts(times: np.ndarray, columns: np.ndarray, max_gap: float, report: _Report) -> list:
-    """Return gapless runs of columns with equal gaps: (rows, columns, samples)."""
+    """Return gapless runs: (rows, columns, samples)."""
     step = 1 / rate_of(times) if len(times) > 1 else 1.0
     # At least 1.5 steps, or an even signal would be split at each sample; 1e-9 absorbs rounding.
     longest = max(max_gap, 1.5 * step) + 1e-9
@@ -162,7 +162,7 @@ def _parts(times: np.ndarray, columns: np.ndarray, max_gap: float, report: _Repo
 
 
 def _smooth(times: np.ndarray, part: np.ndarray, cutoff: float | None, order: int, report: _Report) -> np.ndarray:
-    """Return filtered values and derivatives (order + 1, n, c) of a gapless part (n, c)."""
+    """Return filtered values and derivatives (order + 1, n, c)."""
     from scipy.interpolate import make_interp_spline
     from scipy.signal import butter, sosfiltfilt
 
@@ -206,6 +206,6 @@ def _even(times: np.ndarray, part: np.ndarray, report: _Report) -> tuple[np.ndar
 
 
 def _natural(y: np.ndarray) -> tuple:
-    """End conditions of a natural quintic spline: third and fourth derivative zero."""
+    """Natural quintic spline: third and fourth end derivatives are zero."""
     ends = [(3, np.zeros(y.shape[1:])), (4, np.zeros(y.shape[1:]))]
     return ends, ends

@@ -2,7 +2,7 @@
 
 Wrenches are about the ground origin. The weighted least squares of Kuo 1998 and Simonidis et al. 2011 (equations 31 and
 32) is the Kalman update of T0 = M q'' + h, covariance M W_a M, by the plates' I_c T = I_c f, covariance W_c. A full
-matrix for the root and a scalar W_c in space make results independent of the heading.
+root matrix and a scalar W_c make results independent of the heading.
 """
 
 from __future__ import annotations

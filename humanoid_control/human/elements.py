@@ -13,7 +13,7 @@ GROUND = "ground"
 
 @dataclass(frozen=True, eq=False)
 class OffsetFrame:
-    """Constant frame: rotation R (3, 3) and origin p (3,) [m] in the axes of its carrier."""
+    """Constant frame: R (3, 3), p (3,) [m] in its carrier."""
 
     R: np.ndarray = field(default_factory=lambda: np.eye(3))
     p: np.ndarray = field(default_factory=lambda: np.zeros(3))
@@ -22,7 +22,7 @@ class OffsetFrame:
         return OffsetFrame(self.R @ other.R, self.p + self.R @ other.p)
 
     def inverse(self) -> OffsetFrame:
-        """Return the pose of the carrier in this frame."""
+        """Return the carrier's pose in this frame."""
         return OffsetFrame(self.R.T, -self.R.T @ self.p)
 
 
@@ -38,7 +38,7 @@ class PersonBody:
 
 @dataclass(frozen=True, eq=False)
 class CoordinateAxis:
-    """Joint axis: vector (3,), function, and coordinate name ("" for a constant function)."""
+    """Joint axis: vector (3,), function, coordinate ("": constant)."""
 
     vector: np.ndarray
     function: Function

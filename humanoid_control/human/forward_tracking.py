@@ -1,14 +1,14 @@
 """Forward tracking: motion, moments and plate forces consistent in every frame.
 
 Accelerations corrected frame by frame are not derivatives of a motion. Here the motion is integrated with (Simonidis et
-al. 2011, equation 33, whose printed signs are unstable)
+al. 2011, equation 33; the printed signs are unstable)
 
     a = q''_m - 2 c (q' - q'_m) - c^2 (q - q_m),
 
-corrected by the plates at the integrated state. Fully trusted plates make the motion drift; `plate_variance` lies at
-the knee of this trade-off. The root yields along its translations before its angles (Delp et al. 2007): skin moves all
-pelvis markers together. The start of the root is fitted, because velocity errors grow with time. Mass, centre of mass
-of the trunk and plate zeros are fitted before.
+corrected by the plates. Fully trusted plates make the motion drift; `plate_variance` lies at the knee of this
+trade-off. The root yields along its translations first (Delp et al. 2007): skin moves all pelvis markers together. The
+start of the root is fitted: velocity errors grow with time. Mass, trunk centre of mass and plate zeros are fitted
+before.
 """
 
 from __future__ import annotations
@@ -105,11 +105,11 @@ def track(
     Args:
         times: (T,) increasing [s].
         motion: q, qd, qdd (T, n).
-        variance: W_a, root_variance; see `weighted_inverse_dynamics`.
+        variance: W_a, root_variance.
 
     Raises:
         ConfigError: as `weighted_inverse_dynamics`.
-        SizeError: if times do not increase or there are fewer than two.
+        SizeError: if there are not two increasing times.
     """
     settings = settings or TrackingSettings()
     q, qd, qdd = (person.check(a, name) for a, name in zip(motion, ("q", "qd", "qdd"), strict=True))
@@ -140,6 +140,7 @@ def track(
 
 def _with_sway(person: Person, correction: Correction, settings: TrackingSettings) -> Correction:
     """Return variances increased for the root's translations."""
+    # Variances of translations grow by sway^2, covariances with angles by sway.
     room = np.where(person.rotational[correction.root], 1.0, settings.sway)
     W_a = correction.W_a.copy()
     W_a[:, correction.root] *= room**2
@@ -155,6 +156,7 @@ def _find_start(record: Packed[TrackRecord], lengths: list[int]) -> None:
         follow(record.table)
         return (r.x - r.q)[:, lengths].ravel()
 
+    # Errors are almost linear in the start: two Gauss-Newton steps with finite differences.
     for _ in range(2):
         e, J = errors(), []
         for k in free:
@@ -173,10 +175,10 @@ class Constants:
     """Fitted constants of person and plates.
 
     Attributes:
-        person: with fitted mass and trunk centre of mass.
+        person: with fitted mass and trunk.
         loads: without plate zeros.
         mass: factor.
-        moved: (3,) shift of the trunk's centre of mass, trunk axes [m].
+        moved: (3,) trunk centre of mass, trunk axes [m].
         zeros: body -> (6,) wrench about the mean point of application.
         before: (6,) RMS root residual.
         after: (6,) RMS root residual.
@@ -237,6 +239,7 @@ def find_constants(
         given = {}
         for k, name in enumerate(names):
             zero = theta[4 + 6 * k : 10 + 6 * k]
+            # Zero about the mean point of application, moved to the ground origin.
             about = np.concatenate([zero[:3], zero[3:] + np.cross(middle[name], zero[:3])])
             w = np.asarray(loads[name], dtype=float)
             given[name] = w - about * (np.linalg.norm(w[:, :3], axis=1) > LOAD)[:, None]
@@ -251,6 +254,7 @@ def find_constants(
         e = residual(theta)
         J = np.stack([(residual(theta + d) - e).ravel() / d.sum() for d in np.diag(1e-4 * sigma)], axis=1)
         trust = np.sqrt(s.independent) / s.residual
+        # Rows of the residual, and rows of the priors theta / sigma.
         A = np.vstack([trust * J, np.diag(1 / sigma)])
         b = np.concatenate([-trust * e.ravel(), -theta / sigma])
         theta = theta + np.linalg.lstsq(A, b, rcond=None)[0]
@@ -261,7 +265,7 @@ def find_constants(
 
 
 def trunk_of(person: Person) -> str:
-    """Return the name of the heaviest body other than the root."""
+    """Return the heaviest body other than the root."""
     others = list(person.bodies[1:]) or list(person.bodies)
     return max(others, key=lambda b: b.mass).name
 
@@ -272,6 +276,7 @@ def _mean_point(wrench: np.ndarray) -> np.ndarray:
     if not len(loaded):
         return np.zeros(3)
     F, M = loaded[:, :3].mean(axis=0), loaded[:, 3:].mean(axis=0)
+    # Foot of the perpendicular from the origin onto the line of action.
     return np.asarray(np.cross(F, M) / (F @ F))
 
 
@@ -307,7 +312,7 @@ def track_recording(
         motion: q, qd, qdd (T, n).
         loads: body -> (T, 6).
         variance: W_a (T, n), root_variance (T, 6, 6).
-        known: (T,) frames with known forces; others are not read.
+        known: (T,); other frames are not read.
     """
     runs = np.split(np.flatnonzero(known), np.flatnonzero(np.diff(np.flatnonzero(known)) > 1) + 1)
     runs = [rows for rows in runs if len(rows) >= LEAST_FRAMES]
@@ -341,20 +346,20 @@ class TrackRecord(NamedTuple):
     """Inputs, outputs and work memory of tracking.
 
     Attributes:
-        frame: of a single frame.
+        frame: single frame.
         times: (T,) [s].
         q: (T, n) measured.
-        qd: (T, n) measured.
-        qdd: (T, n) measured.
+        qd: (T, n).
+        qdd: (T, n).
         wrenches: (T, k, 6).
         W_a: (T, n).
         W_root: (T or 0, 6, 6).
-        start: (2 n,) change of the measured start.
+        start: (2 n,) change of the start.
         rate: c [1/s].
         longest: step [s].
         x: (T, n) tracked q.
-        v: (T, n) tracked q'.
-        a: (T, n) tracked q''.
+        v: (T, n).
+        a: (T, n).
         tau: (T, n).
     """
 
@@ -377,7 +382,7 @@ class TrackRecord(NamedTuple):
 
 @kernel
 def measured_at(record: TrackRecord, t: int, u: float, out: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    """Interpolate the measurement at share u between frames t and t + 1 by the quintic with q, q', q'' of both."""
+    """Interpolate at share u after frame t by the quintic through q, q', q''."""
     last = min(t + 1, len(record.times) - 1)
     h = max(record.times[last] - record.times[t], 1e-9)
     for c in range(record.q.shape[1]):
@@ -406,6 +411,7 @@ def follow(table: Table[TrackRecord]) -> None:
     for t in range(T):
         last = min(t + 1, T - 1)
         h = record.times[last] - record.times[t]
+        # Equal steps within the frame, none longer than `longest`.
         steps = max(1, int(np.ceil(h / record.longest)))
         # Variances are piecewise constant over a frame; motion and wrenches are interpolated at each step.
         frame.correction.W_a[0] = record.W_a[t]

@@ -66,8 +66,8 @@ class FunctionTable(NamedTuple):
         kind: (functions,) POLYNOMIAL or SPLINE.
         start: (functions,) first index in `data`.
         size: (functions,) coefficients or points.
-        data: ascending coefficients with gain; of a spline x, four coefficients a piece in powers of the distance from
-            its left point, value and slope at the last point.
+        data: ascending coefficients; of a spline x, four coefficients a piece in powers of the distance from its left
+            point, last value and slope.
     """
 
     kind: I1

@@ -101,7 +101,7 @@ def lay_out(
     couplings: Sequence[Coupling],
     gravity: np.ndarray,
 ) -> Packed[Chain]:
-    """Return flat arrays of bodies (parents first) and joints; `names`: independent coordinates."""
+    """Return flat arrays; `names`: independent coordinates."""
     index = {body.name: k for k, body in enumerate(bodies)}
     place = {name: k for k, name in enumerate(names)}
     functions: list[Function] = []
@@ -112,10 +112,12 @@ def lay_out(
     for joint in joints:
         for turns, axes in ((0, joint.translations), (1, joint.rotations)):
             for axis in axes:
+                # Axes that are constantly zero need no row.
                 if axis.function.constant and float(axis.function(0.0)) == 0.0:
                     continue
                 vector, own, f = _own_axis(axis)
                 functions.append(f)
+                # q, coupling: constant (-1, -1), coupled (q of the leader, its row), else (own q, -1).
                 q, through = (-1, -1) if f.constant else coupling_of.get(axis.coordinate, (-2, -1))
                 q = place[axis.coordinate] if q == -2 else q
                 straight = f.linear and through < 0
@@ -153,7 +155,7 @@ def lay_out(
 
 
 def _own_axis(axis: CoordinateAxis) -> tuple[np.ndarray, int, Function]:
-    """Return unit vector, frame axis and function; -x becomes x with negated function."""
+    """Return unit vector, frame axis and function; -x becomes x."""
     vector = np.asarray(axis.vector, dtype=float) / np.linalg.norm(axis.vector)
     for k in range(3):
         if abs(vector[k]) == 1.0:
@@ -176,7 +178,7 @@ def _stack(arrays: list[np.ndarray]) -> np.ndarray:
 
 @kernel
 def axis_value(chain: Chain, a: int, q: np.ndarray) -> tuple[float, float, float]:
-    """Return value, first and second derivative of a non-straight axis."""
+    """Return a non-straight axis value with two derivatives."""
     c, k = chain.coordinate[a], chain.coupling[a]
     if k < 0:
         return evaluate(chain.functions, chain.function[a], q[c])
@@ -222,11 +224,12 @@ def turn(R: np.ndarray, b: int, own: int, axis: tuple[float, float, float], angl
 
 @inlined
 def place_body(chain: Chain, b: int, pose: Pose) -> None:
-    """Fill pose and axis directions of a body from its parent and axis values."""
+    """Fill pose and axis directions of a body."""
     up, R, p, o, W = chain.parent[b], pose.R, pose.p, pose.pivot, pose.W
     P, r = chain.R_P, chain.p_P
     # Full indices instead of row views: a view costs more than the arithmetic on it.
     for i in range(3):
+        # On the ground frame P is constant.
         if up < 0:
             o[b, i] = r[b, i]
             R[b, i, 0], R[b, i, 1], R[b, i, 2] = P[b, i, 0], P[b, i, 1], P[b, i, 2]
@@ -281,7 +284,7 @@ def place_some(chain: Chain, bodies: np.ndarray, q: np.ndarray, pose: Pose) -> N
 
 @kernel
 def make_pose(chain: Chain) -> Pose:
-    """Return memory for one frame of a chain."""
+    """Return memory for one frame."""
     nb, na = len(chain.parent), len(chain.turns)
     bodies, axes = np.zeros((2, nb, 3)), np.zeros((3, na))
     return Pose(np.zeros((nb, 3, 3)), bodies[0], bodies[1], np.zeros((na, 3)), axes[0], axes[1], axes[2])
@@ -316,7 +319,7 @@ def marker_positions(table: Table[Chain], q: np.ndarray, bodies: np.ndarray, pla
 
 @kernel
 def axis_directions(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return axis directions (T, na, 3) in the ground and f' (T, na) at q (T, n)."""
+    """Return axis directions (T, na, 3) and f' (T, na) at q (T, n)."""
     chain = unpack(table, Chain)
     pose, na = make_pose(chain), len(chain.turns)
     W, d = np.empty((len(q), na, 3)), np.empty((len(q), na))
@@ -328,7 +331,7 @@ def axis_directions(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.
 
 @kernel
 def body_velocities(table: Table[Chain], q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return angular and origin velocities of the bodies, (T, nb, 3) each."""
+    """Return angular and origin velocities, (T, nb, 3) each."""
     chain = unpack(table, Chain)
     pose, nb = make_pose(chain), len(chain.parent)
     omega, v = np.zeros((len(q), nb, 3)), np.zeros((len(q), nb, 3))

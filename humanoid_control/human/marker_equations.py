@@ -2,10 +2,9 @@
 
     cost = 1/2 sum_m w_m |r_m|^2 + 1/2 sum_c u_c (q_c - ref_c)^2 + 1/2 h |q - q_hold|^2,    r_m = measured - model
 
-A point x of a body, or of a descendant, moves with a coordinate by omega x x + v, the screw (omega, v) of joint and
-coordinate. No marker Jacobian is formed: gradient and Gauss-Newton Hessian need only sum w, sum w x, sum w x x^T, sum w
-r and sum w x r^T of the subtree. The second part of the exact Hessian is - omega_e . sum w (omega_f x x + v_f) x r for
-e at or before f in a chain.
+A point x of a subtree moves with a coordinate by omega x x + v, its screw (omega, v). No marker Jacobian is formed:
+gradient and Gauss-Newton Hessian need only sum w, sum w x, sum w x x^T, sum w r and sum w x r^T. The second part of the
+exact Hessian is - omega_e . sum w (omega_f x x + v_f) x r for e at or before f in a chain.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ SUMS = 22  # per body: w, w x (3), w x x^T (6), w r (3), w x r^T (9)
 
 
 class MarkerLayout(NamedTuple):
-    """Markers on a chain, and nf free coordinates, limbs first: zeros between limbs stay in the factor of H.
+    """Markers on a chain, and nf free coordinates, limbs first, so zeros between limbs stay in the factor of H.
 
     Attributes:
         body: (M,).
         place: (M, 3) body frame [m].
         used: bodies with markers in their subtree, parents first.
         first: (nb + 1,) first screw of each body.
-        rank: (rows,) coordinate of each screw and sum of screws.
+        rank: (rows,) coordinate of each screw and sum.
         screw: (na,) of each axis; -1: constant or not free.
-        parts: (k, 2) rows added up by sum k: screws of one coordinate along a chain.
-        above: rows before each body, one a coordinate, body after body.
+        parts: (k, 2) rows of sum k: screws of one coordinate.
+        above: rows before each body, one a coordinate.
         start: (nb + 1,) index in `above`.
         entry: (nf,) index in q.
         skyline: (nf,) first non-zero column of H.
@@ -121,6 +120,7 @@ def lay_out_markers(
         entries += seen
         first.append(len(entries))
     order = list(dict.fromkeys(entries))
+    # Reverse order of appearance: limbs before the root, so little of the factor fills in.
     entry = np.array([*(c for c in np.flatnonzero(free) if c not in order), *order[::-1]], dtype=np.int64)
     place_of = {int(c): k for k, c in enumerate(entry)}
     parts, above, start = _rows_above(chain.parent, first, entries)
@@ -155,6 +155,7 @@ def _rows_above(
         start.append(len(above))
         for s in range(first[b], first[b + 1]):
             c = entries[s]
+            # The coordinate also acts above: descendants move by the sum of its screws.
             if c in rows:
                 parts.append((rows[c], s))
             rows[c] = len(entries) + len(parts) - 1 if c in rows else s
@@ -168,7 +169,7 @@ def _screw_of(row: int, parts: Sequence[tuple[int, int]], screws: int) -> int:
 
 
 def _skyline(parent: np.ndarray, first: Sequence[int], rank: np.ndarray, n: int) -> np.ndarray:
-    """Return the first coordinate that shares a chain with each."""
+    """Return the first coordinate in a chain with each."""
     skyline = np.arange(n)
     above: list[set[int]] = []
     for b in range(len(parent)):
@@ -200,7 +201,7 @@ def make_equations(chain: Chain, layout: MarkerLayout) -> Equations:
 def add_markers(
     layout: MarkerLayout, pose: Pose, target: np.ndarray, weight: np.ndarray, centre: np.ndarray, sums: np.ndarray
 ) -> float:
-    """Fill the sums of each body's own markers about a centre; return their cost."""
+    """Fill the sums of each body's markers; return their cost."""
     for b in layout.used:
         for k in range(SUMS):
             sums[b, k] = 0.0
@@ -246,7 +247,7 @@ def add_markers(
 
 @kernel
 def find_screws(chain: Chain, layout: MarkerLayout, pose: Pose, centre: np.ndarray, eq: Equations) -> None:
-    """Fill the screw of each joint and free coordinate, about the centre."""
+    """Fill the screws about the centre."""
     for s in range(len(layout.rank) - len(layout.parts)):
         for i in range(3):
             eq.omega[s, i] = eq.v[s, i] = 0.0
@@ -298,7 +299,7 @@ def twist_of_force(
 
 @inlined
 def add_body(layout: MarkerLayout, b: int, eq: Equations, exact: float) -> None:
-    """Add gradient and Hessian of a body's screws and those before them."""
+    """Add gradient and Hessian of a body's screws."""
     # Both indices instead of row views: a view costs more than the arithmetic on it.
     s, omega, velocity = eq.sums, eq.omega, eq.v
     w0, w1, w2, w3 = s[b, 0], s[b, 1], s[b, 2], s[b, 3]
@@ -335,7 +336,7 @@ def add_body(layout: MarkerLayout, b: int, eq: Equations, exact: float) -> None:
 
 @inlined
 def add_pair(H: np.ndarray, c: int, d: int, value: float, two: bool) -> None:
-    """Add to the lower triangle; different screws of one coordinate count twice."""
+    """Add to the lower triangle; different screws of a coordinate count twice."""
     if c > d:
         H[c, d] += value
     elif d > c:
@@ -346,7 +347,7 @@ def add_pair(H: np.ndarray, c: int, d: int, value: float, two: bool) -> None:
 
 @inlined
 def add_curvature(chain: Chain, layout: MarkerLayout, b: int, pose: Pose, centre: np.ndarray, eq: Equations) -> None:
-    """Add second derivatives within a joint: turned axes and curved functions."""
+    """Add second derivatives within a joint."""
     s, W = eq.sums, pose.W
     x, y, z = pose.pivot[b, 0] - centre[0], pose.pivot[b, 1] - centre[1], pose.pivot[b, 2] - centre[2]
     nx, ny, nz = s[b, 18] - s[b, 20], s[b, 19] - s[b, 15], s[b, 14] - s[b, 16]
@@ -391,7 +392,7 @@ def build(
     markers = add_markers(layout, pose, target, weight, centre, eq.sums)
     find_screws(chain, layout, pose, centre, eq)
     cost = markers
-    # Start from the priors; below the skyline H is never read.
+    # Start from the priors; entries left of the skyline are never read.
     for r in range(len(layout.entry)):
         for k in range(layout.skyline[r], r):
             eq.H[r, k] = 0.0
@@ -403,6 +404,7 @@ def build(
     # Leaves before roots: the sums of a body are complete before its screws use them.
     for k in range(len(layout.used) - 1, -1, -1):
         b = layout.used[k]
+        # No visible marker in the subtree.
         if eq.sums[b, 0] == 0.0:
             continue
         add_body(layout, b, eq, 1.0 if exact else 0.0)

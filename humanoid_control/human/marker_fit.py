@@ -149,11 +149,7 @@ def fit(
 
 
 def match_markers(person: Person, labels: Sequence[str], tasks: FitTasks) -> list[tuple[int, int]]:
-    """Return pairs of clip column and marker of equal name, else without subject and case.
-
-    Raises:
-        ClipError: if fewer than three match.
-    """
+    """Return pairs of column and marker by name, else without subject and case; ClipError below three."""
     exact = {label: k for k, label in enumerate(labels)}
     plain = {plain_label(label): k for k, label in reversed(list(enumerate(labels)))}
     found = []
@@ -254,7 +250,7 @@ class ClipFit:
         fit_frames(record.table, frames.astype(np.int64), anew)
 
     def root_covariance(self) -> np.ndarray:
-        """Return the covariance (T, 6, 6) of the root in all solved frames."""
+        """Return the root covariance (T, 6, 6)."""
         out = np.full((len(self.targets), 6, 6), np.nan)
         record = self.record()
         root_covariances(record.table, out)
@@ -288,7 +284,7 @@ class ClipFit:
             self.root_covariance() if self.settings.root else None,
         )  # fmt: skip
 
-    # -------- Markers that are wrong
+    # -------- Faulty markers
 
     def _medians(self) -> np.ndarray:
         """Return the median residual (M,) of each marker; 0: never visible."""
@@ -314,7 +310,7 @@ class ClipFit:
             self.warnings.append(f"markers far from where they usually lie count less: {first_few(told)} frame(s)")
 
     def _undo_swaps(self) -> None:
-        """Swap left and right labels where this at least halves the cost."""
+        """Swap sides where this halves the cost."""
         limit = np.maximum(self.settings.outliers * self._medians(), SWAP_RESIDUAL)
         far = np.nan_to_num(self.results.residual) > limit
         for a, b in self._sides():
@@ -339,7 +335,7 @@ class ClipFit:
             array[frames, a], array[frames, b] = array[frames, b].copy(), array[frames, a].copy()
 
     def _tell_mirrored(self) -> None:
-        """Warn if the whole clip fits far better with left and right swapped."""
+        """Warn if swapped sides fit the whole clip far better."""
         r = self.results.residual
         seen = np.isfinite(r)
         if not seen.any() or np.sqrt((r[seen] ** 2).mean()) < MIRRORED_RMS:
@@ -368,7 +364,7 @@ class ClipFit:
         pairs = ((k, place.get(other_side(name), -1)) for name, k in place.items())
         return [(k, j) for k, j in pairs if j > k]
 
-    # -------- What is told
+    # -------- Warnings
 
     def _tell_unseen(self) -> None:
         never = np.isinf(self.results.variance).all(axis=0) | (self.results.variance > UNSEEN**2).all(axis=0)

@@ -67,7 +67,7 @@ class Person:
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
-        """The n independent coordinates, in the order of q."""
+        """Independent coordinates, in the order of q."""
         dependent = {c.dependent for c in self.couplings}
         return tuple(c for c in self.all_coordinates if c.name not in dependent)
 
@@ -83,7 +83,7 @@ class Person:
 
     @cached_property
     def rest(self) -> np.ndarray:
-        """(n,) default coordinates [rad or m]."""
+        """(n,) defaults [rad or m]."""
         return np.array([c.default for c in self.coordinates])
 
     @cached_property
@@ -92,14 +92,14 @@ class Person:
         return np.array([c.rotational for c in self.coordinates], dtype=bool)
 
     def index(self, coordinate: str) -> int:
-        """Return the index in q, or raise UnknownNameError with the nearest names."""
+        """Return the index in q, or raise UnknownNameError."""
         try:
             return self.names.index(coordinate)
         except ValueError:
             raise UnknownNameError("coordinate", coordinate, self.names) from None
 
     def with_dependent(self, q: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the values (...) of all coordinates by name from q (..., n)."""
+        """Return coordinate -> values (...) from q (..., n)."""
         q = np.asarray(q, dtype=float)
         out = {name: q[..., k] for k, name in enumerate(self.names)}
         functions = {c.dependent: c for c in self.couplings}
@@ -109,11 +109,11 @@ class Person:
                 out[coordinate.name] = coupling.function(out[coupling.independent])
         return {c.name: out[c.name] for c in self.all_coordinates}
 
-    # -------- Places
+    # -------- Poses
 
     @cached_property
     def chain(self) -> Packed[Chain]:
-        """Bodies and joints as flat arrays for kernels."""
+        """Flat arrays for kernels."""
         return lay_out(self.bodies, self.joints, self.names, self.couplings, self.gravity)
 
     @property
@@ -127,14 +127,14 @@ class Person:
         return tuple(b.name for b in self.bodies)
 
     def body_index(self, body: str) -> int:
-        """Return the index, or raise UnknownNameError with the nearest names."""
+        """Return the index, or raise UnknownNameError."""
         try:
             return self.body_names.index(body)
         except ValueError:
             raise UnknownNameError("body", body, self.body_names) from None
 
     def body_poses(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return body rotations (T, bodies, 3, 3) and origins (T, bodies, 3) [m] at q (T, n), ground frame."""
+        """Return rotations (T, bodies, 3, 3) and origins (T, bodies, 3) [m] at q (T, n), ground frame."""
         return place_clip(self.chain.table, self.check(q))
 
     def body_twists(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -154,7 +154,7 @@ class Person:
             raise SizeError(f"{what} must be (frames, {self.n} coordinates of {self.name}), got {q.shape}")
         return q
 
-    # -------- Other persons
+    # -------- Copies
 
     def with_markers(self, markers: Sequence[Marker]) -> Person:
         """Return a copy with other markers."""
@@ -171,7 +171,7 @@ class Person:
         """Return a copy with uniformly scaled bodies; masses stay, inertias grow with s^2.
 
         Args:
-            factors: body -> factor > 0; others: 1.
+            factors: body -> factor > 0; default: 1.
         """
         for name, s in factors.items():
             self.body_index(name)
@@ -195,7 +195,7 @@ def _scaled_joint(joint: AnatomicalJoint, s_parent: float, s_child: float, perso
 
 
 def _check(person: Person) -> None:
-    """Raise RobotError unless names, ranges and inertias are consistent."""
+    """Raise RobotError for inconsistent names, ranges or inertias."""
     where = person.name
     named: dict[str, Sequence[str]] = {
         "body": [b.name for b in person.bodies],

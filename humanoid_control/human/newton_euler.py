@@ -19,7 +19,7 @@ ROOT = 6  # coordinates of a free root
 
 
 class SegmentMotion(NamedTuple):
-    """Work memory: motions and forces (nb, 3), composite inertias (nb, 10), about the origin."""
+    """Work memory (nb, 3), composite inertias (nb, 10), about the origin."""
 
     omega: F2
     alpha: F2
@@ -62,7 +62,7 @@ class CorrectionWork(NamedTuple):
 
 
 class DynamicsRecord(NamedTuple):
-    """Inputs, outputs and work memory of inverse dynamics."""
+    """Data and work memory of inverse dynamics."""
 
     chain: Chain
     pose: Pose
@@ -110,7 +110,7 @@ def carry(omega: np.ndarray, alpha: np.ndarray, x: float, y: float, z: float, a:
 def accelerate(
     chain: Chain, pose: Pose, motion: SegmentMotion, b: int, qd: np.ndarray, qdd: np.ndarray, gravity: float
 ) -> None:
-    """Fill velocity and acceleration of a body from its parent's."""
+    """Fill velocity and acceleration from the parent's."""
     up, omega, alpha, a = chain.parent[b], motion.omega[b], motion.alpha[b], motion.a[b]
     o, p = pose.pivot[b], pose.p[b]
     if up < 0:
@@ -154,7 +154,7 @@ def world_inertia(R: np.ndarray, I_body: np.ndarray, j: int, k: int) -> float:
 
 @inlined
 def body_force(chain: Chain, pose: Pose, motion: SegmentMotion, b: int) -> None:
-    """Fill force and moment about the origin for the motion of a body."""
+    """Fill force and moment about the origin."""
     R, com, omega, alpha, m = pose.R[b], chain.com[b], motion.omega[b], motion.alpha[b], chain.mass[b]
     force, moment, a = motion.force[b], motion.moment[b], motion.a[b]
     cx = R[0, 0] * com[0] + R[0, 1] * com[1] + R[0, 2] * com[2]
@@ -188,7 +188,7 @@ def body_force(chain: Chain, pose: Pose, motion: SegmentMotion, b: int) -> None:
 
 @kernel
 def add_forces(chain: Chain, pose: Pose, motion: SegmentMotion, tau: np.ndarray) -> None:
-    """Add generalised forces to tau, leaves first; body forces become subtree forces."""
+    """Add generalised forces to tau; body forces become subtree forces."""
     for b in range(len(chain.parent) - 1, -1, -1):
         F, N, o, up = motion.force[b], motion.moment[b], pose.pivot[b], chain.parent[b]
         # Moment about the pivot: N - o x F.
@@ -213,7 +213,7 @@ def add_forces(chain: Chain, pose: Pose, motion: SegmentMotion, tau: np.ndarray)
 def newton_euler(
     chain: Chain, pose: Pose, motion: SegmentMotion, rates: tuple[np.ndarray, np.ndarray], gravity: float
 ) -> None:
-    """Fill the forces on all bodies for (qd, qdd); gravity is 1 or 0."""
+    """Fill body forces for (qd, qdd); gravity: 1 or 0."""
     for b in range(len(chain.parent)):
         accelerate(chain, pose, motion, b, rates[0], rates[1], gravity)
         body_force(chain, pose, motion, b)
@@ -221,7 +221,7 @@ def newton_euler(
 
 @kernel
 def composite_inertias(chain: Chain, pose: Pose, inertia: np.ndarray) -> None:
-    """Fill mass, first moment and inertia about the origin of each subtree."""
+    """Fill mass, first moment and inertia of each subtree."""
     for b in range(len(chain.parent)):
         R, com, m, s = pose.R[b], chain.com[b], chain.mass[b], inertia[b]
         x = pose.p[b, 0] + R[0, 0] * com[0] + R[0, 1] * com[1] + R[0, 2] * com[2]
@@ -246,7 +246,7 @@ def composite_inertias(chain: Chain, pose: Pose, inertia: np.ndarray) -> None:
 
 @kernel
 def root_rows(chain: Chain, pose: Pose, inertia: np.ndarray, root: np.ndarray, B: np.ndarray) -> None:
-    """Fill B (6, n), the root rows of the mass matrix, from composite inertias."""
+    """Fill B (6, n), the root rows of the mass matrix."""
     B[:] = 0.0
     row_of = np.full(chain.n, -1, dtype=np.int64)
     for i in range(len(root)):
@@ -280,7 +280,7 @@ def add_root_column(
     row_of: np.ndarray,
     column: np.ndarray,
 ) -> None:
-    """Add the generalised root forces of a wrench to a column."""
+    """Add generalised root forces of a wrench."""
     fx, fy, fz, nx, ny, nz = wrench
     o = pose.pivot[0]
     for k in range(chain.first[0], chain.first[1]):
@@ -298,7 +298,7 @@ def add_root_column(
 
 @inlined
 def add_plate_variance(chain: Chain, pose: Pose, W_c: np.ndarray, row_of: np.ndarray, S: np.ndarray) -> None:
-    """Add W_c to S; a scalar in space is mapped to generalised forces."""
+    """Add W_c to S, mapped to generalised forces if scalar."""
     if len(W_c) == ROOT:
         for i in range(ROOT):
             S[i, i] += W_c[i]
@@ -365,7 +365,7 @@ def make_correction_work(n: int) -> CorrectionWork:
 
 @kernel
 def forces_of_frame(record: DynamicsRecord, t: int, work: CorrectionWork) -> None:
-    """Fill the generalised forces of frame t and correct its accelerations."""
+    """Fill the generalised forces of frame t, and correct it."""
     chain, pose, motion = record.chain, record.pose, record.motion
     place(chain, record.q[t], pose)
     newton_euler(chain, pose, motion, (record.qd[t], record.qdd[t]), 1.0)

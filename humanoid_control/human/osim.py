@@ -92,20 +92,20 @@ def objects(parent: ET.Element, name: str) -> list[ET.Element]:
 
 
 def text_of(element: ET.Element, key: str, default: str = "") -> str:
-    """Return the stripped text of a child element."""
+    """Return the stripped text of a child."""
     found = element.find(key)
     return default if found is None or found.text is None else found.text.strip()
 
 
 def numbers_of(element: ET.Element, key: str, count: int = 0, default: tuple[float, ...] | None = None) -> np.ndarray:
-    """Return the finite numbers of a child element.
+    """Return the finite numbers of a child.
 
     Args:
         count: 0: any.
         default: if missing or empty.
 
     Raises:
-        RobotError: if invalid, or missing without a default.
+        RobotError: if invalid or missing.
     """
     text = text_of(element, key)
     if not text and default is not None:
@@ -159,7 +159,7 @@ def read_function(element: ET.Element, where: str) -> Function:
 
 
 def _function_within(element: ET.Element, where: str) -> Function:
-    """Return the function inside an element: <function><Kind .../></function> or <Kind name="function"/>."""
+    """Return the function in <function><Kind .../></function> or <Kind name="function"/>."""
     wrapped = element.find("function")
     candidates = list(wrapped) if wrapped is not None else [e for e in element if e.get("name") == "function"]
     if not candidates:
@@ -268,7 +268,7 @@ class _OsimReader:
                 self.coordinates.append(_coordinate(e, lengths))
         return AnatomicalJoint(name, parent, child, P, C, rotations, translations)
 
-    # -------- The rest
+    # -------- Markers, constraints, omitted parts
 
     def _markers(self) -> Iterator[Marker]:
         for element in objects(self.model, "MarkerSet"):
@@ -307,7 +307,7 @@ class _OsimReader:
         return couplings, notes
 
     def _left_out(self) -> list[str]:
-        """Return a sentence that counts the omitted parts, or []."""
+        """Return a sentence on omitted parts, or []."""
         counts: Counter[str] = Counter()
         for name, word in _COUNTED.items():
             for element in objects(self.model, name):

@@ -150,7 +150,7 @@ class Followers(NamedTuple):
 
 @inlined
 def set_followers(followers: Followers, joints: np.ndarray, first: int) -> None:
-    """Set each follower from its leader; the joints begin at index `first`."""
+    """Set followers from leaders; joints begin at `first`."""
     pairs, law = followers.pairs, followers.law
     for k in range(pairs.shape[0]):
         joints[first + pairs[k, 0]] = law[k, 0] * joints[first + pairs[k, 1]] + law[k, 1]
@@ -190,11 +190,11 @@ def joint_poses(tree: ModelTree, q: np.ndarray, poses: WorldPoses) -> None:
 
 @kernel
 def joint_twists(tree: ModelTree, poses: WorldPoses, v: np.ndarray, out: np.ndarray) -> None:
-    """Fill the twist of each joint relative to a base at rest.
+    """Fill the joint twists relative to a base at rest.
 
     Args:
         v: (nv,).
-        out: (njoints, 6) linear velocity at the world origin [m/s], angular velocity [rad/s], world axes.
+        out: (njoints, 6) linear at the world origin [m/s], angular [rad/s], world axes.
     """
     base = 1 if tree.floating else 0  # idx_v = idx_q - 1 behind a floating base (quaternion)
     out[: base + 1] = 0.0
@@ -215,8 +215,9 @@ def joint_twists(tree: ModelTree, poses: WorldPoses, v: np.ndarray, out: np.ndar
 
 @inlined
 def place_base(R0: np.ndarray, p0: np.ndarray, q: np.ndarray, R: np.ndarray, p: np.ndarray) -> None:
-    """Fill row 1 of R and p: a floating base at R0, p0 with q = (x, y, z, quaternion x, y, z, w, ...)."""
+    """Fill row 1 with a floating base at R0, p0; q = (x, y, z, quaternion x, y, z, w, ...)."""
     x, y, z, w = q[3], q[4], q[5], q[6]
+    # Rotation matrix of the unit quaternion.
     e00, e01, e02 = 1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)
     e10, e11, e12 = 2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)
     e20, e21, e22 = 2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)
@@ -245,7 +246,7 @@ class JointPoses:
         joint_poses(self.tree, q, self.world)
 
 
-# -------- Some joints of a model, the others held
+# -------- Some joints of a model; the others are held
 
 
 BASE_AXES = np.vstack([np.eye(3), np.eye(3)[[2, 0, 1]]])  # base: slides x, y, z, then turns z, x, y
@@ -360,7 +361,7 @@ class BodyOfJoint:
     pose: list[pin.SE3]
 
     def place(self, joint: int, X: pin.SE3) -> tuple[int, pin.SE3]:
-        """Return body and pose in it of a frame at X in a joint frame."""
+        """Return body, and pose in it, of a frame at X in a joint frame."""
         return int(self.index[joint]), self.pose[joint] * X
 
 
@@ -368,12 +369,13 @@ class BodyOfJoint:
 def body_poses(tree: KinematicTree, x: np.ndarray, poses: WorldPoses) -> None:
     """Fill the world poses of bodies and joint axes at the coordinates x (D,)."""
     R, p, axes = poses.R, poses.p, poses.axes
-    # Reset the world: callers may share `poses` with another tree.
+    # Row 0 is the world: identity, whatever the memory held before.
     for i in range(3):
         p[0, i] = 0.0
         for k in range(3):
             R[0, i, k] = 1.0 if i == k else 0.0
     for j in range(tree.parent.shape[0]):
+        # Mimic joints share a coordinate with another gain and offset.
         value = tree.gain[j] * x[tree.coordinate[j]] + tree.offset[j]
         place_joint(tree.joints, j, value, tree.parent[j], j + 1, R, p, axes)
 
@@ -388,13 +390,13 @@ def add_point_row(
     scale: float,
     out: np.ndarray,
 ) -> None:
-    """Add scale * n . (Jacobian of a point on a body) to a row.
+    """Add scale * n . (point Jacobian) to a row.
 
     Args:
-        body: body that carries the point.
+        body: that carries the point.
         point: world [m].
         n: direction, world.
-        out: (D,) row.
+        out: (D,).
     """
     axes, body_p = poses.axes, poses.p
     for j in range(axes.shape[0]):

@@ -115,7 +115,7 @@ def keep_range(
         # Outside the range -below or -above is positive: the bound then demands a return, at most at recovery speed.
         a = min(max(-below / dt, slowest), min(rules.recovery_speed, fastest))
         b = min(max(above / dt, -min(rules.recovery_speed, -slowest)), fastest)
-        # From outside the range a and b may be reversed: sort them, so the bounds are never empty.
+        # Sorted, so that the bounds are never empty.
         down, up = min(a, b), max(a, b)
         if np.isfinite(acceleration):
             # Acceleration is clipped to [down, up] first: range and speed take priority.
@@ -132,7 +132,7 @@ def keep_range(
 def keep_acceleration(
     low: np.ndarray, high: np.ndarray, previous: np.ndarray, acceleration: np.ndarray, dt: float
 ) -> None:
-    """Shift bounds (n,) so that no velocity changes by more than acceleration (n,) dt; overrides the range."""
+    """Shift bounds (n,): no velocity changes by more than acceleration (n,) dt; overrides the range."""
     for i in range(low.shape[0]):
         step = acceleration[i] * dt
         # Clip both bounds to [least, most]: an unreachable range bound becomes the nearest reachable velocity.

@@ -57,7 +57,7 @@ PART = ": "  # separates the names of a node and of its part in diagnostics
 
 
 class NodeStatus(NamedTuple):
-    """Diagnostics of a node or its part: level (0 ok, 1 warning, 2 error), message, values by name."""
+    """Diagnostics of a node or part: level (0 ok, 1 warning, 2 error), message, values."""
 
     level: int
     message: str
@@ -70,7 +70,7 @@ def node_statuses(message: Any) -> dict[str, NodeStatus]:
 
 
 def part_statuses(message: Any) -> dict[tuple[str, str], NodeStatus]:
-    """Return the statuses by node and part, such as a bus of a driver."""
+    """Return the statuses by node and part."""
     found = ((*s.name.strip("/").split(PART, 1), s) for s in message.status if PART in s.name)
     return {(node, part): _status(s) for node, part, s in found}
 

@@ -42,7 +42,7 @@ def fill_twists(tree: ModelTree, world: WorldPoses, J: np.ndarray) -> None:
 
 
 class LinkInertias(NamedTuple):
-    """Inertias of links and memory for those of subtrees.
+    """Inertias of links, and memory for subtrees.
 
     Attributes:
         mass: (N,) [kg].
@@ -50,7 +50,7 @@ class LinkInertias(NamedTuple):
         inertia: (N, 3, 3) about it, joint axes [kg m^2].
         carried: (N, 10) of subtrees: mass, mass times position from the robot's centre of mass, inertia about it (xx,
             yy, zz, xy, xz, yz), world axes.
-        center: (3,) centre of mass of the moving links, world [m].
+        center: (3,) world [m].
         momentum: (6, nv) centroidal map.
     """
 
@@ -79,8 +79,8 @@ class LinkInertias(NamedTuple):
 def fill_centroidal_map(tree: ModelTree, world: WorldPoses, links: LinkInertias) -> None:
     """Fill `links.momentum`: linear, then angular momentum about the centre of mass.
 
-    A subtree of mass m with its centre at s / m and the inertia I, relative to the robot's centre of mass c, has at the
-    twist (u, w) of c the momentum m u + w x s and s x u + I w about c (Orin and Goswami 2008).
+    A subtree of mass m, with centre s / m and inertia I relative to the robot's centre of mass c, has at the twist (u,
+    w) of c the momentum m u + w x s and s x u + I w (Orin and Goswami 2008).
     """
     R, p, n = world.R, world.p, tree.parent.shape[0]
     carried, c, total = links.carried, links.center, 0.0
@@ -151,7 +151,7 @@ def _put_turn(links: LinkInertias, j: int, k: int, w: tuple, at: np.ndarray) -> 
 
 @inlined
 def _put_momentum(links: LinkInertias, j: int, k: int, u: tuple, w: tuple) -> None:
-    """Fill column k for the subtree of joint j at the twist (u, w) of the centre of mass."""
+    """Fill column k for subtree j at the twist (u, w) of the centre of mass."""
     a, out = links.carried, links.momentum
     m, x, y, z = a[j, 0], a[j, 1], a[j, 2], a[j, 3]
     # p = m u + w x s, L = s x u + I w.

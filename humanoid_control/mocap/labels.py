@@ -96,7 +96,7 @@ class _State:
         return bool((self.settled[self.age == 0] >= _SETTLED).all())
 
     def skip(self, frame: int, following: int) -> None:
-        """Skip quiet frames, whose deviations are below the noise."""
+        """Skip quiet frames (deviations below the noise)."""
         now, before = self.tracks[following - 1], self.tracks[following - 2]
         seen = self.age == 0
         self.velocity[seen], self.last[seen] = now[seen] - before[seen], now[seen]

@@ -21,7 +21,7 @@ from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, Bo
 from humanoid_control.mocap.sternum import SternumSettings, chest_axes, complete_sternum
 from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
 
-# -------- paths without holes and jumps
+# -------- continuous paths
 
 FARTHEST = 100.0  # [m] largest distance from the origin of the laboratory
 _SPEED = 10.0  # [m/s] largest speed of a hidden marker

@@ -16,7 +16,7 @@ from humanoid_control.errors import ClipError, UnknownNameError, first_few, near
 from humanoid_control.files import why
 from humanoid_control.mocap.clip import MarkerClip
 
-# -------- joint centres under the skin
+# -------- joint centres from skin markers
 
 
 def hip_centre(side: int, *, l_asis: np.ndarray, r_asis: np.ndarray, mid_psis: np.ndarray) -> np.ndarray:

@@ -65,7 +65,7 @@ def turned(R: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return (R @ vectors[..., None])[..., 0]
 
 
-# -------- where the head looks
+# -------- front of the head
 
 
 def head_joint(names: Sequence[str]) -> int:

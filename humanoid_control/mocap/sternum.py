@@ -197,7 +197,7 @@ def three_sphere_intersection(
         P = ((d_L - d_R c) n_L + (d_R - d_L c) n_R) / (1 - c^2),   c = n_L . n_R,
 
     its point nearest to the origin, along n_L x n_R; the solutions are P +- sqrt(R_w^2 - |P|^2) along it. This replaces
-    eq. (5.9)-(5.17), whose direction is not normalised, has a side-dependent sign, and whose point is 0/0 in the
+    eq. (5.9)-(5.17): their direction is not normalised, has a side-dependent sign, and their point is 0/0 in the
     upright posture. The + solution is toward left shoulder x right shoulder, in front of hips and shoulders. (Dube
     takes the larger y.)
 

@@ -35,14 +35,14 @@ class Plate(NamedTuple):
     """Force plate in the laboratory.
 
     Attributes:
-        number: from 1, as in the file.
+        number: from 1.
         kind: type.
         corners: (4, 3) [m], world.
         centre: (3,) of the surface [m].
-        R: (3, 3) plate axes as columns, world.
+        R: (3, 3) axes as columns, world.
         origin: (3,) ORIGIN [m].
         calibration: (6, 6), identity except for type 4.
-        channels: indices of its analog channels.
+        channels: analog indices.
     """
 
     number: int
@@ -120,7 +120,7 @@ def _zero_interval(content: C3dContent) -> tuple[float, float] | None:
 
 
 def _plates(content: C3dContent, source: str) -> tuple[list[Plate], tuple[str, ...]]:
-    """Return the usable plates, and why others are not."""
+    """Return usable plates, and notes on others."""
     if not has_force_plates(content):
         raise ClipError(f"{source}: holds no force plates (FORCE_PLATFORM:USED): give forces as another file")
     n, n_channels = int(content.numbers("FORCE_PLATFORM:USED")[0]), content.samples.shape[1]
@@ -162,7 +162,7 @@ def _rows(content: C3dContent, name: str, n: int, source: str) -> np.ndarray:
 
 
 def _calibration(content: C3dContent, k: int, n: int, source: str) -> np.ndarray:
-    """Return the calibration matrix of a plate; rows are Fx to Mz."""
+    """Return the calibration matrix; rows Fx to Mz."""
     flat = content.numbers("FORCE_PLATFORM:CAL_MATRIX").astype(float)
     if flat.size < 36 * n or not np.isfinite(flat[36 * k : 36 * k + 36]).all() or not flat[36 * k : 36 * k + 36].any():
         raise ClipError(f"{source}: force plate {k + 1} is of type 4 without a CAL_MATRIX: export it again")
@@ -172,7 +172,7 @@ def _calibration(content: C3dContent, k: int, n: int, source: str) -> np.ndarray
 
 
 def _axes(corners: np.ndarray) -> np.ndarray | None:
-    """Return plate axes (3, 3) as columns, or None for implausible corners."""
+    """Return axes (3, 3) as columns, or None."""
     x, y = corners[0] - corners[1], corners[0] - corners[3]
     with np.errstate(over="ignore", invalid="ignore"):
         sides, z = np.linalg.norm([x, y], axis=1), np.cross(x, y)
@@ -203,7 +203,7 @@ def _side(plate: Plate, content: C3dContent) -> float:
 
 
 def _length_unit(content: C3dContent) -> float:
-    """Return the file's unit of length [m]; default: millimetres."""
+    """Return the file's unit [m]; default: millimetres."""
     stated = content.texts("POINT:UNITS")
     return UNITS[known_unit(stated[0]) or "mm"] if stated else UNITS["mm"]
 
@@ -222,7 +222,7 @@ def _scales(plate: Plate, analog: AnalogChannels, unit: float) -> np.ndarray:
 
 
 def _moment_unit(text: str, unit: float) -> float:
-    """Return the factor of a moment unit (Nmm, N*mm, N.m) to N m."""
+    """Return the factor of Nmm, N*mm, N.m to N m."""
     parts = re.fullmatch(r"(k?n|lbf?)[ .*·-]?(m|cm|mm|in)", text.strip().lower())
     return _FORCE_UNITS[parts[1]] * UNITS[known_unit(parts[2])] if parts else unit
 

@@ -207,7 +207,7 @@ def _wrench(load: _Load, table: StorageTable, unit: float, source: str, said: tu
     return MeasuredWrench(load.name, table.times, force, moment, normal, surface, load.body, None, flat, said)
 
 
-# -------- which column is what
+# -------- assignment of columns
 
 
 def _external_loads(path: Path) -> ET.Element:

@@ -1,8 +1,8 @@
 """Assignment of plate loads to feet.
 
 A foot stands on a loaded plate if the centre of pressure is within 60 mm of its sole and one sole point moves slower
-than 0.4 m/s relative to the floor or belt. Two feet on one plate get the shares of least variance that push, marked as
-estimates. Loads without a foot are ignored, with a warning; positions overrule the file.
+than 0.4 m/s relative to the floor or belt. Two feet on one plate get estimated shares of least variance. Loads without
+a foot are ignored; positions overrule the file.
 """
 
 from __future__ import annotations
@@ -187,19 +187,19 @@ def _clock_doubt(contacts: list, wrenches: Sequence[MeasuredWrench], times: np.n
     return [f"hardly any foot stands where forces act{offset_offer(wrenches, times, feet)}"]
 
 
-# -------- who stands there
+# -------- feet on a plate
 
 
 def _standing(
     at: Mapping[str, np.ndarray], rests: Mapping[str, np.ndarray], between: np.ndarray, enough: float, distance: float
 ) -> dict[str, np.ndarray]:
-    """Return the feet on a plate during an interval, and the frames in which each carries.
+    """Return the feet on a plate, and the frames in which each carries.
 
     Args:
-        at: foot -> frames at rest under the centre of pressure.
+        at: foot -> frames at rest under the pressure.
         rests: foot -> frames at rest on no other plate.
         between: (frames,) distance from the outline of two resting feet [m].
-        enough: required share of the frames.
+        enough: required share of frames.
         distance: threshold [m].
     """
     n = len(between)

@@ -110,7 +110,7 @@ def outline_distance(p: np.ndarray, points: np.ndarray) -> np.ndarray:
     m, k = points.shape[0], points.shape[1]
     out = np.full(m, np.nan)
     # The hull is the union of all triangles of its points, and its edges are among all connections. NaN points are
-    # skipped. With few points this is cheaper than a hull algorithm.
+    # skipped.
     for t in range(m):
         best, inside = np.inf, False
         # Vectors from p: the nearest point of a connection is at the share s of it.
@@ -118,6 +118,7 @@ def outline_distance(p: np.ndarray, points: np.ndarray) -> np.ndarray:
             ax, ay = points[t, i, 0] - p[t, 0], points[t, i, 1] - p[t, 1]
             if not np.isfinite(ax + ay):
                 continue
+            # Squared distances: one root a frame suffices.
             best = min(best, ax * ax + ay * ay)
             for j in range(i + 1, k):
                 bx, by = points[t, j, 0] - p[t, 0], points[t, j, 1] - p[t, 1]
@@ -132,6 +133,7 @@ def outline_distance(p: np.ndarray, points: np.ndarray) -> np.ndarray:
                 for n in range(j + 1, k):
                     cx, cy = points[t, n, 0] - p[t, 0], points[t, n, 1] - p[t, 1]
                     bc, ca = bx * cy - by * cx, cx * ay - cy * ax
+                    # The order of the three points is unknown, so both signs count.
                     inside = inside or (ab > 0 and bc > 0 and ca > 0) or (ab < 0 and bc < 0 and ca < 0)
         if np.isfinite(best):
             out[t] = 0.0 if inside else np.sqrt(best)

@@ -63,6 +63,7 @@ def arrange(at: np.ndarray, rows: np.ndarray, columns: np.ndarray, farthest: flo
     out[:] = np.nan
     for k in range(len(rows)):
         x, y, z = at[rows[k], 0], at[rows[k], 1], at[rows[k], 2]
+        # NaN fails these comparisons; exactly (0, 0, 0) stands for a hidden marker.
         near = abs(x) < farthest and abs(y) < farthest and abs(z) < farthest
         if near and (x != 0.0 or y != 0.0 or z != 0.0):
             out[columns[k], 0], out[columns[k], 1], out[columns[k], 2] = x, y, z
@@ -144,7 +145,7 @@ def tell_frame(live: LiveRecord) -> None:
     for r in range(len(layout.entry)):
         live.std[layout.entry[r]] = np.sqrt(fit.results.variance[0, r])
     live.covariance[:] = np.nan
-    # After a failed search the factor belongs to another posture: rebuild the Hessian.
+    # Without convergence H may belong to another posture: rebuild and factorise it.
     if fit.results.info[0, 1] in (TOO_MANY_STEPS, NOTHING_SEEN):
         root_covariance(fit, np.int64(0), live.covariance)
     elif not np.isinf(fit.results.variance[0]).all():

@@ -1,10 +1,10 @@
 """Live moments of a person, with plate loads assigned to feet.
 
-Coordinates, their derivatives and foot loads pass the same two filters, each with the transfer function w^2 / (s +
-w)^2, so all have the same delay 4 / w. A filter is twice y += (1 - r) (x - y), r = exp(-w T), T the time since the last
-sample. Its rate is the output difference over T; the delay is 2 r T / (1 - r).
+Coordinates, their derivatives and foot loads pass two filters, each with the transfer function w^2 / (s + w)^2, so all
+have the delay 4 / w. A filter is twice y += (1 - r) (x - y), r = exp(-w T), T the sample time. Its rate is the output
+difference over T; the delay is 2 r T / (1 - r).
 
-Moments are NaN while the root's vertical force exceeds a fifth of the weight: a contact is not measured.
+Moments are NaN while the root's vertical force exceeds a fifth of the weight.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def share_of(radians: float) -> float:
 @kernel
 def two_poles(share: Any, x: Any, half: Any, value: Any) -> Any:
     """Advance the filter; return the state between the poles, and the output."""
+    # Exact for an input held constant over the step.
     half = half + share * (x - half)
     return half, value + share * (half - value)
 
@@ -84,16 +85,16 @@ class SoleRecord(NamedTuple):
     """Sole points for kernels.
 
     Attributes:
-        body: (k,) of each point.
+        body: (k,).
         place: (k, 3) body frame [m].
         first: (F + 1,) first point of each foot.
         at: (k, 3) ground [m].
-        half: (k, 3) state of the velocity filter.
-        value: (k, 3) its output.
+        half: (k, 3) filter state.
+        value: (k, 3) filter output.
         speed: (F,) of the slowest point [m/s].
         pressure: (3,) centre of pressure [m].
-        flat: (3, 2) directions along the plate.
-        distance: (F + 1,) of the pressure from each sole, and from all resting soles together [m].
+        flat: (3, 2) directions of the plate.
+        distance: (F + 1,) from each sole, and from all resting ones together [m].
     """
 
     chain: Chain
@@ -112,7 +113,7 @@ class SoleRecord(NamedTuple):
 
 @kernel
 def move_soles(table: Table[SoleRecord], q: np.ndarray, share: float, dt: float) -> None:
-    """Update soles at q (n,), dt [s] after the last frame; share 1 restarts the filter."""
+    """Update soles at q (n,) after dt [s]; share 1 restarts."""
     s = unpack(table, SoleRecord)
     place(s.chain, q, s.pose)
     for f in range(len(s.speed)):
@@ -124,6 +125,7 @@ def move_soles(table: Table[SoleRecord], q: np.ndarray, share: float, dt: float)
                 s.at[k, i] = x
                 # Velocity = difference of the filtered position over dt; the foot takes that of its slowest point.
                 before = s.value[k, i]
+                # share 1: no velocity, because the last frame is unknown.
                 s.half[k, i], s.value[k, i] = two_poles(share, x, s.half[k, i], before) if share < 1.0 else (x, x)
                 square += ((s.value[k, i] - before) / dt) ** 2 if share < 1.0 else 0.0
             least = min(least, square)
@@ -132,10 +134,11 @@ def move_soles(table: Table[SoleRecord], q: np.ndarray, share: float, dt: float)
 
 @kernel
 def measure_soles(table: Table[SoleRecord], slow: float) -> None:
-    """Fill the distances of the pressure from soles; feet slower than `slow` [m/s] rest."""
+    """Fill distances from soles; feet slower than `slow` [m/s] rest."""
     s = unpack(table, SoleRecord)
     n, count = len(s.speed), 0
     at, points, resting = np.zeros((1, 2)), np.zeros((1, len(s.at), 2)), np.zeros((1, len(s.at), 2))
+    # Project the pressure and the sole points onto the plate.
     for j in range(2):
         at[0, j] = s.pressure[0] * s.flat[0, j] + s.pressure[1] * s.flat[1, j] + s.pressure[2] * s.flat[2, j]
         for k in range(len(s.at)):
@@ -208,6 +211,7 @@ class LiveContacts:
         self.problems, self.shared = {}, False
         for name, plate in plates.items():
             load = plate.load
+            # Hysteresis: loaded from LOADED until below UNLOADED.
             self._loaded[name] = load >= (UNLOADED if self._loaded.get(name) else LOADED)
             if load < -LOADED:
                 self.problems[name] = f"the force of {name} points down: send that on the person, not on the plate"
@@ -219,6 +223,7 @@ class LiveContacts:
             if who:
                 self._alone.pop(name, None)
             if not who:
+                # A landing foot may be too fast to rest: warn only after BRIEF.
                 if time - self._alone.setdefault(name, time) > BRIEF:
                     self.problems[name] = f"{name}: {load:.0f} N with no foot on it: ignored"
             elif len(who) == 1:
@@ -244,6 +249,7 @@ class LiveContacts:
         resting = [k for k, speed in enumerate(soles.speed.tolist()) if speed < settings.speed]
         *each, both = soles.distance.tolist()
         near = [k for k in resting if each[k] <= settings.distance]
+        # Pressure outside both soles, but inside their common outline: both feet carry.
         if not near and len(resting) == 2 and both <= settings.distance:
             near = resting
         if near:
@@ -285,6 +291,7 @@ class DelayedFilter:
             self.delay = 2 / self._omega
             return
         share = share_of(self._omega * dt)
+        # 2 r T / (1 - r) with r = 1 - share.
         self.delay = 2 * (1 - share) * dt / share
         before = self.value
         self._half, self.value = two_poles(share, sample, self._half, before)
@@ -299,8 +306,8 @@ class LiveForces:
         velocity: (n,) with half of `delay`.
         tau: (n,) [N m, N]; NaN: unexplained.
         explained: moments are known.
-        delay: of the moments [s].
-        left: posture (n,), root residual (6,) before correction; None until the filters settle.
+        delay: [s].
+        left: posture (n,), root residual (6,) before correction, or None.
     """
 
     velocity: np.ndarray
@@ -377,6 +384,7 @@ class LiveDynamics:
         loads = np.zeros(0) if self.contacts is None else self.contacts.step(q, time, plates).ravel()
         first, second = self._first, self._second
         first.update(dt, np.concatenate([q, loads]))
+        # The first filter gives velocities, the second accelerations; all outputs have the same delay.
         second.update(dt, np.concatenate([first.value[:n], first.rate[:n], first.value[n:]]))
         delay = first.delay + second.delay
         nothing, velocity = np.full(n, np.nan), first.rate[:n]
@@ -387,13 +395,14 @@ class LiveDynamics:
         )
         record = self._record.record
         left = record.q[0].copy(), record.before[0].copy()
+        # A larger vertical root force belongs to a contact without a plate.
         explained = bool(abs(self._vertical @ record.before[0]) < UNEXPLAINED * self._weight)
         return LiveForces(velocity, record.tau[0].copy() if explained else nothing, explained, delay, left, self.person)
 
     def _solve(
         self, motion: tuple[np.ndarray, ...], loads: np.ndarray, certainty: tuple[np.ndarray, np.ndarray]
     ) -> None:
-        """Fill the record with corrected moments and the residual before."""
+        """Fill corrected moments and the residual before."""
         record, (std, root) = self._record.record, certainty
         record.q[0], record.qd[0], record.qdd[0] = motion
         record.corrected[0] = motion[2]
@@ -412,7 +421,7 @@ class LiveDynamics:
         return noise_gain(1 / self._usual_step, self.bandwidth) if self.bandwidth < 0.5 / self._usual_step else 0.0
 
     def _make_record(self) -> Packed[DynamicsRecord]:
-        """Create the arrays of a single frame."""
+        """Create arrays of a single frame."""
         person, n, chain = self.person, self.person.n, self.person.chain.record
         carriers = [] if self.contacts is None else [self.contacts.carriers[side] for side in self.contacts.feet]
         loaded = np.array([person.body_index(body) for body in carriers], dtype=np.int64)

@@ -1,8 +1,7 @@
 """Model file of a person (humanoid_person/1).
 
-Lengths are shares of the stature in the zero posture, with equal axes for all bodies: x forward, y up from the floor, z
-right. Names with _r stand for both sides; the left is the mirror image: equal values are symmetric. Inertias come from
-tables for men and women (de Leva 1996).
+Lengths are shares of the stature in the zero posture; all bodies have axes x forward, y up from the floor, z right.
+Names with _r stand for both sides, mirrored. Inertias come from tables for men and women (de Leva 1996).
 
 A spine region distributes coordinates over its levels by published ranges (Simonidis et al. 2011).
 """
@@ -63,7 +62,7 @@ class Landmark:
 
 @dataclass(frozen=True)
 class _Segment:
-    """Row of bodies: row of the inertia table, ends, share of that mass, longitudinal axis."""
+    """Row of bodies: inertia row, ends, share, longitudinal axis."""
 
     name: str
     size: str
@@ -75,7 +74,7 @@ class _Segment:
 
 @dataclass(frozen=True, eq=False)
 class _JointRow:
-    """Row of joints: place in the zero posture and axes, for stature 1."""
+    """Row of joints: place and axes, zero posture, stature 1."""
 
     body: str
     parent: str
@@ -196,7 +195,7 @@ def read_person_file(path: Path) -> PersonFile:
 
 
 def mirror(name: str) -> str:
-    """Return the name of the left part: femur_r -> femur_l; others stay."""
+    """Return the left name: femur_r -> femur_l; others stay."""
     return name[: -len(RIGHT)] + LEFT if name.endswith(RIGHT) else name
 
 
@@ -204,7 +203,7 @@ def mirror(name: str) -> str:
 
 
 def _values(value: Any, size: int, where: str) -> np.ndarray:
-    """Return finite numbers (size,) within LARGEST; size 0: any count."""
+    """Return finite numbers (size,) within LARGEST; 0: any count."""
     try:
         out = np.array(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -268,7 +267,7 @@ def _axis_vector(value: Any, where: str) -> np.ndarray:
 
 
 def _axes(rows: list[Any], where: str) -> tuple[CoordinateAxis, ...]:
-    """Return the axes of [coordinate, axis] or [coordinate, axis, share]."""
+    """Return axes of [coordinate, axis] or [coordinate, axis, share]."""
     out = []
     for row in rows:
         if not (isinstance(row, list) and len(row) in (2, 3) and isinstance(row[0], str)):
@@ -309,7 +308,7 @@ def _slide(row: Any, where: str) -> CoordinateAxis:
 
 
 def _region(row: Any, names: Sequence[str], joints: list[_JointRow], where: str) -> list[_JointRow]:
-    """Return joints of a spine region along its curve, coordinates by ranges."""
+    """Return the joints of a spine region."""
     keys = ("parent", "at", "length", "turns", "levels")
     check_row(row, keys, where)
     check_keys(row, keys, ("parent", "length", "turns", "levels"), where)
@@ -421,7 +420,7 @@ def _mirrored_segment(s: _Segment) -> _Segment:
 
 
 def _mirrored_joint(j: _JointRow) -> _JointRow:
-    """Mirror a joint: places negate z, rotations reverse about the mirrored axis."""
+    """Mirror a joint: negate z, reverse rotations."""
     if not j.body.endswith(RIGHT):
         return j
     turns = tuple(replace(a, vector=-_MIRROR @ a.vector, coordinate=mirror(a.coordinate)) for a in j.rotations)
@@ -441,7 +440,7 @@ def _mirrored_mark(mark: Landmark, name: str) -> Landmark:
 
 
 def _scaled(j: _JointRow, stature: float, origin: dict[str, np.ndarray]) -> AnatomicalJoint:
-    """Scale a joint; the root sits at the ground origin: its coordinates are its place."""
+    """Scale a joint; the root stays at the origin."""
     if j.parent == GROUND:
         return AnatomicalJoint("ground_pelvis", GROUND, j.body, rotations=j.rotations, translations=j.translations)
     slides = tuple(replace(a, function=a.function.scaled(stature)) for a in j.translations)
@@ -470,7 +469,7 @@ def _body(
 
 
 def _at_height(file: PersonFile, stature: float) -> tuple[Coordinate, ...]:
-    """Return coordinates with the root's place at standing height."""
+    """Return coordinates with the root at standing height."""
     root = next(j for j in file.joints if j.parent == GROUND)
     rest = {a.coordinate: stature * float(a.vector @ root.at) for a in root.translations}
     return tuple(replace(c, default=rest[c.name]) if c.name in rest else c for c in file.coordinates)

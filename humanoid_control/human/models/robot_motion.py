@@ -1,8 +1,8 @@
 """Fit of a robot to a person's markers.
 
-Markers are mapped segment by segment, from the person's to the robot's line between two joints. Segments that the robot
-lacks have no markers, or use the next one. One factor scales the robot to the person, marker places are calibrated, all
-frames are fitted within ranges (Simonidis et al. 2011, section 4).
+Markers are mapped from the person's to the robot's line between two joints. Absent segments have no markers, or use the
+next one. One factor scales the robot, marker places are calibrated, all frames are fitted within ranges (Simonidis et
+al. 2011, section 4).
 """
 
 from __future__ import annotations

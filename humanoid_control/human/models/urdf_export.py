@@ -1,8 +1,8 @@
 """Export of a person as a URDF.
 
-A three-axis joint becomes three joints with massless links. A coordinate of several joints becomes one joint mimicked
-by the others. A knee with sliding shank becomes a hinge about its mean axis: with rotation R(q) and translation t(q),
-points a (parent) and b (child) minimise sum |t(q) + R(q) b - a|^2.
+A three-axis joint becomes three joints with massless links. Joints that share a coordinate mimic one joint. A knee with
+sliding shank becomes a hinge about its mean axis: with rotation R(q) and translation t(q), points a (parent) and b
+(child) minimise sum |t(q) + R(q) b - a|^2.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _arrays_in(content: Any, depth: int) -> dict[str, np.ndarray]:
     return found
 
 
-# -------- the few calls that are followed
+# -------- permitted calls
 
 
 class _Refused(Exception):
@@ -188,7 +188,7 @@ def _checked(kind: Any, data: Any) -> tuple[np.dtype, bytes]:
 
 
 class _Array(np.ndarray):
-    """Array whose state must hold exactly its bytes, and no objects."""
+    """Array with exactly the bytes of its shape as state, and no objects."""
 
     _spend: Callable[[int], None]
 

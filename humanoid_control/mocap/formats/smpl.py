@@ -69,7 +69,7 @@ POINTS = tuple(
 )
 _CHAIN = float(np.linalg.norm(OFFSETS[[3, 6, 9, 12, 15, 1, 4, 7]], axis=1).sum())  # head to ankle
 
-# -------- what a file holds
+# -------- content of a file
 
 
 @dataclass(frozen=True)
