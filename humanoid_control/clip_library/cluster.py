@@ -45,7 +45,6 @@ class Cluster:
         """Connect, and check the package versions of the workers.
 
         Args:
-            address: address of the scheduler.
             deliver: fsspec address to which workers write; empty: results come back.
 
         Raises:

@@ -218,6 +218,6 @@ def _unit(key: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """Return JSON that is safe inside a script element."""
+    """Return JSON that is safe inside a script."""
     text = json.dumps(value, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -88,8 +88,6 @@ def retarget_library(
     Args:
         jobs: jobs of `library_jobs`.
         failed: its failure records.
-        place: open place of the results.
-        executor: executor of the jobs.
         show: called with the progress, 0 to 1, and a text.
 
     Raises:

@@ -67,7 +67,7 @@ def place_for(text: str) -> Place:
 
 
 class Folder(Place):
-    """Folder of this machine."""
+    """Local folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -61,8 +61,6 @@ def write_trajectory(
     """Write a trajectory in the format of the suffix.
 
     Args:
-        path: output file.
-        trajectory: trajectory to write.
         targets: targets (T, P, 3) [m], where supported.
         robot: robot, for whole-body bags and foreign layouts.
         layout: layout in `retargeting.INTERCHANGE`; empty: own layout.

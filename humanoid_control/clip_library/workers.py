@@ -68,7 +68,6 @@ class LocalWorkers:
         Args:
             workers: number of workers; None: one per core.
             memory: memory limit of each [bytes]; None: a share of the machine's.
-            do: does a job, in the workers.
         """
         self.workers = workers or cores()
         self.memory = memory or memory_each(self.workers)

@@ -156,6 +156,7 @@ class Simulator(TickNode):
                 self._repeated = now
                 self.outgoing.repeat()
             return
+        # At least one due period runs in each tick; the others only while time is left for messages.
         end = now + SHARE / self.rate
         due, done = self.pacer.due(now), 0
         while done < due and not self.engine.diverged and (done == 0 or time.monotonic() < end):

@@ -312,6 +312,7 @@ class TendonControllerNode(TickNode):
             if needs and angles is None:
                 return
             self._begin(angles)
+        # Bounded, so that a late tick does not move the winches by a large step.
         dt = min(max(now - self._last_tick, 1e-4), 4.0 / self.rate) if np.isfinite(self._last_tick) else 1.0 / self.rate
         self._last_tick = now
         command = self._command(now, dt, angles, needs and old)

@@ -63,7 +63,6 @@ class ReferenceOutput:
         """Load the solver and create the topics.
 
         Args:
-            node: publishing node.
             robot: robot with a fixed base.
             rate: rate of the messages [Hz].
             blind: start at the neutral posture; False: at the joint states.

@@ -295,6 +295,7 @@ class WalkerNode(BalancingNode):
             self.asked = velocity.copy()
         if w.raised != p.height and self.report is not None:
             w.raise_center(p.height)
+        # Without readings, assume that the root link keeps its orientation.
         if IMU in late:
             still = {"angular_velocity": np.zeros(3), "linear_acceleration": np.zeros(3)}
             measured = measured._replace(imu=measured.imu._replace(**still))

@@ -81,7 +81,7 @@ class WholeBodyControllerNode(BalancingNode):
         return p.rate
 
     def _checked_motion(self) -> DynamicMotion | None:
-        """Return the motion of a file; None if a clip must be converted first.
+        """Return the motion of a file; None for a clip.
 
         Raises:
             HumanoidError: if the file or clip cannot be performed.

@@ -275,7 +275,6 @@ def photograph(
     """Return a PNG of the page at a local port.
 
     Args:
-        port: port of the page.
         width: picture width [pixels].
         height: picture height [pixels].
         scripts: JavaScript to run until rest.

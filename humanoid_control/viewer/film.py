@@ -163,7 +163,6 @@ class DancerPainter:
 
         Args:
             camera: camera at FINER times the resolution.
-            views: view of each robot.
             places: offset of each robot (n, 3) [m].
             light: direction towards the light (3,).
             sole: thickness of sole edges [m].

@@ -123,7 +123,6 @@ class StripRow:
         """Return the camera of a moment.
 
         Args:
-            k: index of the moment.
             u: picture centre to the right of the robot [robot heights].
             v: picture centre above the robot [robot heights].
             pixels: pixels per robot height.

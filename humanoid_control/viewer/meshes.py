@@ -27,7 +27,6 @@ def link_meshes(tree: UrdfTree, folder: Path | None = None) -> dict[str, list[tu
     """Return the visuals of each link, one mesh per colour, in the link frame.
 
     Args:
-        tree: URDF.
         folder: folder of the URDF; missing mesh files are skipped.
     """
     materials = {m.get("name", ""): _rgba(m) for m in tree.document.findall("material")}

@@ -145,10 +145,10 @@ def paint_floor(camera: Camera, canvas: Canvas) -> None:
                 # Distance from the nearest grid line of this direction, at the point where the ray meets the floor.
                 at = eye[i] + z * (R[0, i] * x + R[1, i] * y + R[2, i])
                 off = abs(at / CELL - np.floor(at / CELL + 0.5)) * CELL
+                # Fade over the edge; lines widened to a pixel get proportionally lighter.
                 line = max(line, min(1.0, max(0.0, 1.5 - off / wide)) * LINE / wide)
-            # Fade the line over its edge; lines widened to a pixel get proportionally lighter.
-            far = min(1.0, (z / FLOOR_FAR) ** 1.5)
             # Blend into the sky with distance.
+            far = min(1.0, (z / FLOOR_FAR) ** 1.5)
             for c in range(3):
                 own = FLOOR_LIGHT[c] + line * (FLOOR_LINE[c] - FLOOR_LIGHT[c])
                 canvas.color[v, u, c] = own + far * (SKY[c] - own)
@@ -199,6 +199,7 @@ def _covered(seen: np.ndarray, w: int, h: int) -> tuple[float, int, int, int, in
 @kernel
 def _weights(seen: np.ndarray, area: float, u: float, v: float) -> tuple[float, float, float]:
     """Return barycentric weights; all are >= 0 inside the triangle."""
+    # Signed areas of the triangles opposite to each corner, relative to the whole.
     a = ((seen[1, 0] - u) * (seen[2, 1] - v) - (seen[2, 0] - u) * (seen[1, 1] - v)) / area
     b = ((seen[2, 0] - u) * (seen[0, 1] - v) - (seen[0, 0] - u) * (seen[2, 1] - v)) / area
     return a, b, 1.0 - a - b

@@ -50,8 +50,8 @@ class CommandOwner:
     """Publisher of commands with exclusive use of its topic.
 
     An idle node starts only without other publishers. Of nodes with equal names, the lowest identity starts, others
-    after `TWINS_SILENCE`. If two nodes command, the higher identity stops; otherwise both do. A paused node keeps the
-    topic until another one commands. On one machine, the owner holds a `Claim`.
+    after `TWINS_SILENCE`. If two nodes command, the higher identity stops; if it does not, both stop. A paused node
+    keeps the topic until another one commands. On one machine, the owner holds a `Claim`.
 
     Attributes:
         commanding: whether the node may publish.
@@ -146,6 +146,7 @@ class CommandOwner:
         if not heard:
             self._contested = float("inf")
             return False
+        # Yield to a lower identity, or to any publisher that does not stop in time.
         return min(heard) < self._own or max(heard.values()) - self._contested > YIELDS
 
     def _may_begin(self, now: float) -> bool:
@@ -153,8 +154,10 @@ class CommandOwner:
             return False
         if self._owns or not self._others:
             return True
+        # A node of another name may command at any time.
         if any(name != self._node.get_fully_qualified_name() for name, _ in self._others.values()):
             return False
+        # Of equal names, the lowest identity starts first; after a longer silence the other process has crashed.
         known = now - max(self._ready_since, *(since for _, since in self._others.values()))
         return known > (DISCOVERY if self._own < min(self._others) else TWINS_SILENCE)
 

@@ -93,8 +93,8 @@ def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
     """Return the value in the type of the field.
 
     Raises:
-        UnknownNameError: if the parameter does not exist.
-        ConfigError: if type or range are wrong, or the value is not a choice.
+        UnknownNameError: if the parameter does not exist, or the value is not a choice.
+        ConfigError: if type or range are wrong.
     """
     fields = {f.name: f for f in dataclasses.fields(cls)}
     if name not in fields:

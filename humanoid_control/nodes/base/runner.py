@@ -53,7 +53,6 @@ def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
     rclpy's own signal handlers would shut the context down during a callback.
 
     Args:
-        node_class: class of the node.
         args: command line for rclpy; None: this process's.
 
     Returns:
@@ -120,6 +119,7 @@ def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
             continue
         node.heartbeat.beat()
         wait = deadline - now
+        # Sleep until the deadline: the executor would return too late.
         if 0 < wait <= LAST and node.punctual:
             time.sleep(wait)
             continue
@@ -133,6 +133,7 @@ def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
         skipped = int(-wait / period)
         if skipped:  # a node that misses its rate still receives messages
             executor.spin_once(timeout_sec=0)
+        # Missed deadlines are skipped, so that delays do not accumulate.
         deadline += (1 + skipped) * period
         node.wake = False
         node.late = -wait

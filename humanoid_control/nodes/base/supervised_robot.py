@@ -66,8 +66,6 @@ class SupervisedRobot(RobotSupervision):
         """Subscribe to all but the joint states, which `hear` takes.
 
         Args:
-            node: commanding node.
-            robot: commanded robot.
             states: topic of its joint states.
             begin_anew: called to restart from the current posture.
         """

@@ -228,8 +228,6 @@ class TickNode(LifecycleNode):
         """Subscribe without waking the executor, for high rates.
 
         Args:
-            message: message type.
-            topic: topic name.
             callback: takes serialized messages.
             qos: its depth limits the waiting messages.
 

@@ -67,7 +67,6 @@ def transform(stamp: Time, frame: str, child: str, X: pin.SE3) -> Any:
 
 
 def base_transform(odometry: Odometry) -> Any:
-    """Return the pose of odometry; needs the tf messages."""
     t = TransformStamped(header=odometry.header, child_frame_id=odometry.child_frame_id)
     p = odometry.pose.pose.position
     t.transform.translation.x, t.transform.translation.y, t.transform.translation.z = p.x, p.y, p.z

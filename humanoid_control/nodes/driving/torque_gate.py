@@ -56,10 +56,8 @@ def install_gate(driver: Driver, robot: str, posture: np.ndarray, gate: bool, ma
     """Install the gate for commands with gains, and the whole-body damping.
 
     Args:
-        driver: driver of the robot.
         robot: name or path of the robot.
         posture: positions of all joints [rad], for joints without drives.
-        gate: use the gate.
         may_touch: ignored link pairs.
 
     Returns:

@@ -75,7 +75,6 @@ class FollowedImage:
         """Load the file, or start without corrections.
 
         Args:
-            node: subscribing node.
             geometry: geometry of all M tendons.
             mappings: uncorrected mappings of the groups.
             stiffness: stiffness of every wire [N/m].
@@ -139,7 +138,6 @@ class BodyImageLearner:
 
         Args:
             node: node with the parameters learn_from and body_image.
-            robot: robot of the node.
             geometry: geometry of M tendons.
             stiffness: wire stiffness (M,) [N/m].
             apply: called with each image to use.

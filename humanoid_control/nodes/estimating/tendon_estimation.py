@@ -46,8 +46,6 @@ def estimator_of(
     Path lengths are offset to zero at zero angles and need no calibration.
 
     Args:
-        robot: robot with tendons.
-        p: parameters of the state estimator.
         corrected: replaces the mappings of the groups.
 
     Raises:
@@ -202,7 +200,7 @@ class TendonInput:
     Attributes:
         pair: comparison with an estimator of the other kind, or None.
         truth: comparison with true joint states, or None.
-        estimated: mask of these joints (n,).
+        estimated: mask of the estimated joints (n,).
         stamp: stamp of the last used sample [s].
         lengths: its lengths without wire stretch (M,) [m], in estimator order.
         tensions: its tensions (M,) [N], in estimator order.

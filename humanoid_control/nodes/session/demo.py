@@ -69,11 +69,9 @@ def watch_session(
     """Run a session for some time, then stop it.
 
     Args:
-        session: entered session.
         seconds: duration after the first motion [s].
         hold: continue until a signal.
         name: label of the progress bar.
-        quiet: print nothing.
 
     Raises:
         StackFailure: see `Session`.

@@ -232,7 +232,6 @@ class Player:
         """Play once, or until `stop`; return the number of messages.
 
         Args:
-            stop: ends playback early.
             speed: multiple of the recorded pace.
         """
         first, begin, n = None, time.monotonic(), 0

@@ -29,7 +29,7 @@ RESTARTS, RESTART_WINDOW = 3, 60.0  # restarts of a child allowed within a windo
 HANG_LIMIT = 0.8  # [s] standstill of a node's loop; with the period of the checks about one second
 PATIENCE = 4.0  # multiple of that limit for helpers: loading a page may block the viewer's interpreter
 # [s] limit for a restarted fork to be ready; the same as a multiple of its first startup
-FORK_READY, FORK_FACTOR = 8.0, 4.0
+FORK_READY, FORK_FACTOR = 8.0, 4.0  # [s] minimum limit for a restarted fork to be ready; multiple of its last startup
 DEAF_LIMIT = 1.5  # [s] time for which a node may miss all messages
 DEAF_WINDOW = 10.0  # [s] window after a restart in which that is attributed to the middleware
 HANG_VARIABLE = "HUMANOID_HANG_LIMIT"  # overrides the hang limit [s]; inf: none, for a debugger
@@ -45,7 +45,6 @@ class Child:
 
     Attributes:
         essential: the stack cannot run without it.
-        restarts: number of allowed restarts.
         forked: fork it from a preloaded process if possible.
         hung: reason why it was killed as hung, or empty.
         why: last words of its first end.
@@ -131,10 +130,7 @@ class Supervisor:
         """Start a child; its output goes to `<name>.log`.
 
         Args:
-            name: name of the child.
-            command: command line.
             essential: False: the others continue without it.
-            restarts: number of allowed restarts.
             forked: fork it with preloaded kernels; needs a `node_command`.
         """
         if self._keeper is None:

@@ -73,7 +73,6 @@ def course_for(robot: Robot, ground: str = "") -> list[Leg]:
     Speeds scale with the leg length, pushes with the mass. Uneven ground allows only forward.
 
     Args:
-        robot: walking robot.
         ground: recipe (`simulation.contact.ground_recipe`); empty: level.
     """
     k = min(leg_length(robot) / ADULT_LEG, 1.0)
@@ -311,8 +310,6 @@ def walking_picture(session: Session, leg: Leg, port: int, size: tuple[int, int]
 
     Args:
         session: running session of the stack `walking`, with `PICTURE_SETTINGS`.
-        leg: leg to walk.
-        port: port of the page.
         size: width and height [pixels].
 
     Raises:

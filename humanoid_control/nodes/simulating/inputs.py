@@ -122,6 +122,7 @@ class SimulatorInputs:
         )
         own = self._order[2]
         if gains is not None:
+            # Joints under gains follow torques, so they leave the position command.
             under = self.gained.take(position, velocity, effort, gains)
             own = own[~under[own]]
             self._heard[under] = self._last = self.engine.time

@@ -168,9 +168,6 @@ class LiveSource:
         """Subscribe.
 
         Args:
-            node: receiving node.
-            robot: imitating robot.
-            parameters: parameters of live markers.
             marker_set: see `LiveSettings`.
             lead_in: see `LiveSettings`.
             left: offset of the figure to the left [m].

@@ -98,7 +98,6 @@ class PlayedBody:
         return self.player.skeleton()
 
     def serve(self, name: str) -> tuple[bool, str]:
-        """Handle a service; return success and message."""
         if name == "calibrate":
             return False, "a clip is played: only live markers are calibrated"
         if name == "restart":
@@ -163,7 +162,6 @@ class FollowedBody:
         return self.live.skeleton()
 
     def serve(self, name: str) -> tuple[bool, str]:
-        """Handle a service; return success and message."""
         if name in ("restart", "calibrate"):
             self._source.restart()
             return True, "stand upright"

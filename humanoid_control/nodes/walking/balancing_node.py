@@ -108,6 +108,7 @@ class BalancingNode(TickNode):
     def tick(self, now: float) -> None:
         s, clock = self.sensors, self.clock
         instant = clock.choose(s.instant, s.joint_instant, now)
+        # A paused simulator produces no instants, so nothing is late.
         if self.paused and not clock.newer(instant):
             self._rest(now)
             return
@@ -115,6 +116,7 @@ class BalancingNode(TickNode):
         if now - self.checked > CHECK_PERIOD:
             self.checked = now
             self.check_sources(now)
+        # After a jump of the clock or of the robot, the state estimate is invalid.
         where = s.elsewhere if self.running and not self.fallen else ""
         if clock.jumped(instant, JUMP) or where:
             self.health.report("jump", Level.WARN, f"{where or 'the clock of the sensors jumped'}: standing anew")

@@ -42,7 +42,6 @@ class ImuFrame:
 
         Args:
             frame: link of the IMU; empty: the root link.
-            reading: measured reading.
             time: time of the reading [s].
             q: joint positions (n,) [rad].
             v: joint velocities (n,) [rad/s].

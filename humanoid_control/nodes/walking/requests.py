@@ -35,7 +35,6 @@ class VelocityRequest:
         """Start at rest.
 
         Args:
-            health: receiver of fault reports.
             root: alternative frame of velocities, the root link.
             timeout: maximum age of a stamped velocity [s].
             footprint: default frame of velocities.

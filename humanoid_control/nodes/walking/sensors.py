@@ -27,7 +27,7 @@ JOINTS, IMU, WRENCHES = "joint_states", "imu", "wrench"
 UNIT = 0.05  # tolerance of the norm of a quaternion
 SMOOTH = 20.0  # readings, time constant of the filter of the interval between instants
 PATIENCE = 1.5  # intervals after which an instant counts as late
-AHEAD = 2  # ticks that may run ahead of the newest instant before it counts as lost
+AHEAD = 2  # ticks that may run ahead of the newest instant; later ones wait until the sensors count as silent
 MADE_UP = 5  # lost instants replaced at once; the jump check of the commands detects longer pauses
 SILENT = 5.0  # intervals without an instant before the sensors count as silent
 SLOW = 1.8  # ticks between common instants above which the joint states alone set the pace
@@ -121,7 +121,6 @@ class Sensors:
         Args:
             robot: robot with a floating base.
             soles: feet with force sensors.
-            health: receiver of fault reports.
             local_frame: `NodeParameters.local_frame`.
         """
         self.robot, self._health, self._local_frame = robot, health, local_frame
@@ -150,15 +149,15 @@ class Sensors:
     # -- messages ---------------------------------------------------------------------------------------------------
 
     def on_joints(self, m: JointState) -> bool:
-        """Accept joint states, if valid."""
+        """Accept joint states; return True if valid."""
         return self._guarded(JOINTS, self._take_joints, m)
 
     def on_imu(self, m: Imu) -> bool:
-        """Accept an IMU reading, if valid."""
+        """Accept an IMU reading; return True if valid."""
         return self._guarded(IMU, self._take_imu, m)
 
     def on_wrench(self, sole: str, m: WrenchStamped) -> bool:
-        """Accept the wrench on a sole, if valid."""
+        """Accept the wrench on a sole; return True if valid."""
         return self._guarded(wrench_key(sole), lambda w: self._take_wrench(sole, w), m)
 
     def _guarded(self, key: str, take: Callable[[Any], None], m: Any) -> bool:
@@ -208,6 +207,7 @@ class Sensors:
             raise ConfigError(
                 f"joint_states: {name} is a whole turn from where it was, its encoder began again: passed over"
             )
+        # Distance beyond the reach at the speed limit: larger ones mean that the robot was moved.
         far = np.abs(q - self._q[own]) - self.robot.velocity[own] * max(self._since(JOINTS, m), 0.0)
         leap = np.nan_to_num(far, nan=0.0)
         k = int(np.argmax(leap))
@@ -242,6 +242,7 @@ class Sensors:
             raise ConfigError(f"imu: {speed:.3g} rad/s and {pull:.3g} m/s^2 are more than a body does: passed over")
         since = max(self._since(IMU, m), 0.0)
         if self._imu is not None and (leap := _leap(self._imu, reading, since)):
+            # An outlier is accepted once BELIEVED consecutive outliers agree with each other.
             stamp, count = m.header.stamp.sec * 10**9 + m.header.stamp.nanosec, 1
             if self._odd is not None and not _leap(self._odd[0], reading, max(1e-9 * (stamp - self._odd[1]), 0.0)):
                 count += self._odd[2]
@@ -261,6 +262,7 @@ class Sensors:
             raise NotANumberError(f"wrench/{sole}: a value is not a number: passed over")
         wrench = self._frames.to_sole(sole, frame, wrench, self._q)
         before = self._wrenches.get(sole)
+        # Repeated zeros are normal for a foot in the air, but not for one that carries weight.
         told = wrench.any() or sole in self.carrying or self._same[sole] > FROZEN
         same = before is not None and told and np.array_equal(wrench, before)
         self._same[sole] = self._same[sole] + (np.abs(self._v).max() > MOVING) if same else 0
@@ -304,7 +306,7 @@ class Sensors:
             self.silence[key] += passed
 
     def quiet(self, limit: float) -> list[str]:
-        """Return the sensors silent for longer than `limit` [s]."""
+        """Return sensors silent for `limit` [s]."""
         return [key for key, s in self.silence.items() if s > limit]
 
     def joints(self) -> tuple[np.ndarray, np.ndarray]:
@@ -312,7 +314,7 @@ class Sensors:
         return self._q, self._v
 
     def measurement(self) -> Measurement:
-        """Return the newest readings; `missing` must be empty."""
+        """Return the newest readings, which must be complete."""
         assert self._imu is not None
         joints = JointRecord(self.robot.joint_names, self._q.copy(), self._v.copy(), self._effort, self._stamp)
         return Measurement(joints, self._imu, dict(self._wrenches))
@@ -410,6 +412,7 @@ class TickClock:
             return self._take(instant, now)
         if self._due is None or now - self._ticked <= PATIENCE * self._interval:
             return 0
+        # No instant in time: treat it as lost, but do not run far ahead of sensors that are only slow.
         ahead = self._due - self._stamp > (AHEAD + 0.5) * self.dt
         if ahead and now - self._arrived < SILENT * self._interval:
             return 0  # delayed rather than lost
@@ -431,10 +434,12 @@ class TickClock:
             self._due = stamp
         else:
             periods = max(1.0, round((stamp - self._stamp) / self.dt))
+            # Filtered clock time per tick, which exceeds dt for a slow simulation.
             between = min(max(now - self._arrived, 0.0) / periods, 10 * self.dt)
             self._interval = max(self._interval + (between - self._interval) / SMOOTH, self.dt)
         self._instant, self._stamp, self._arrived, self._ticked = instant, stamp, now, now
         late = stamp - self._due
+        # Its tick has already run without it.
         if late < -0.5 * self.dt:
             return 0
         lost = min(round(late / self.dt), MADE_UP)

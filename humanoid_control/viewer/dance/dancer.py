@@ -262,6 +262,7 @@ class WholeBodyDancer(Dancer):
         turn = math.remainder(_yaw(end) - _yaw(self._home_from), 2 * math.pi)
         R = pin.rpy.rpyToMatrix(0.0, 0.0, _yaw(self._home_from) + s * turn)
         p = self.solver.root.translation * [1.0, 1.0, 0.0]
+        # Translation t with R p + t = (1 - s) home_from p + s end p: the robot position p is interpolated.
         self._home = pin.SE3(R, (1 - s) * self._home_from.act(p) + s * end.act(p) - R @ p)
 
     def _look(self) -> None:

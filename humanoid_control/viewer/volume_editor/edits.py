@@ -79,7 +79,7 @@ def add_volume(file: SegmentFile, segment: str, ssv: Volume) -> SegmentFile:
 
 
 def replace_volume(file: SegmentFile, segment: str, volume: str, ssv: Volume) -> SegmentFile:
-    """Replace a volume; pairs follow a group renamed with its only volume."""
+    """Replace a volume; pairs follow a renamed group."""
     s = segment_of(file, segment)
     after = replace(s, volumes=tuple(ssv if v.name == volume else v for v in s.volumes))
     checked_name(ssv.name)
@@ -129,7 +129,7 @@ def resized(ssv: Volume, factor: float) -> Volume:
 
 
 def with_vertex(ssv: Volume, k: int, place: np.ndarray) -> Volume:
-    """Move a vertex to a point (3,) in the link frame [m]."""
+    """Move a vertex to (3,) in the link frame [m]."""
     v = np.array(ssv.vertices)
     v[k] = place
     return replace(ssv, vertices=points_of(v))
