@@ -83,11 +83,7 @@ def _mistake(problem: str, mark: Any) -> yaml.MarkedYAMLError:
 
 
 def _check_size(text: str) -> None:
-    """Reject text that would exhaust stack or memory: deep nesting, and aliases of aliases, which multiply.
-
-    Raises:
-        yaml.YAMLError: with the line.
-    """
+    """Reject text that would exhaust stack or memory: deep nesting, and aliases of aliases, which multiply."""
     sizes: dict[str, int] = {}  # number of values of each anchor
     inside: list[tuple[str | None, int]] = []  # anchor of each open list and mapping, and number of values before it
     nodes = 0
@@ -132,7 +128,6 @@ def read_yaml(path: Path, tags: bool = False) -> Any:
     """Read a YAML file (UTF-8) as mappings, lists, texts and numbers; repeated keys are errors.
 
     Args:
-        path: the file.
         tags: read values with unknown tags, such as `!!python/object/apply`, as plain data.
 
     Raises:
@@ -209,7 +204,6 @@ def load_arrays(path: Path, numbers: Iterable[str] = ()) -> dict[str, np.ndarray
     """Return the arrays of an .npz file by name; nothing in it is executed.
 
     Args:
-        path: the file.
         numbers: required arrays of finite real numbers.
 
     Raises:
@@ -237,7 +231,6 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
     """Read an array in numpy's format, checking its size first, since numpy allocates before reading.
 
     Args:
-        file: seekable, at its start.
         size: its size [bytes].
 
     Raises:

@@ -88,10 +88,6 @@ class NotANumberError(ConfigError):
 def check_time_step(dt: float, where: str) -> None:
     """Reject an invalid time step.
 
-    Args:
-        dt: [s].
-        where: start of the message.
-
     Raises:
         ConfigError: if dt is not positive and finite.
     """
@@ -157,8 +153,6 @@ def offer_names(name: str, known: Iterable[str], what: str = "known") -> str:
     """Return advice for a mistyped name: the nearest known names, or all.
 
     Args:
-        name: mistyped name.
-        known: existing names.
         what: word before the list of all.
     """
     known = list(known)

@@ -300,7 +300,6 @@ def check_file(path: Path | None, what: str = "output") -> None:
 
     Args:
         path: the file, or None.
-        what: name in messages.
 
     Raises:
         ConfigError: if it is a folder or device, its folder is missing, or writing fails.
@@ -319,7 +318,6 @@ def check_folder(path: Path | None, what: str = "output") -> None:
 
     Args:
         path: the folder, or None.
-        what: name in messages.
 
     Raises:
         ConfigError: if it is a file, its parent is missing, or writing fails.

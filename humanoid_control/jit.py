@@ -1,8 +1,11 @@
 """Compilation of kernels by numba, cached on disk until compiled code or values change.
 
-| variable | effect | |---|---| | `NUMBA_DISABLE_JIT=1` | kernels run as plain Python, for a debugger and for coverage |
-| `NUMBA_BOUNDSCHECK=1` | kernels are compiled with checked indices | | `NUMBA_CACHE_DIR` | folder of the compiled
-kernels | | `HUMANOID_PLAIN_NUMBA=1` | plain numba, without the changes of this file and of `numerics.packed` |
+| variable | effect |
+|---|---|
+| `NUMBA_DISABLE_JIT=1` | kernels run as plain Python, for a debugger and for coverage |
+| `NUMBA_BOUNDSCHECK=1` | kernels are compiled with checked indices |
+| `NUMBA_CACHE_DIR` | folder of the compiled kernels |
+| `HUMANOID_PLAIN_NUMBA=1` | plain numba, without the changes of this file and of `numerics.packed` |
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class TwoBoxes(NamedTuple):
         a: half sides of the first box [m]; (0, 0, h) for a segment.
         b: half sides of the second box [m].
         t: centre of the second box, first frame [m].
-        c0: axes of the second box: c0, c1, c2.
+        c0: first axis of the second box; c1 and c2 are the others.
     """
 
     a: Vec
@@ -169,7 +169,6 @@ def _held(k: Vec, half: Vec, y: Vec) -> Vec:
 
 @inlined
 def _masked(k: Vec, v: Vec) -> Vec:
-    """Return v with zeros for free coordinates."""
     return (
         v[0] if k[0] != 0.0 else 0.0,
         v[1] if k[1] != 0.0 else 0.0,
@@ -272,7 +271,6 @@ def nearest_points(boxes: TwoBoxes, n: Vec) -> tuple:
 
 @inlined
 def _apart(boxes: TwoBoxes, n: Vec, d: float) -> TwoBoxes:
-    """Return the boxes, the second moved by d along n."""
     return TwoBoxes(boxes.a, boxes.b, along(boxes.t, d, n), boxes.c0, boxes.c1, boxes.c2)
 
 
@@ -323,7 +321,6 @@ def box_box(a: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: Vec) ->
 
 @inlined
 def _excess(p: float, half: float) -> float:
-    """Return the signed excess over a bound."""
     return p - min(max(p, -half), half)
 
 

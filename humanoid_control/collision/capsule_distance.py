@@ -239,11 +239,7 @@ def segment_segment(a: Vec, u: Vec, b: Vec, w: Vec) -> tuple:
 
 @inlined
 def capsule_capsule(a: Vec, u: Vec, ra: float, b: Vec, w: Vec, rb: float) -> tuple:
-    """Return the signed distance of two swept spheres with centres a, b and half axes u, w.
-
-    Returns:
-        (d, n, x1, x2): normal to the second, surface points.
-    """
+    """Return the signed distance of two swept spheres with centres a, b and half axes u, w."""
     s, t = segment_segment(a, u, b, w)
     p, q = along(a, s, u), along(b, t, w)
     v = sub(q, p)

@@ -241,7 +241,6 @@ class _Overlap:
         return n @ (self.X_2.translation - self.X_1.translation) - inner
 
     def directions(self, guess: np.ndarray) -> list[np.ndarray]:
-        """Return promising directions, well separated from each other."""
         # Candidates: the guess, all axes and their cross products, and an even spread over the sphere.
         axes = np.vstack([self.X_1.rotation.T, self.X_2.rotation.T])
         axes = np.vstack([axes, np.cross(axes[:3, None], axes[None, 3:]).reshape(-1, 3)])
@@ -273,13 +272,9 @@ class _Overlap:
 
 
 class CoalPairs:
-    """Signed distances of the collision pairs of a geometry model, by coal.
-
-    Inside, it is minus the length of the shortest separating translation.
-    """
+    """Signed distances of the collision pairs of a geometry model, by coal."""
 
     def __init__(self, model: pin.Model, geometry: pin.GeometryModel) -> None:
-        """Prepare for the pairs of a geometry model."""
         self.model, self.geometry = model, geometry
         self.gdata = geometry.createData()
         for request in self.gdata.distanceRequests:

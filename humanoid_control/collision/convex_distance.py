@@ -22,7 +22,6 @@ class Solid(NamedTuple):
 
     Attributes:
         size: row of `ShapeArrays.sizes` (4,).
-        R: rotation (3, 3).
         p: origin [m].
     """
 

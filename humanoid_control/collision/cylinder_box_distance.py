@@ -37,7 +37,6 @@ def _clip(x: float, side: float) -> float:
 
 @inlined
 def _into(q: Vec, sides: Vec) -> Vec:
-    """Return the point of the box nearest to q."""
     return _clip(q[0], sides[0]), _clip(q[1], sides[1]), _clip(q[2], sides[2])
 
 
@@ -135,11 +134,7 @@ def cylinder_box(size: np.ndarray, R1: np.ndarray, p1: Vec, sides: Vec, R2: np.n
 
     Args:
         size: radius, radius, 0, half length of the cylinder [m].
-        R1: cylinder rotation (3, 3).
-        p1: cylinder origin [m].
         sides: half sides of the box [m].
-        R2: box rotation (3, 3).
-        p2: box origin [m].
 
     Returns:
         (ok, d, n, x1, x2): normal to the box, nearest points; ok is False below NEAR or without convergence.

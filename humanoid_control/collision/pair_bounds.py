@@ -22,7 +22,6 @@ class PairBounds(NamedTuple):
     Attributes:
         common: last common joint (P,), or 0.
         motion_bound: bound on |d distance / d joint| in all postures (n, P) [m/rad].
-        joints: last joints (n,) [rad, m].
         lower: lower bounds (P,) [m]; exact for measured pairs.
         state: UNSEEN, PASSED_OVER or FOUND (P,).
         normal: normals of measured pairs, world frame (P, 3).
@@ -45,8 +44,6 @@ class PairBounds(NamedTuple):
 
         Args:
             pairs: shapes (P, 2).
-            joint: joint of each shape (S,).
-            parent: parent of each joint (N,).
         """
         count = len(pairs)
         common = np.array([common_joint(parent, int(joint[i]), int(joint[j])) for i, j in pairs], dtype=np.int64)
@@ -71,7 +68,6 @@ class PairReach(NamedTuple):
     Attributes:
         twist: joint twists (J, 6); (0, 6): ignore speeds.
         least: smallest activation distance [m].
-        margin: required distance [m].
         per_speed: additional distance for each m/s of closing [s].
     """
 
@@ -161,10 +157,7 @@ def update_pairs(
     """Measure the pairs near enough to matter, and return their number.
 
     Args:
-        R: rotations of the shapes, world (S, 3, 3).
-        p: origins of the shapes, world (S, 3) [m].
         bounds: `lower` of examined pairs is improved.
-        activation: activation distances (P,) [m].
         out: rows in increasing order of pairs, filled.
     """
     pairs, lower, radii, count = bounds.pairs, bounds.lower, shapes.radii, 0
@@ -204,7 +197,6 @@ def update_pairs(
 
 @inlined
 def _keep(bounds: PairBounds, k: int, n: Vec, x1: Vec) -> None:
-    """Store normal and witness point of pair k."""
     bounds.state[k] = PASSED_OVER
     bounds.normal[k, 0], bounds.normal[k, 1], bounds.normal[k, 2] = n[0], n[1], n[2]
     bounds.point[k, 0], bounds.point[k, 1], bounds.point[k, 2] = x1[0], x1[1], x1[2]

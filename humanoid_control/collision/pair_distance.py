@@ -138,9 +138,6 @@ def distance_rate(n: Vec, moment_1: Vec, moment_2: Vec, moves_1: float, moves_2:
     Args:
         moment_1: x x n of witness point 1, world frame.
         moment_2: x x n of witness point 2, world frame.
-        moves_1: 1 if c moves shape 1.
-        moves_2: 1 if c moves shape 2.
-        J: twists at the world origin (6, nv).
     """
     angular = (J[3, c], J[4, c], J[5, c])
     rate = (moves_2 - moves_1) * dot(n, (J[0, c], J[1, c], J[2, c]))
@@ -158,7 +155,6 @@ def distance_gradients(
     point_2: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Compute the gradients (k, nv) of all rows."""
     joints = unpack(table, PairJoints)
     moves, J = joints.ancestor_mask, np.ascontiguousarray(J)  # contiguous rows: several columns at a time
     for k in range(out.shape[0]):
@@ -340,8 +336,6 @@ def shape_poses(
     Args:
         joint_R: rotations of the joints, world (J, 3, 3).
         joint_p: origins of the joints, world (J, 3) [m].
-        out_R: rotations (S, 3, 3), filled.
-        out_p: origins (S, 3) [m], filled.
     """
     for s in range(shapes.joint.shape[0]):
         shape_pose(joint_R, joint_p, shapes, s, out_R, out_p)
@@ -349,7 +343,6 @@ def shape_poses(
 
 @inlined
 def put_row(out: PairsFound, count: int, k: int, d: float, n: Vec, x1: Vec, x2: Vec) -> None:
-    """Write a result of `pair_distance` for pair k to a row."""
     out.pair[count], out.distance[count] = k, d
     for c in range(3):
         out.normal[count, c], out.point_1[count, c], out.point_2[count, c] = n[c], x1[c], x2[c]
@@ -364,8 +357,6 @@ def pair_distances(
     Distant bounding spheres and boxes exclude pairs cheaply.
 
     Args:
-        pairs: shapes (P, 2).
-        threshold: [m].
         out: rows in increasing order of pairs, filled.
     """
     shapes, R, p, pairs = uncounted(shapes), uncounted(R), uncounted(p), uncounted(pairs)

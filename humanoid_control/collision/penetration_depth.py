@@ -26,7 +26,6 @@ MARGIN = 0.05  # distance to which overlapping shapes are pulled apart, relative
 
 @kernel
 def _difference(solid1: Solid, solid2: Solid, n: Vec) -> Vec:
-    """Return w = b - a of the direction n."""
     return sub(support(solid2, mul(-1.0, n)), support(solid1, n))
 
 
@@ -68,7 +67,6 @@ def _climb(solid1: Solid, solid2: Solid, n: Vec, x1: Vec, tolerance: float) -> t
     need |n . n'| > 1). Newton's method makes the result exact.
 
     Args:
-        x1: fallback.
         tolerance: of GJK; EXACT for two polyhedra.
 
     Returns:
@@ -110,9 +108,6 @@ def _bound(cone: np.ndarray) -> float:
     """Return an upper bound on the separation along all directions between three corners.
 
     With n = sum l_i n_i / |sum l_i n_i|, l_i >= 0: f(n) <= n . w_j <= max_i n_i . w_j if that is negative.
-
-    Args:
-        cone: n_i and w_i of each corner (3, 6).
     """
     bound = np.inf
     for j in range(3):

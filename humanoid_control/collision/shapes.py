@@ -155,10 +155,6 @@ class LinkShape:
 def shape_from_row(row: dict[str, Any], where: str) -> LinkShape:
     """Read one row of a collision table: `{name, link, shape, ...numbers of that shape}`.
 
-    Args:
-        row: the mapping; other keys are ignored.
-        where: file, for messages.
-
     Raises:
         UnknownNameError: if the shape is unknown.
         RobotError: if a key is missing, a value not finite, or a size not positive.
@@ -211,7 +207,6 @@ class ShapeArrays(NamedTuple):
         sizes: half axes x, y, z of the ellipsoid or box, and half length h (S, 4) [m]:
             sphere (r, r, r, 0), capsule (r, r, r, h), box (x, y, z, 0), cylinder (r, r, 0, h),
             ellipsoid (x, y, z, 0), elliptic capsule (x, y, z, h).
-        joint: joint of the shape (S,).
         R: rotation in the joint frame (S, 3, 3).
         p: origin in the joint frame, centre of the bounding sphere (S, 3) [m].
         radii: radius of the bounding sphere (S,) [m].

@@ -69,8 +69,6 @@ class TargetFollower:
 
     Attributes:
         q: last commanded configuration (nq,).
-        v: its velocity (nv,).
-        targets: target name -> row of the target.
         more_unknown: number of unknown targets that `problems` does not list.
     """
 
@@ -183,7 +181,6 @@ class TargetFollower:
         return all_verdicts
 
     def _row(self, name: str, time: float) -> int:
-        """Return the row of a target, adding new targets; -1 if the robot has no such point or link."""
         row = self.targets.get(name)
         if row is not None:
             return row
@@ -251,7 +248,6 @@ class TargetFollower:
         return result
 
     def _get_faster(self, dt: float) -> None:
-        """Raise the limits during the soft start, in proportion to time."""
         s = self.settings
         if self._moving < s.soft_start:
             self._moving += dt
@@ -298,7 +294,7 @@ class TargetFollower:
 
 
 def _turn(task: FrameTask, quaternion: np.ndarray) -> bool:
-    """Set the orientation of a task; return False and change nothing if the quaternion (4,) is not of unit length."""
+    """Set a task's orientation; return False for a quaternion (4,) that is not of unit length."""
     norm = math.hypot(*quaternion)
     if not abs(norm - 1) < NOT_UNIT:
         return False

@@ -84,12 +84,7 @@ def integrate_base(q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> 
 
 
 class Integration(NamedTuple):
-    """Joint ranges and mimicking joints of an integration step.
-
-    Attributes:
-        lower: lower range ends (n,) [rad].
-        upper: upper range ends (n,) [rad].
-    """
+    """Joint ranges and mimicking joints of an integration step."""
 
     lower: F1
     upper: F1
@@ -130,7 +125,7 @@ class AdamsMoulton:
         self.reset()
 
     def reset(self) -> None:
-        """Discard earlier steps; required when the step length changes or the motion jumps."""
+        """Discard earlier steps, as after jumps or changes of the step length."""
         self._past: list[tuple[np.ndarray, np.ndarray]] = []
 
     def step(self, t: float, q: np.ndarray, dt: float) -> np.ndarray:
@@ -154,7 +149,6 @@ class AdamsMoulton:
         return pin.integrate(self.robot.model, q, x)
 
     def _around(self, q: np.ndarray, there: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Transform the velocity v at the configuration `there` to the coordinates x of there = q + x."""
         if self.robot.nq == self.robot.nv:
             return v
         return pin.dDifference(self.robot.model, q, there, pin.ArgumentPosition.ARG1) @ v

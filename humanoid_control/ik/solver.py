@@ -80,10 +80,8 @@ class StepReport:
         ok: the guarantees of the method hold; otherwise `note` gives the fallback.
         task_residual: norm of the weighted J v - v_desired.
         manipulability: sqrt(det(J W^-1 J^T)); NaN if not computed.
-        damping: lambda in use.
         null_scale: factor on the null-space motion.
         speed_scale: factor on the whole motion, applied last.
-        note: one line for the log, or empty.
     """
 
     ok: bool = True

@@ -84,7 +84,6 @@ class Smoothing(NamedTuple):
     Attributes:
         now: end of the tick [s].
         omega: natural frequency [rad/s].
-        decay: exp(-omega dt).
     """
 
     now: float
@@ -128,7 +127,6 @@ class TargetFilter:
         Args:
             rows: targets (k,).
             positions: positions (k, 3) [m].
-            time: time stamp [s].
         """
         s, verdicts, fast = self.settings, np.empty(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=bool)
         law = Plausibility(s.max_jump, s.jump_hold, s.timeout, s.max_speed)
@@ -236,9 +234,6 @@ def advance_references(
 
     Args:
         moved: displacements (n, 3) [m], filled.
-
-    Returns:
-        True if any reference may exceed the speed limit.
     """
     samples, any_fast, dt, most = unpack(table, Samples), False, tick.dt, NEARLY * max_speed * max_speed
     for k in range(x.shape[0]):

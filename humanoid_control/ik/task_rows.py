@@ -16,13 +16,7 @@ from humanoid_control.robots.robot import Robot
 
 @dataclass(frozen=True)
 class Rows:
-    """Weighted rows of tasks with respect to the free velocities.
-
-    Attributes:
-        v: desired rates (m,).
-        level: priorities (m,).
-        parts: rows of each task.
-    """
+    """Weighted rows of tasks with respect to the free velocities."""
 
     J: np.ndarray
     v: np.ndarray
@@ -36,7 +30,6 @@ def stacked(
     """Stack the rows of tasks, each computed by the task itself.
 
     Args:
-        data: kinematic data at q, as `prepare` computes it.
         max_gain: upper limit of the gains [1/s].
     """
     Js, vs, levels, parts, start = [], [], [], [], 0

@@ -75,7 +75,6 @@ class Blocks(NamedTuple):
     """B blocks of rows, each of one kind.
 
     Attributes:
-        kind: POINT, TURN, JOINT or MOMENTUM (B,).
         a: point of a POINT, joint of a JOINT, centroidal map row of a MOMENTUM (B,).
         b: origin of a POINT, or NONE (B,).
         frame: joint of a TURN's frame (B,).
@@ -108,8 +107,6 @@ class Columns(NamedTuple):
 
     Attributes:
         support: 1 where a column moves a joint (N, nv).
-        free: free velocity of each column (nv,), or NONE.
-        factor: ratio to the free velocity (nv,).
     """
 
     support: F2
@@ -120,12 +117,7 @@ class Columns(NamedTuple):
 
 @by_reference
 class TableArrays(NamedTuple):
-    """Arrays of `fill_rows` for T tasks.
-
-    Attributes:
-        twists: memory of `fill_twists` (6, nv).
-        goals: words of the packed GoalTable of each task.
-    """
+    """Arrays of `fill_rows` for T tasks."""
 
     tree: ModelTree
     world: WorldPoses
@@ -277,7 +269,6 @@ def _fill_vector(t: TableArrays, goal: TaskGoal, k: int, gain: float) -> None:
 
 @kernel
 def _product(A: np.ndarray, B: np.ndarray, out: np.ndarray) -> None:
-    """Write A B (3, 3) into out."""
     for i in range(3):
         for j in range(3):
             out[i, j] = A[i, 0] * B[0, j] + A[i, 1] * B[1, j] + A[i, 2] * B[2, j]
@@ -285,7 +276,6 @@ def _product(A: np.ndarray, B: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def _product_transposed(A: np.ndarray, B: np.ndarray, out: np.ndarray) -> None:
-    """Write A^T B (3, 3) into out."""
     for i in range(3):
         for j in range(3):
             out[i, j] = A[0, i] * B[0, j] + A[1, i] * B[1, j] + A[2, i] * B[2, j]
@@ -310,14 +300,7 @@ def is_tabled(task: Task) -> bool:
 
 
 class TaskTable:
-    """Rows of tasks that `is_tabled` accepts.
-
-    Points and centres of mass are stored as weighted means of points fixed in joints.
-
-    Attributes:
-        level: priority of each row (rows,).
-        packed: argument of `fill_rows`.
-    """
+    """Rows of tasks that `is_tabled` accepts; points and centres of mass are means of points fixed in joints."""
 
     def __init__(
         self, robot: Robot, dofs: DofSelection, tasks: Sequence[Task], world: WorldPoses | None = None

@@ -10,8 +10,6 @@ def bisect(holds: Callable[[float], bool], most: float, halvings: int) -> float:
 
     Args:
         holds: condition, assumed at 0.
-        most: upper end, tried first.
-        halvings: number of halvings.
     """
     if holds(most):
         return most

@@ -18,11 +18,8 @@ class BoxQp(NamedTuple):
 
     Attributes:
         H: Hessian (n, n), positive definite, lower triangle.
-        g: gradient (n,).
         low: lower bounds (n,), low <= high.
-        high: upper bounds (n,).
         A: soft rows a . x >= b (>= rows, n).
-        b: their right-hand sides (>= rows,).
     """
 
     H: np.ndarray

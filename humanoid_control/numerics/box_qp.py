@@ -56,8 +56,6 @@ def solve_box_qp(problem: BoxQp, rows: int, rho: float, x: np.ndarray, multiplie
     """Solve the program of this file.
 
     Args:
-        problem: data.
-        rows: number of rows.
         rho: price of the slack; large relative to H.
         x: solution (n,), filled, exactly within the bounds.
         multipliers: of the bounds (positive at low, negative at high), then of the rows (>= n + rows,), filled.
@@ -112,15 +110,7 @@ def solve_box_qp_from(
 def _check(
     problem: BoxQp, rows: int, rho: float, x: np.ndarray, multipliers: np.ndarray, guess: Guess, used: int
 ) -> int:
-    """Check a solution that pivots may have spoilt, and solve again by descent if it is not optimal.
-
-    Args:
-        x: solution of `solve_box_qp_from` (n,).
-        used: number of steps so far.
-
-    Returns:
-        Number of steps, or NOT_OPTIMAL.
-    """
+    """Check a solution that pivots may have spoilt, and solve again by descent if it is not optimal."""
     n, side = x.shape[0], guess.side
     if used >= 0 and is_optimal(problem, rows, rho, x):
         return used
@@ -203,13 +193,7 @@ def _solve(
 def _system(
     problem: BoxQp, rho: float, guess: Guess, x: np.ndarray, memory: np.ndarray, words: np.ndarray
 ) -> tuple[SweptSystem, int]:
-    """Build the unswept system, and return it with the number of free entries of the guess, which come first.
-
-    Args:
-        x: values of held variables and guessed bounds (n,).
-        memory: floats.
-        words: integers.
-    """
+    """Build the unswept system, and return it with the number of free entries of the guess, which come first."""
     H, A, side, n, size, variable = problem.H, problem.A, guess.side, x.shape[0], words.shape[1], words[0]
     stride = size + 1 + (-size - 1) % WIDTH
     T, v = memory[: stride * stride], memory[stride * stride :]

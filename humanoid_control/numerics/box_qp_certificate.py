@@ -18,15 +18,7 @@ SOLVED = 1e-5  # relative gradient that counts as optimal
 
 @kernel
 def cost_gradient(problem: BoxQp, rows: int, rho: float, x: np.ndarray, out: np.ndarray) -> float:
-    """Fill the gradient of the cost (n,), including slack, and return the largest of its terms.
-
-    Args:
-        problem: data.
-        rows: number of rows.
-        rho: price of the slack.
-        x: point (n,).
-        out: gradient (n,), filled.
-    """
+    """Fill the gradient of the cost (n,), including slack, and return the largest of its terms."""
     n, H, scale = x.shape[0], problem.H, 0.0
     for i in range(n):
         out[i] = 0.0

@@ -25,9 +25,6 @@ def descend(problem: BoxQp, rows: int, rho: float, x: np.ndarray, side: np.ndarr
     """Lower the cost from x to its optimum, and return the number of steps.
 
     Args:
-        problem: data.
-        rows: number of rows.
-        rho: price of the slack.
         x: start, then solution (n,).
         side: FREE, AT_LOW or AT_HIGH (n,), filled.
     """
@@ -108,8 +105,6 @@ def _newton_step(
     Args:
         short: b - A x (rows,).
         index: free variables, increasing (F,).
-        M: work memory (n, n).
-        gradient: gradient at x (n,).
         step: step (n,), free entries filled.
     """
     free = index.shape[0]
@@ -150,8 +145,7 @@ def _line_search(
     step: np.ndarray,
     reach: float,
 ) -> tuple[float, bool]:
-    """Return the optimal share of the step, at most `reach` (NaN for non-finite steps), and whether no row changes its
-    piece.
+    """Return the optimal share of the step, at most `reach`, or NaN; and whether no row changes its piece.
 
     The slope is piecewise linear: rows enter or leave where `short + share * change` crosses zero.
 

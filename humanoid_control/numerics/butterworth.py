@@ -33,8 +33,6 @@ def filtered_both_ways(x: np.ndarray, f: np.ndarray, edge: int) -> np.ndarray:
     """Filter signals (n, m) forwards and backwards.
 
     Args:
-        x: signals as columns, n > edge.
-        f: result of `low_pass`.
         edge: samples of point-symmetric continuation at both ends.
     """
     n, m = x.shape

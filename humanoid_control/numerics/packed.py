@@ -235,7 +235,6 @@ def _lower_local(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 def _without_count(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Return a value whose arrays have no reference counter."""
     if isinstance(kind, TUPLE):
         parts = zip(kind, cgutils.unpack_tuple(builder, value, len(kind)), strict=True)
         return context.make_tuple(builder, kind, [_without_count(context, builder, k, v) for k, v in parts])

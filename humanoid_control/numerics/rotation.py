@@ -21,10 +21,6 @@ def rotation_error(A: np.ndarray, A_d: np.ndarray) -> np.ndarray:
     gamma e_e with gamma = atan2(|v|, (tr - 1) / 2) and v = 1/2 sum e_i x e_i,d: the printed arccos is inaccurate near 0
     and pi, and 0/0 at pi. Near a half turn the axis follows from the symmetric part of A_d A^T; at exactly a half turn
     its sign is arbitrary.
-
-    Args:
-        A: actual rotation matrix (3, 3).
-        A_d: desired rotation matrix (3, 3).
     """
     out = np.empty(3)
     rotation_vector(np.ascontiguousarray(A), np.ascontiguousarray(A_d), out)
@@ -121,8 +117,6 @@ def interpolate_rotation(A_0: np.ndarray, A_1: np.ndarray, share: float) -> np.n
     """Return the orientation between A_0 and A_1 by rotation about one fixed axis.
 
     Args:
-        A_0: first rotation matrix (3, 3).
-        A_1: last rotation matrix (3, 3).
         share: 0 at A_0, 1 at A_1; extrapolates outside.
     """
     return rotation_matrix(share * rotation_error(A_0, A_1)) @ A_0

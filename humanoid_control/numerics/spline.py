@@ -42,9 +42,6 @@ def spline_data(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray
 
     x (n,), four coefficients a piece in powers of the distance from its left point, constant first, then value and
     slope at the last point.
-
-    Raises:
-        RobotError: see `check_spline`.
     """
     check_spline(x, y)
     at, values = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
@@ -77,7 +74,6 @@ def spline_pieces(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, tuple[float
 
 
 def _third_difference(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the third divided difference of four points."""
     d: np.ndarray = y
     for k in range(1, 4):
         d = np.diff(d) / (x[k:] - x[:-k])

@@ -33,7 +33,7 @@ VECTORS = 3 + 3 * PANEL  # vectors of work memory
 class SweptSystem(NamedTuple):
     """System Q with c, swept over some of its N entries.
 
-    Free variables and working rows of the guess come first.
+    Free variables and working rows of the guess come first. Other arrays are work memory.
 
     Attributes:
         table: rows of W = `stride` numbers (W W,), a multiple of WIDTH above N: Q, and c as row N. Only tiles on and
@@ -42,11 +42,6 @@ class SweptSystem(NamedTuple):
         swept: 1 for swept entries (N,).
         y: unknowns (W,).
         w: forces and slack (W,).
-        column: work memory (W,).
-        panel: work memory (PANEL W,).
-        scaled: work memory (PANEL W,).
-        swept_panel: work memory (PANEL W,).
-        block: work memory (PANEL PANEL,).
         pivots: smallest pivot of a variable and largest of a row so far (2,).
     """
 

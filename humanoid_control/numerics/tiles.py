@@ -48,7 +48,6 @@ def lanes(a: np.ndarray, i: int) -> Lanes:
 
 
 def put_lanes(a: np.ndarray, i: int, v: Lanes) -> None:
-    """a[i : i + 8] := v."""
     a[i : i + WIDTH] = v
 
 
@@ -374,7 +373,6 @@ def _lane(builder: Any, v: Any, k: int) -> Any:
 
 
 def _blended(builder: Any, a: Any, b: Any, first: int) -> Any:
-    """Return the lanes of a, from `first` on those of b."""
     return _shuffled(builder, a, b, [x if x < first else WIDTH + x for x in range(WIDTH)])
 
 

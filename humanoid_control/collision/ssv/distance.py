@@ -107,9 +107,7 @@ def volume_distances(
     Args:
         function: types of first and second: p point, l line, t triangle (table 6.1).
         vertices_0: first vertices (P, n, 3) [m]; n = 1 point, 2 line, 3 triangle.
-        radius_0: first radii (P,) [m].
         vertices_1: second vertices (P, n, 3) [m].
-        radius_1: second radii (P,) [m].
 
     Raises:
         UnknownNameError: if there is no such function.
@@ -131,10 +129,7 @@ class Lanes(NamedTuple):
     """Memory of `nearest_volumes`.
 
     Attributes:
-        blocks: one for each function (CODES, ROWS * LANES).
         pairs: segment and volume pair of each lane (CODES, LANES + 1, 2); counts in the last row.
-        table: nearest results (P, COLUMNS).
-        nearest: their volume pairs (P,).
         last_normal: last normal with separated cores (P, 3), or zero; intersecting cores are pushed back that way.
     """
 
@@ -157,12 +152,7 @@ class Lanes(NamedTuple):
 
 
 class VolumesFound(NamedTuple):
-    """Results of `nearest_volumes`.
-
-    Attributes:
-        volumes: nearest volumes (P, 2).
-        core: core distances (P,) [m].
-    """
+    """Results of `nearest_volumes`."""
 
     pairs: PairsFound
     volumes: I2
@@ -227,7 +217,6 @@ def nearest_volumes(
 
 @kernel
 def load_block(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -> None:
-    """Copy the volumes of used lanes into their block."""
     block, lanes = w.blocks[code], w.pairs[code]
     count = min(lanes[LANES, 0], LANES)
     for side in range(2):
@@ -312,7 +301,6 @@ def measure_segments(
     """Place the segments at joint poses R (J, 3, 3), p (J, 3) and find the near pairs.
 
     Args:
-        poses: work memory (J, 12).
         activation: [m], finite.
     """
     for j in range(poses.shape[0]):

@@ -100,10 +100,7 @@ def line_line(u: Vec, uu: float, iu: float, v: Vec, vv: float, iv: float, w: Vec
     segments use the middle of the overlap (table 6.5 in one formula).
 
     Args:
-        uu: u . u.
         iu: `inverse` of uu.
-        vv: v . v.
-        iv: `inverse` of vv.
         w: from start to start.
     """
     uv, uw, vw = dot(u, v), dot(u, w), dot(v, w)

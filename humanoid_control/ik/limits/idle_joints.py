@@ -34,7 +34,6 @@ class IdleJointLimit(Limit):
     until the pair is apart or they are back.
 
     Attributes:
-        enabled: False: no joint is bounded.
         idle: joints that move no frame (n,). A mimicking joint is bounded by its leader.
     """
 
@@ -104,9 +103,7 @@ class IdleJoints(NamedTuple):
     """State of n joints and P pairs.
 
     Attributes:
-        posture: return posture (n,) [rad].
         bounded: idle joints that mimic none (n,).
-        held: bounded joints that are held now (n,).
         away: largest distance of an idle joint from the posture (1,) [rad].
         moved: velocities that move each pair (P, nv).
         only_idle: pairs moved by idle joints only (P,).
@@ -123,14 +120,7 @@ class IdleJoints(NamedTuple):
 
 
 class ReturnRule(NamedTuple):
-    """Rule of the return.
-
-    Attributes:
-        gain: gain [1/s].
-        speed: largest speed [rad/s].
-        step: largest increase of the speed in a tick [rad/s].
-        margin: margin of pairs [m].
-    """
+    """Rule of the return: gain [1/s], speed [rad/s], its increase in a tick [rad/s], margin of pairs [m]."""
 
     gain: float
     speed: float

@@ -119,9 +119,6 @@ class ConfigurationLimit(Limit):
 
     Outside its range a joint returns at `joint_recovery_speed` at most, and all joints are slowed to
     `recovery_joint_speed`. Earlier speed limits hold.
-
-    Attributes:
-        violation: distance of the worst joint outside its range [rad].
     """
 
     def __init__(self) -> None:
@@ -163,8 +160,6 @@ class JointSideLimit(Limit):
         """Set the joints, angles and sides.
 
         Args:
-            joints: indices (m,).
-            angles: angles (m,) [rad].
             sides: +1: stay above the angle; -1: below (m,).
             gain: largest decay rate [1/s].
         """
@@ -220,13 +215,7 @@ class RangeLimits(NamedTuple):
 
 
 class RangeSpeeds(NamedTuple):
-    """Speeds near and outside the range.
-
-    Attributes:
-        recovery: speed of the return into the range [rad/s].
-        slow: speed of all joints meanwhile [rad/s].
-        ease: `range_ease` [rad].
-    """
+    """Speeds [rad/s] of the return into the range and of all joints meanwhile, and `range_ease`."""
 
     recovery: float
     slow: float
@@ -247,7 +236,6 @@ def keep_configuration(
 
     Args:
         dt: time step [s]; shorter ticks may follow.
-        previous: velocity of the last tick (nv,).
 
     Returns:
         Distance of the worst joint outside its range [rad].

@@ -53,7 +53,6 @@ class SelfCollisionLimit(Limit):
 
     Attributes:
         path: check of the path to the stop; None without exact shapes.
-        penetration_depth: depth of the deepest pair [m].
     """
 
     def __init__(self, robot: Robot, monitor: CollisionMonitor | None = None) -> None:
@@ -112,12 +111,7 @@ class SelfCollisionLimit(Limit):
     def look(
         self, q: np.ndarray, v: np.ndarray, s: IkSettings, acceleration: np.ndarray, after: np.ndarray, dt: float
     ) -> NearPairs:
-        """Return the active pairs of exact shapes at q (nq,) for the previous velocity and this one.
-
-        Args:
-            v: velocity of the previous tick (nv,).
-            after: velocity of this tick (nv,).
-        """
+        """Return the active pairs of exact shapes at q (nq,) for the previous velocity and this one."""
         assert isinstance(self.monitor, ShapePairs)
         pairs, law, iv = self.monitor, self._law(s, acceleration), 6 if len(q) > len(v) else 0
         count = watch_pairs(pairs.packed.table, q, v, law, s.activation)
@@ -142,7 +136,6 @@ class SelfCollisionLimit(Limit):
         return CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, acceleration, GRADIENT)
 
     def _from_home(self, state: IkState) -> float:
-        """Distance of the farthest joint from the neutral posture [rad]."""
         return float(np.abs(self._home.posture - state.q[state.robot.iq :]).max())
 
     def homing_task(self, state: IkState) -> PostureTask | None:
@@ -172,18 +165,12 @@ class SelfCollisionLimit(Limit):
         return PairRows(self.monitor.joints.record, self._at_rest, dofs.map, bounds, out)
 
     def _free_accelerations(self, state: IkState) -> np.ndarray:
-        """Return the acceleration limits of the free velocities (k,)."""
         if state.acceleration is not self._limits:
             self._limits, self._free_limits = state.acceleration, state.dofs.reduce_limits(state.acceleration)
         return self._free_limits
 
     def safe_scale(self, state: IkState, brake: np.ndarray, v: np.ndarray) -> float:
-        """Return the largest tested s with a clear stopping path at brake + s (v - brake); 0 if none.
-
-        Args:
-            brake: velocity of hardest braking (nv,).
-            v: desired velocity (nv,).
-        """
+        """Return the largest tested s with a clear stopping path at brake + s (v - brake); 0 if none."""
         s = state.settings
         if self.path is None or not s.swept or self.recovery.stage > HOMING:
             return 1.0
@@ -225,7 +212,6 @@ class CollisionRecovery:
 
         Args:
             closest: signed distance of the deepest pair, below 0 [m].
-            from_home: distance of the farthest joint from the neutral posture [rad].
             timeout: time without progress before the next stage [s].
         """
         deep, far = closest > self._best + DISTANCE_PROGRESS, from_home < self._left - HOMING_PROGRESS
@@ -264,7 +250,6 @@ def watch_pairs(
     a_c). `max_closing_speed` then allows s from x = s `distance_per_speed(gain, T)`, with s <= sum_c bound_c |v_c|.
 
     Args:
-        law: law with decelerations (nv,).
         activation: smallest activation distance [m].
     """
     iv = 6 if q.shape[0] > previous.shape[0] else 0

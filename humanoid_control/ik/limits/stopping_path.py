@@ -65,9 +65,7 @@ class StoppingPathCheck:
 
         Args:
             brake: hardest braking (nv,), the continuation of the proven path.
-            v: desired velocity (nv,).
             acceleration: deceleration (nv,) [rad/s^2].
-            floor: distance that pairs keep [m].
         """
         iv = self._robot.iv
         braking = Braking(dt, acceleration[iv:], floor)
@@ -75,13 +73,7 @@ class StoppingPathCheck:
 
 
 class Braking(NamedTuple):
-    """Parameters of a path.
-
-    Attributes:
-        dt: tick length [s].
-        acceleration: joint deceleration (n,) [rad/s^2].
-        floor: distance that pairs keep [m].
-    """
+    """Parameters of a path: tick length [s], joint deceleration (n,) [rad/s^2], kept distance [m]."""
 
     dt: float
     acceleration: F1
@@ -94,26 +86,16 @@ class ProofMemory(NamedTuple):
 
     Attributes:
         start: distances at the start of open segments (MAX_DEPTH, P) [m].
-        end: distances at their end (MAX_DEPTH, P) [m].
         start_normal: normals at the start, in the axes of the common joints (MAX_DEPTH, P, 3).
-        end_normal: normals at the end (MAX_DEPTH, P, 3).
         chord: lower gap of both ends along one of the normals (MAX_DEPTH, P) [m].
-        distance: distances of pairs at risk (P,) [m].
-        floor: their floors (P,) [m].
-        pair: their indices (P,).
         carries: number of their shapes on each joint (njoints,).
         joints: joints with some of the shapes but not all (njoints,).
-        column: their indices in v (njoints,).
         lever: their motion bounds (P, njoints).
         turns: 1 for a nonzero lever (P, njoints).
-        shapes: their shapes (S,).
-        trial: tested velocity (n,).
         lost: velocity lost in a tick (n,).
         moved: travel to the stop (n,).
         travelled: travel in a segment (n,).
         beside: its deviation from linear motion (n,).
-        begin: start times of open segments (MAX_DEPTH,) [ticks].
-        end_time: end times (MAX_DEPTH,) [ticks].
     """
 
     world: WorldPoses
@@ -336,7 +318,6 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
 
 @kernel
 def _gap(a: MonitorArrays, w: ProofMemory, k: int, normal: np.ndarray) -> float:
-    """Return the gap of pair k along a normal in the axes of its common joint, at the last measured posture."""
     i, j = a.bounds.pairs[w.pair[k], 0], a.bounds.pairs[w.pair[k], 1]
     n = rotate(w.world.R[a.bounds.common[w.pair[k]]], (normal[0], normal[1], normal[2]))
     first = Solid(a.shapes.kinds[i], a.shapes.sizes[i], w.R[i], (w.p[i, 0], w.p[i, 1], w.p[i, 2]))
@@ -352,7 +333,6 @@ def _copy(given: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def _keep_normal(R: np.ndarray, n: tuple, out: np.ndarray) -> None:
-    """Write a normal in the axes of a joint at R."""
     out[0], out[1], out[2] = unrotate(R, n)
 
 
@@ -362,7 +342,6 @@ def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
 
     Args:
         moved: travel of each joint to its stop (n,) [rad, m].
-        highest: distance that pairs keep [m].
     """
     a, w = path.monitor, path.scratch
     count, lower, pairs = 0, a.bounds.lower, a.bounds.pairs
@@ -391,7 +370,6 @@ def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
 
 @inlined
 def _extent(shapes: ShapeArrays, R: np.ndarray, s: int, u: Vec) -> float:
-    """Return the extent of shape s from its centre along u, times |u| [m]."""
     v, x, y, z, half = unrotate(R[s], u), shapes.sizes[s, 0], shapes.sizes[s, 1], shapes.sizes[s, 2], shapes.sizes[s, 3]
     if shapes.kinds[s] == BOX:
         return x * abs(v[0]) + y * abs(v[1]) + z * abs(v[2])

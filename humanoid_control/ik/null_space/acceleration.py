@@ -22,13 +22,12 @@ from humanoid_control.robots.robot import Robot
 class ResolvedAcceleration:
     """Solver from task accelerations to joint accelerations (4.20), integrated by trapezoids (4.21).
 
-    Task space: a = J# (x'' + K_v (x' - J v) + K_x e - J' v). In the null space v converges to the velocity -alpha_N
-    W^-1 grad H^T of the objectives, or to rest; otherwise its motion would never stop. A task gain k, at most max_gain
-    / dt, sets the critically damped loop K_x = k^2, K_v = 2 k.
+    Task space: a = J# (x'' + K_v (x' - J v) + K_x e - J' v), with the critically damped loop K_x = k^2, K_v = 2 k of a
+    task gain k <= max_gain / dt. In the null space v converges to the velocity -alpha_N W^-1 grad H^T of the
+    objectives, or to rest; otherwise its motion would never stop.
 
     Attributes:
         v: last velocity (nv,).
-        acceleration: last acceleration (nv,).
         null_damping: convergence rate of the null-space velocity [1/s].
     """
 
@@ -86,7 +85,6 @@ class ResolvedAcceleration:
         return q_next, v_next, StepReport(ok, residual, w, damping, 1.0, scale, 1, note)
 
     def _rows(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return J (m, k) and the desired acceleration minus the drift J' v (m,)."""
         r, Js, desired = self.robot, [], []
         for task in tasks:
             J, v = task.rows(r, self.data, q)
@@ -105,7 +103,6 @@ class ResolvedAcceleration:
         return self.dofs.reduce(np.concatenate(Js)), np.concatenate(desired)
 
     def _keep_range(self, q: np.ndarray, q_next: np.ndarray, v_next: np.ndarray) -> None:
-        """Stop joints at their limits, in place."""
         r, joints = self.robot, q_next[self.robot.iq :]
         free = joints.copy()
         keep_inside(q[r.iq :], r.lower, r.upper, joints)

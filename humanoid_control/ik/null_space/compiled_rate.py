@@ -47,9 +47,6 @@ class RatePairs(NamedTuple):
     """Pairs of a SelfCollisionCost, or none.
 
     Attributes:
-        kind: NO_PAIRS, SHAPES or VOLUMES.
-        table: packed MonitorArrays or SegmentMemory.
-        poses: work memory (N, 12).
         activation: activation distances (P,) [m].
         contact: s_0 of `repulsion` (P,).
         blend: t of `repulsion`.
@@ -70,9 +67,6 @@ class RateMomentum(NamedTuple):
 
     Attributes:
         row: centroidal map row; -1: no tracking.
-        reference: desired momentum (1,) [kg m^2/s].
-        reducing: columns of reducing joints (r,).
-        limit: their speeds (r,) [rad/s].
         mu: see `one_axis_rates` [kg m^2].
         share: usable share of the speeds, included in `limit`.
     """
@@ -93,11 +87,9 @@ class RateTables(NamedTuple):
     """Tables and numbers of one tick.
 
     Attributes:
-        mobility: W^-1 (k,).
         band: of a JointLimitCost [rad].
         posture: of a ComfortCost (n,) [rad].
         comfort: its weights (n,); 0 without one.
-        velocity: speed limits (n,) [rad/s].
     """
 
     tasks: Table[TableArrays]
@@ -156,7 +148,6 @@ def rate_tick(table: Table[RateTables], q: np.ndarray, dt: float, out: np.ndarra
 
 @kernel
 def _null_velocity(t: RateTables, q: np.ndarray, near: int, twists: np.ndarray) -> np.ndarray:
-    """Return z = -alpha_N W^-1 grad H^T (k,) of all objectives."""
     nv, n = t.dofs.column.shape[0], t.posture.shape[0]
     iq, gradient, pairs = q.shape[0] - n, np.zeros(nv), t.pairs
     if pairs.kind != NO_PAIRS:

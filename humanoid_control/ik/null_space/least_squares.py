@@ -83,7 +83,6 @@ class ResolvedRate(VelocitySolver):
         return self._step_by_step(q, tasks, dt)
 
     def _result(self, outcome: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, StepReport]:
-        """Build the result of a compiled tick from q, by its outcome."""
         nq, begun = self.robot.nq, q.copy()
         residual, w, null_scale, speed_scale, finite, demand = outcome[-NUMBERS:].tolist()
         self.v = outcome[nq:-NUMBERS]
@@ -99,7 +98,6 @@ class ResolvedRate(VelocitySolver):
     def _step_by_step(
         self, q: np.ndarray, tasks: Sequence[Task], dt: float
     ) -> tuple[np.ndarray, np.ndarray, StepReport]:
-        """Compute the tick for any classes of tasks and objectives."""
         if self.momentum is not None:
             self.momentum.place(q)
         v, report = super().velocity(q, tasks, dt)

@@ -35,15 +35,8 @@ class MomentumTracking:
         reducing: names of joints without a task.
         reference: desired momentum about the centre of mass (3,), world axes [kg m^2/s].
         axes: active x, y, z (3,).
-        mode: see `reducing_rates`.
-        mu: see `reducing_rates` [kg m^2].
         speed_share: usable share of the joint speed limits.
-        clamp: keep rates within this share.
         demand: largest unclamped rate as a share of its limit.
-        columns: columns of reducing joints (r,).
-        speed: their limits (r,) [rad/s].
-        rows: active centroidal map rows.
-        J: these rows (k, nv), by `place`.
     """
 
     def __init__(
@@ -141,8 +134,6 @@ def one_axis_rates(
 
     Args:
         J: momentum map row (nv,).
-        v: task velocity (nv,).
-        reducing: columns (r,).
         reference: desired momentum [kg m^2/s].
         limit: speed limits (r,).
         out: rates (nv,), zero on entry.

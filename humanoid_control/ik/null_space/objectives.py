@@ -68,7 +68,6 @@ class JointLimitCost(Objective):
     """Cost of the squared depth in bands at the range ends.
 
     Attributes:
-        band: width [rad], at most half of the range.
         weight: k_l; the gradient is weight times depth.
     """
 
@@ -90,7 +89,6 @@ class ComfortCost(Objective):
     """Half the weighted squared distance to a comfortable posture; prevents drift.
 
     Attributes:
-        posture: preferred angles (n,) [rad].
         weights: k_c of each joint (n,).
     """
 
@@ -159,9 +157,7 @@ def repulsion_gradient(
     """Compute the gradient -sum g(d) dd/dv of near pairs: eq. 5.9, with the sign of `repulsion`.
 
     Args:
-        J6: twists of the velocities at the world origin (6, nv).
         contact: s_0 (P,).
-        blend: t.
     """
     out[:] = 0.0
     moves = joints.ancestor_mask
@@ -207,11 +203,7 @@ def stable_contact_gradient(
 
 
 def activation_distances(robot: Robot, maximum: float = 0.05, share: float = 0.8) -> np.ndarray:
-    """Return the activation distance of each pair (P,) [m], below its neutral clearance.
-
-    Args:
-        share: share of the clearance.
-    """
+    """Return the activation distance of each pair (P,) [m], below its neutral clearance."""
     pairs = robot.collision_monitor()
     near, clearance = pairs.update(robot.q("neutral"), np.inf), np.empty(pairs.count)
     clearance[near.pair] = near.distance
@@ -234,11 +226,7 @@ class SelfCollisionCost(Objective):
         contact: float | np.ndarray = 2.0,
         blend: float = 0.5,
     ) -> None:
-        """Monitor the volumes of a robot if it has a file of them, otherwise its shapes.
-
-        Raises:
-            ConfigError: if a value is out of range.
-        """
+        """Monitor the volumes of a robot if it has a file of them, otherwise its shapes."""
         self.blend, self.pairs = blend, robot.collision_monitor()
         a = activation_distances(robot) if activation is None else activation
         self.activation = np.array(np.broadcast_to(np.asarray(a, dtype=float), (self.pairs.count,)))

@@ -34,7 +34,6 @@ class SwitchSettings:
     Attributes:
         acceleration: [rad/s^2].
         jerk: [rad/s^3].
-        max_time: longest ramp [s].
     """
 
     acceleration: float = 20.0
@@ -89,13 +88,7 @@ class ResolvedVelocity:
 
 
 class VelocitySolver(ABC):
-    """Base of solvers from task velocities, with feedback of task errors, to joint velocities.
-
-    Attributes:
-        objectives: replaceable between ticks.
-        settings: replaceable between ticks.
-        v: velocity of the last tick (nv,).
-    """
+    """Base of solvers from task velocities, with feedback of task errors, to joint velocities."""
 
     def __init__(
         self,
@@ -127,7 +120,6 @@ class VelocitySolver(ABC):
         """Compute the free velocities.
 
         Args:
-            v: desired task velocities (m,).
             z: desired free velocities of the objectives (k,).
         """
 
@@ -159,7 +151,6 @@ class VelocitySolver(ABC):
         return explicit_euler(self.robot, q, v, dt, self.settings.keep_range), v, report
 
     def _null_velocity(self, q: np.ndarray) -> np.ndarray:
-        """Return z = -alpha_N W^-1 grad H^T (k,)."""
         if not self.objectives:
             return np.zeros(self.dofs.k)
         gradient = np.zeros(self.robot.nv)

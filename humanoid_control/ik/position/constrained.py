@@ -45,7 +45,6 @@ class ClearanceConstraint:
 
     Attributes:
         margin: required distance [m], at most the neutral distance of a pair.
-        horizon: distance above which pairs are ignored [m].
     """
 
     def __init__(self, robot: Robot, margin: float = 0.01, horizon: float = 0.15) -> None:
@@ -82,14 +81,12 @@ class ConstrainedGoals(PositionSolver):
         self._lower, self._upper = lower[m.free], upper[m.free]
 
     def _constraints(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return h (p,) and dh/du (p, k) of all constraints."""
         found = [c.rows(self.robot, self.data, q) for c in self.constraints]
         h = np.concatenate([f[0] for f in found]) if found else np.zeros(0)
         G = np.concatenate([f[1] for f in found]) if found else np.zeros((0, self.robot.nv))
         return h, self.dofs.reduce(G)
 
     def _range(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the bounds (k,) of the step by joint ranges."""
         x = np.concatenate([np.zeros(self.robot.iv), q[self.robot.iq :]])[self.dofs.free]
         return self._lower - x, self._upper - x
 

@@ -134,7 +134,6 @@ class StepSize(Protocol):
         """Return the step length; 0 if none is found.
 
         Args:
-            cost: cost by alpha.
             slope: slope by alpha; requires a Jacobian.
         """
         ...
@@ -192,10 +191,7 @@ class Armijo:
 
 
 class WolfePowell:
-    """Armijo's condition and a minimum decrease of the slope, against too short steps.
-
-    Bisection: contract if the cost falls too little, expand while it falls steeply.
-    """
+    """Armijo's condition and a minimum decrease of the slope, against too short steps."""
 
     def __init__(self, start: float = 1.0, share: float = 1e-4, flat: float = 0.9) -> None:
         if not (start > 0 and 0 < share < flat < 1):

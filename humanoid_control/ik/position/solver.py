@@ -52,12 +52,7 @@ class StopSettings:
     def fired(
         self, k: int, residual: np.ndarray, previous: np.ndarray | None, gradient: np.ndarray | None
     ) -> Stop | None:
-        """Return the criterion that ends the iteration, the best one first; None: continue.
-
-        Args:
-            previous: previous residual (m,), or None.
-            gradient: gradient (k,), or None if not computed.
-        """
+        """Return the criterion that ends the iteration, the best one first; None: continue."""
         if float(np.linalg.norm(residual)) < self.converged:
             return Stop.CONVERGED
         if gradient is not None and float(np.linalg.norm(gradient)) < self.gradient:
@@ -73,7 +68,6 @@ class Solution:
     """Outcome of an iteration.
 
     Attributes:
-        residual: norm of the weighted residual.
         history: residuals before each iteration and at the end.
     """
 

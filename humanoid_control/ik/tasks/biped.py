@@ -24,7 +24,6 @@ class BipedTasks:
     """Named rows of table 4.2, each of them optional.
 
     Attributes:
-        tasks: name -> task, in table order.
         held: joints without a row, to be held: the head.
     """
 
@@ -61,7 +60,6 @@ def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0
 
     Args:
         robot: with the points `sternum`, `l_foot_tcp`, `r_foot_tcp`, `l_wrist`, `r_wrist`.
-        gain: of every row [1/s].
         orientation_weight: weight of rows in rad.
 
     Raises:
@@ -112,5 +110,4 @@ def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0
 
 
 def _carried(model: pin.Model, joint: int) -> list[int]:
-    """Return a joint and all its descendants."""
     return [joint, *(j for j in model.subtrees[joint].tolist() if j != joint)]

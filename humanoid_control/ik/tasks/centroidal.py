@@ -101,9 +101,6 @@ class MomentumTask(Task):
     """Momentum J v = reference along some world axes.
 
     Momentum depends on velocity only: there is no error and no gain.
-
-    Attributes:
-        axes: active x, y, z (3,), read-only.
     """
 
     parts: slice

@@ -209,12 +209,7 @@ class FrameTask(Task):
 
 
 class RelativeFrameTask(Task):
-    """Pose of a frame relative to another frame of the robot, such as one hand to the other.
-
-    Attributes:
-        place: rows of position, in the other frame.
-        turn: rows of orientation.
-    """
+    """Pose of a frame relative to another frame of the robot, such as one hand to the other."""
 
     def __init__(
         self,
@@ -271,11 +266,7 @@ STRAIGHT = 1e-9  # [rad] below this angle to straight ahead or straight behind, 
 
 
 class GazeTask(Task):
-    """Aim of a frame axis at a point: two rows, the angle across the axis [rad]; not smooth straight behind.
-
-    Attributes:
-        velocity: velocity of the point (3,) [m/s].
-    """
+    """Aim of a frame axis at a point: two rows, the angle across the axis [rad]; not smooth straight behind."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ class JointTask(VectorTask):
 
         Raises:
             UnknownNameError: if the robot has no such joint.
-            ConfigError: if joints is a single name, or robot no robot.
+            ConfigError: if joints is a single name.
         """
         if isinstance(joints, str):
             raise ConfigError(f"a joint task takes a list of joints, got the name '{joints}' alone: [{joints!r}]")

@@ -16,11 +16,7 @@ WORLD_AXES = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
 
 class Point(ABC):
-    """Point and its derivatives in the world frame, with `data` from `prepare`.
-
-    Attributes:
-        label: default name of its tasks.
-    """
+    """Point and its derivatives in the world frame, with `data` from `prepare`."""
 
     label = "point"
 

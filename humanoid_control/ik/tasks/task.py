@@ -22,10 +22,7 @@ class TaskGoal(NamedTuple):
 
     Attributes:
         numbers: weight, gain [1/s], weight of orientation rows (3,).
-        target: target without rotations (m,).
-        velocity: desired rates (m,).
         R: rotation matrix (9,), by rows or by columns.
-        turn: desired angular velocity (3,) [rad/s].
     """
 
     numbers: F1
@@ -90,11 +87,7 @@ class Task(ABC):
         raise ConfigError(f"task '{self.name}' has no target that a configuration could give")
 
     def goal(self) -> TaskGoal:
-        """Return the memory for compiled rows.
-
-        Raises:
-            ConfigError: if the target was never set.
-        """
+        """Return the memory for compiled rows."""
         raise NotImplementedError(f"{type(self).__name__} has rows of its own only")
 
     def _goal(
@@ -109,32 +102,20 @@ class Task(ABC):
         return TaskGoal(self._numbers, *(np.zeros(n) if x is None else x.reshape(-1) for x, n in parts))
 
     def _known(self, target: Any) -> Any:
-        """Return a target.
-
-        Raises:
-            ConfigError: if it was never set.
-        """
+        """Return a target that has been set."""
         if target is None:
             raise ConfigError(f"task '{self.name}': its target was never set; use set_target or set_target_from")
         return target
 
     def _array(self, what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-        """Return a new array of a shape.
-
-        Raises:
-            ConfigError: if the size differs.
-        """
+        """Return a new array of a shape."""
         out = np.array(value, dtype=float)
         if out.size != math.prod(shape):
             raise ConfigError(f"task '{self.name}': {what} must have the shape {shape}, got {out.shape}")
         return out.reshape(shape)
 
     def _put(self, memory: np.ndarray, what: str, value: Any) -> None:
-        """Copy a value into memory of the task.
-
-        Raises:
-            ConfigError: if the size differs.
-        """
+        """Copy a value into memory of the task."""
         new = np.asarray(value, dtype=float)
         memory[...] = new if new.shape == memory.shape else self._array(what, new, memory.shape)
 
@@ -270,12 +251,9 @@ def known_robot(robot: Robot) -> Robot:
 def frame_of(robot: Robot, what: str | int) -> int:
     """Return the frame id of a point or link.
 
-    Args:
-        what: name, or id of any frame.
-
     Raises:
         UnknownNameError: if the robot has no such point or link.
-        ConfigError: if `what` is neither name nor id, or robot no robot.
+        ConfigError: if `what` is neither a name nor an id.
     """
     known_robot(robot)
     if isinstance(what, str):
