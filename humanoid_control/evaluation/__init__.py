@@ -1,4 +1,4 @@
-"""Evaluation: how well a clip or a recorded run was followed, by errors, collisions, limits and smoothness.
+"""Evaluation of clips and recorded runs: tracking error, collisions, limits, smoothness.
 
 ```python
 from humanoid_control.evaluation import score_clip

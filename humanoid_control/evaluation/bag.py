@@ -1,4 +1,4 @@
-"""Bags: MCAP files that rosbag2 tools and Foxglove open, written and read with the raw bytes of the messages."""
+"""Reader and writer of MCAP bags with serialized messages, compatible with rosbag2 and Foxglove."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 VERSION: Literal[9] = 9
 MAGIC = b"\x89MCAP0\r\n"
-_NO_SUMMARY = struct.pack("<BQQQI", 2, 20, 0, 0, 0) + MAGIC  # footer of a file without index, and the end
-_LARGEST_RECORD = 1 << 40  # [bytes] beyond it, a length is damage
+_NO_SUMMARY = struct.pack("<BQQQI", 2, 20, 0, 0, 0) + MAGIC  # footer of a file without index, then the end magic
+_LARGEST_RECORD = 1 << 40  # [bytes] larger lengths indicate damage
 
 
 @cache
 def typestore() -> Typestore:
-    """Message definitions of a current ROS 2 release; made once, which takes a tenth of a second."""
+    """Return the message definitions of a current ROS 2 release, cached."""
     return get_typestore(Stores.ROS2_KILTED)
 
 
 class BagWriter:
-    """Writes serialized messages to `<directory>/<name>.mcap`, with the metadata file that rosbag2 expects."""
+    """Writer of serialized messages to `<directory>/<name>.mcap`, with rosbag2 metadata."""
 
     def __init__(self, directory: Path) -> None:
         """Open a new bag.
 
         Raises:
-            ConfigError: the directory exists already, or cannot be written.
+            ConfigError: if the directory exists, or cannot be written.
         """
         self._types = typestore()
         try:
@@ -54,7 +54,7 @@ class BagWriter:
         self.counts: dict[str, int] = {}
 
     def add_topic(self, topic: str, type_name: str, latched: bool = False) -> None:
-        """Announce a topic, type as 'sensor_msgs/msg/JointState'."""
+        """Announce a topic with a type such as 'sensor_msgs/msg/JointState'."""
         qos = [_latched_qos()] if latched else []
         self._connections[topic] = self._writer.add_connection(
             topic, type_name, typestore=self._types, offered_qos_profiles=qos
@@ -87,10 +87,14 @@ def _latched_qos() -> Qos:
 
 
 class _UnfinishedFile(io.RawIOBase):
-    """The whole records of an .mcap file whose recorder wrote no footer, followed by a footer; as a file to read."""
+    """File object: complete records of an .mcap file without footer, followed by a footer."""
 
     def __init__(self, path: Path, end: int) -> None:
-        """Open it; end: of the last whole record [bytes]."""
+        """Open the file.
+
+        Args:
+            end: end of the last complete record [bytes].
+        """
         super().__init__()
         self._file, self._end, self._at = path.open("rb"), end, 0
 
@@ -101,7 +105,7 @@ class _UnfinishedFile(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place: from the begin, from here, or from the end of the footer."""
+        """Seek relative to start, position or end of the footer."""
         self._at = max(0, offset + (0, self._at, self._end + len(_NO_SUMMARY))[whence])
         return self._at
 
@@ -109,7 +113,7 @@ class _UnfinishedFile(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Fill a buffer as far as one of both parts goes."""
+        """Fill a buffer from the records or the footer."""
         view = memoryview(buffer).cast("B")
         if self._at < self._end:
             self._file.seek(self._at)
@@ -127,7 +131,7 @@ class _UnfinishedFile(io.RawIOBase):
 
 
 class _UnfinishedPath:
-    """Path of such a file, as far as the library uses one."""
+    """Path of an unfinished file, as far as the library uses it."""
 
     suffix = ".mcap"
 
@@ -148,7 +152,7 @@ class _UnfinishedPath:
 
 
 def _end_of_records(path: Path) -> tuple[int, int] | None:
-    """Bytes to the end of the last whole record of an .mcap file without footer, and in all; None for other files."""
+    """Return the end of the last complete record and the size [bytes] of an .mcap file without footer; else None."""
     size = path.stat().st_size
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC or size < len(MAGIC) + len(_NO_SUMMARY):
@@ -160,7 +164,7 @@ def _end_of_records(path: Path) -> tuple[int, int] | None:
         while at + 9 <= size:
             file.seek(at)
             kind, length = struct.unpack("<BQ", file.read(9))
-            # 15 ends the data; what follows is an index that is not whole.
+            # 15 ends the data section; the index after it is incomplete.
             if kind in (0, 2, 15) or length > _LARGEST_RECORD or at + 9 + length > size:
                 break
             at += 9 + length
@@ -168,9 +172,9 @@ def _end_of_records(path: Path) -> tuple[int, int] | None:
 
 
 def _unfinished(bag: Path) -> tuple[Path, int, int] | None:
-    """The .mcap file of a bag that its recorder did not finish, and as `_end_of_records`; None for any other.
+    """Return the .mcap file of an unfinished bag, with the result of `_end_of_records`; None for other bags.
 
-    A recorder that died has written no metadata.yaml either, in which the files of a directory are named.
+    A crashed recorder has not written metadata.yaml, so the file is found by its suffix.
     """
     files = [bag] if bag.is_file() else sorted(bag.glob("*.mcap"))
     if len(files) != 1 or files[0].suffix != ".mcap":
@@ -180,16 +184,16 @@ def _unfinished(bag: Path) -> tuple[Path, int, int] | None:
 
 
 class BagReader:
-    """Reads a bag that `humanoid record`, the demo or rosbag2 has written.
+    """Reader of a bag from `humanoid record`, the demo or rosbag2.
 
-    Of a bag whose recorder did not finish it the whole chunks are read, with a warning, which `note` has too.
+    An unfinished bag is read up to its last complete chunk, with a warning that is also in `note`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a bag: its directory, the .mcap file in it, or an .mcap file alone.
+        """Open a bag directory, the .mcap file in it, or a single .mcap file.
 
         Raises:
-            ConfigError: not there, or not a bag.
+            ConfigError: if it does not exist, or is not a bag.
         """
         alone = path.suffix == ".mcap" and path.is_file() and not (path.parent / "metadata.yaml").is_file()
         directory = path.parent if path.suffix == ".mcap" and not alone else path
@@ -203,13 +207,17 @@ class BagReader:
             return
         with self._damage_told(f"{path} is not a ROS 2 bag, or a damaged one"):
             if (metadata := directory / "metadata.yaml").is_file():
-                read_yaml(metadata)  # refuses in no time what the library takes seconds to choke on
+                read_yaml(metadata)  # fails fast, where the library takes seconds
             self._reader = Reader(directory)
             self._reader.open()
-            hash(tuple(self.topics.items()))  # a name in its metadata may be anything
+            hash(tuple(self.topics.items()))  # a name in damaged metadata may have any type
 
     def _open_unfinished(self, file: Path, end: int, size: int) -> None:
-        """Open the whole records of a file without footer. Raises ConfigError where no message is among them."""
+        """Open the complete records of a file without footer.
+
+        Raises:
+            ConfigError: if no message is complete.
+        """
         command = f"`mcap recover {file.name} -o whole.mcap` may repair it"
         with self._damage_told(f"{file}: its recorder did not finish it, and it is damaged: {command}"):
             self._reader = Reader(cast(Any, _UnfinishedPath(file, end)))
@@ -225,10 +233,10 @@ class BagReader:
 
     @contextmanager
     def _damage_told(self, what: str) -> Iterator[None]:
-        """Within it, whatever the library raises on a damaged file becomes a ConfigError.
+        """Convert any library error on a damaged file to a ConfigError.
 
-        It takes lengths and offsets as the file states them: a damaged one ends in an error of struct, of a text, of a
-        decompressor, in an assertion, or in a demand for more memory than there is.
+        The library trusts lengths and offsets in the file: damage causes errors of struct, text or decompressor, failed
+        assertions, or excessive memory requests.
         """
         try:
             yield
@@ -236,7 +244,8 @@ class BagReader:
             raise
         except Exception as e:
             reason = "it states a size that does not fit into memory" if isinstance(e, MemoryError) else first_line(e)
-            if isinstance(e, (TypeError, IndexError, struct.error, EOFError)):  # words about Python, not about the file
+            # messages about Python, not about the file
+            if isinstance(e, (TypeError, IndexError, struct.error, EOFError)):
                 reason = "it is cut off, or its lengths are wrong"
             raise ConfigError(f"{what}: {reason.rstrip('.')}") from None
 
@@ -247,11 +256,11 @@ class BagReader:
 
     @property
     def duration(self) -> float:
-        """From the first to the last message [s]."""
+        """Time from first to last message [s]."""
         return 1e-9 * self._reader.duration
 
     def rates(self) -> dict[str, float]:
-        """Topic -> messages a second between its first and its last one [Hz]; 0 for a single message."""
+        """Return topic -> message rate between its first and last message [Hz]; 0 for a single message."""
         first: dict[str, int] = {}
         last: dict[str, int] = {}
         count: dict[str, int] = {}
@@ -262,7 +271,7 @@ class BagReader:
         return {t: (n - 1) / spans[t] if spans[t] > 0 else 0.0 for t, n in sorted(count.items())}
 
     def latched(self, topic: str) -> bool:
-        """True where a topic was published for late subscribers."""
+        """Return True if a topic was latched (transient local)."""
         for c in self._reader.connections:
             if c.topic == topic:
                 offered = getattr(c.ext, "offered_qos_profiles", ())
@@ -270,10 +279,10 @@ class BagReader:
         return False
 
     def raw(self, topics: set[str] | None = None) -> Iterator[tuple[str, int, bytes]]:
-        """(topic, time [ns], serialized message) in the order of time.
+        """Yield (topic, time [ns], serialized message) in time order.
 
         Raises:
-            ConfigError: the file is damaged there.
+            ConfigError: if the file is damaged.
         """
         chosen = [c for c in self._reader.connections if topics is None or c.topic in topics]
         rows = self._reader.messages(connections=chosen)
@@ -285,10 +294,10 @@ class BagReader:
             yield connection.topic, time_ns, bytes(data)
 
     def messages(self, topics: set[str]) -> Iterator[tuple[str, int, Any]]:
-        """(topic, time [ns], message) in the order of time.
+        """Yield (topic, time [ns], message) in time order.
 
         Raises:
-            ConfigError: the file, or a message in it, is damaged.
+            ConfigError: if the file or a message is damaged.
         """
         types = {c.topic: c.msgtype for c in self._reader.connections}
         for topic, time_ns, data in self.raw(topics):

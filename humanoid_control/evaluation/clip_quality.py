@@ -1,10 +1,8 @@
-"""Quality of one retargeted clip: a dictionary of numbers, one verdict line, and a grade from A to F.
+"""Quality of a retargeted clip: numbers, a one-line verdict, and a grade from A to F.
 
-A list of measures says what counts: each names a number, its goal, and how far beyond it the next grades reach. The
-worst measure is the grade of the clip, so that no good number hides a bad one. To take in one more measure, compute
-its number in one of the functions of `_NUMBERS`, and give it a row of `MEASURES` where it is to count. A number that
-is not defined is left out, and the verdict names the measures that have none. The agreement of contacts is reported and
-not graded.
+Each measure grades a number. The worst measure is the grade of the clip. To add a measure, compute its number in a
+function of `_NUMBERS`, and add a row to `MEASURES`. Undefined numbers are omitted, and the verdict names their
+measures. Contact agreement is reported, not graded.
 """
 
 from __future__ import annotations
@@ -28,21 +26,18 @@ from humanoid_control.robots import Robot
 from humanoid_control.terminal import plain_values
 
 GRADES = ("A", "B", "C", "D", "F")
-ALWAYS = 1e-6  # beyond a limit that is always kept, this counts as kept: differences of doubles
-NEAREST = 0.05  # [m] shapes farther apart are not measured
-SMOOTH = 8.0  # [Hz] of the motion whose forces are looked at
-MOST_DYNAMICS = 1000  # frames whose dynamics are computed: of longer clips every second, third, ...
+ALWAYS = 1e-6  # tolerance of hard limits, for rounding
+NEAREST = 0.05  # [m] range of measured shape distances
+SMOOTH = 8.0  # [Hz] low-pass cutoff before inverse dynamics
+MOST_DYNAMICS = 1000  # frames with dynamics; longer clips are subsampled
 
 
 class Measure(NamedTuple):
-    """A number that counts for the grade; smaller is better.
+    """Graded number; smaller is better.
 
     Attributes:
-        key: of the number.
-        unit: of it, for words.
-        meaning: in a few words.
-        topic: under which the verdict names it where it was not measured.
-        most: the largest value of grade A, B, C and D; beyond is F.
+        topic: name in the verdict if not measured.
+        most: upper bounds of grade A, B, C and D; F beyond.
     """
 
     key: str
@@ -52,12 +47,12 @@ class Measure(NamedTuple):
     most: tuple[float, float, float, float]
 
     def grade(self, value: float) -> int:
-        """Place in GRADES of a value; the last where it is not a number."""
+        """Return the index in GRADES of a value; the last for NaN."""
         return next((k for k, most in enumerate(self.most) if value <= most), len(GRADES) - 1)
 
 
 def _kept(key: str, unit: str, meaning: str, topic: str, limit: float = 0.0) -> Measure:
-    """A measure of what must always be kept: A or F."""
+    """Return a measure of a hard limit: A or F."""
     return Measure(key, unit, meaning, topic, (limit + ALWAYS,) * 4)
 
 
@@ -83,13 +78,11 @@ others."""
 
 @dataclass(frozen=True)
 class ClipQuality:
-    """Quality of one clip on one robot.
+    """Quality of a clip on a robot.
 
     Attributes:
-        numbers: name with its unit -> value; those of the ground only where the whole body was retargeted.
-        grade: of GRADES, the worst of the measures'.
-        verdict: one line: the grade, and why it is no A.
-        grades: measure -> its own grade.
+        numbers: name with unit -> value; ground contact only for whole bodies.
+        verdict: one line: the grade and its reason.
     """
 
     numbers: dict[str, float]
@@ -100,13 +93,12 @@ class ClipQuality:
 
 @dataclass(frozen=True)
 class ClipMeasures:
-    """A clip on a robot, and what is measured of it frame by frame.
+    """Clip on a robot with frame-by-frame measures.
 
     Attributes:
-        robot: with the base that the trajectory needs: floating for a WholeBodyTrajectory, else fixed.
-        trajectory: of a whole clip.
-        person: (T, 4) contacts of the person's heels and toes, in the order of EDGES; None: not known.
-        meshes: contacts of the robot's own meshes in some of the frames; None: not looked at.
+        robot: floating base for a WholeBodyTrajectory, else fixed.
+        person: (T, 4) the person's heel and toe contacts, in the order of EDGES; None: unknown.
+        meshes: mesh contacts in some frames; None: not measured.
     """
 
     robot: Robot
@@ -116,32 +108,32 @@ class ClipMeasures:
 
     @property
     def whole(self) -> WholeBodyTrajectory | None:
-        """The trajectory, where it is one of a whole body."""
+        """The trajectory if it is a whole-body one, else None."""
         return self.trajectory if isinstance(self.trajectory, WholeBodyTrajectory) else None
 
     @cached_property
     def q(self) -> np.ndarray:
-        """(T, nq) configurations of the robot's model."""
+        """Configurations (T, nq)."""
         return np.ascontiguousarray(self.trajectory.positions if self.whole is None else self.whole.q())
 
     @cached_property
     def ground(self) -> GroundContact | None:
-        """Contact of the soles with the floor; None for an upper body."""
+        """Ground contact of the soles; None for an upper body."""
         t = self.whole
         return None if t is None else measure_ground_contact(self.robot, self.q, t.contacts, t.rate)
 
     @cached_property
     def dynamics(self) -> Dynamics | None:
-        """Balance and torques; None for an upper body, and of a robot without masses."""
+        """Balance and torques; None for an upper body, or without masses."""
         t = self.whole
         step = -(-len(self.q) // MOST_DYNAMICS)
         return None if t is None else measure_dynamics(self.robot, self.q, t.contacts, t.rate, step)
 
     @cached_property
     def lacking(self) -> np.ndarray | None:
-        """(F,) True in the frames of `dynamics` whose wrench no contact gives; None where dynamics are not known.
+        """Frames (F,) of `dynamics` with a wrench that no contact can produce; None without dynamics.
 
-        The motion is low-passed before: differences of raw frames would ask for forces that no drive makes.
+        The motion is low-passed first, since differences of raw frames contain unrealistic forces.
         """
         t, raw = self.whole, self.dynamics
         if t is None or raw is None:
@@ -156,12 +148,12 @@ class ClipMeasures:
 
     @cached_property
     def nearest(self) -> np.ndarray:
-        """(T,) least distance of two of the robot's shapes [m], 0.05 where all are farther apart."""
+        """Least shape distance (T,) [m], at most NEAREST."""
         pairs = self.robot.collision_monitor("shapes")
         return np.array([pairs.update(row, NEAREST).distance.min(initial=NEAREST) for row in self.q])
 
     def quality(self) -> ClipQuality:
-        """Numbers, verdict and grade."""
+        """Return numbers, verdict and grade."""
         numbers: dict[str, float] = {}
         for part in _NUMBERS:
             numbers |= part(self)
@@ -171,16 +163,12 @@ class ClipMeasures:
 def measure_clip(
     robot: Robot, trajectory: JointTrajectory, person: np.ndarray | None = None, meshes: MeshContacts | None = None
 ) -> ClipQuality:
-    """Numbers, verdict and grade of a trajectory on the robot that it was made for.
-
-    Args:
-        robot, trajectory, person, meshes: as in ClipMeasures.
-    """
+    """Return numbers, verdict and grade of a trajectory on its robot; arguments as ClipMeasures."""
     return ClipMeasures(robot, trajectory, person, meshes).quality()
 
 
 def grade_numbers(numbers: dict[str, float]) -> ClipQuality:
-    """Grade numbers by name; a measure without its number does not count, and the verdict names it."""
+    """Grade numbers by name; the verdict names measures without a number."""
     found = [(m, m.grade(numbers[m.key])) for m in MEASURES if m.key in numbers]
     worst = max((g for _, g in found), default=len(GRADES) - 1)
     beyond = [f"{m.meaning} {numbers[m.key]:.3g} {m.unit}".rstrip() for m, g in found if g == worst] if worst else []
@@ -196,15 +184,14 @@ def grade_numbers(numbers: dict[str, float]) -> ClipQuality:
 
 
 def _size(m: ClipMeasures) -> dict[str, float]:
-    """Number of frames, and their rate."""
+    """Return the number of frames and their rate."""
     return {"frames": len(m.trajectory.positions), "rate_hz": m.trajectory.rate}
 
 
 def _errors(m: ClipMeasures) -> dict[str, float]:
-    """Distances of the points to their targets [cm]: over all and over the worst frames, and of each point.
+    """Return point-target distances [cm]: over all frames, over the worst frames, and per point.
 
-    Corners of soles are left out: their targets are their own places on the floor. Nothing for a trajectory of others,
-    whose errors are not known (NaN).
+    Sole corners are excluded, since their targets are their own places. Empty if all errors are NaN.
     """
     names = POINTS if m.whole is None else m.whole.point_names
     points = [k for k, name in enumerate(names) if name not in SOLE_POINTS]
@@ -217,10 +204,9 @@ def _errors(m: ClipMeasures) -> dict[str, float]:
 
 
 def _limits(m: ClipMeasures) -> dict[str, float]:
-    """Range, speed, acceleration and jerk of the joints, by differences of the positions.
+    """Return range, speed, acceleration and jerk of the joints, from position differences.
 
-    Speed is a share of the limit; a joint without one has none. Acceleration and jerk are 99th percentiles over frames
-    and joints that move.
+    Speed is relative to its limit. Acceleration and jerk are 99th percentiles over frames and moving joints.
     """
     robot, t = m.robot, m.trajectory
     q, dt = t.positions, 1.0 / t.rate
@@ -239,16 +225,13 @@ def _limits(m: ClipMeasures) -> dict[str, float]:
 
 
 def _self_collision(m: ClipMeasures) -> dict[str, float]:
-    """Share of the frames in which two of the robot's shapes overlap [%], and the nearest that any two come [mm].
-
-    Shapes farther apart than 5 cm all the time are told as 50 mm. The same share by meshes, where they were looked at.
-    """
+    """Return the share of frames with overlapping shapes or meshes [%], and the least distance [mm], at most 50."""
     out = {"colliding_percent": 100 * np.mean(m.nearest < 0), "closest_mm": 1000 * m.nearest.min(initial=NEAREST)}
     return out if m.meshes is None else out | {"meshes_percent": 100 * m.meshes.share}
 
 
 def _ground(m: ClipMeasures) -> dict[str, float]:
-    """Contact of the soles with the floor, and next to the person's; nothing for an upper body."""
+    """Return ground contact numbers, and agreement with the person's; empty for an upper body."""
     if m.ground is None or m.whole is None:
         return {}
     contacts, row = m.whole.contacts, m.ground.row()
@@ -275,10 +258,10 @@ def _ground(m: ClipMeasures) -> dict[str, float]:
 
 
 def _dynamics(m: ClipMeasures) -> dict[str, float]:
-    """Balance and torques, as far as masses and limits of the robot are known.
+    """Return balance and torque numbers, as far as masses and limits are known.
 
-    In a frame the joint counts that is nearest to its limit, or farthest beyond it. The helping hand is the force of
-    `Dynamics.missing`, as a share of the weight, in frames in contact.
+    Each frame counts the joint closest to or farthest beyond its limit. The helping hand is the force
+    `Dynamics.missing` over the weight, in frames with contact.
     """
     d = m.dynamics
     if d is None:
@@ -314,5 +297,5 @@ _NUMBERS: tuple[Callable[[ClipMeasures], dict[str, Any]], ...] = (
 
 
 def quality_row(quality: ClipQuality) -> dict[str, Any]:
-    """Plain values for JSON: grade, verdict, and the numbers."""
+    """Return grade, verdict and numbers as plain values for JSON."""
     return {"grade": quality.grade, "verdict": quality.verdict, **plain_values(quality.numbers)}

@@ -1,7 +1,6 @@
-"""Contact of a robot's soles with the ground in any motion: slip, penetration, floating, and skating.
+"""Ground contact of soles in any motion: slip, penetration, floating, skating.
 
-It is measured by pinocchio's forward kinematics on the corners of the soles of the robot file, without anything of the
-solver that made the motion.
+Computed by pinocchio forward kinematics of the sole corners, independently of the solver.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.retargeting.whole_body.contacts import EDGES, runs
 from humanoid_control.robots.robot import FLOATING, Robot
 
-NEAR = 0.005  # [m] height below which a corner looks as if it stood on the floor
+NEAR = 0.005  # [m] height below which a corner appears to stand
 
 
 @dataclass(frozen=True)
@@ -23,12 +22,12 @@ class GroundContact:
     """Contact of a motion with the floor z = 0.
 
     Attributes:
-        slip: (N,) longest way of a corner from where its contact began, one number a contact of an edge [m].
-        slip_speed: (N,) largest speed of a corner in it, along the floor [m/s].
-        penetration: (T,) depth of the deepest corner below the floor, 0 where all are above [m].
-        floating: (T,) height of the highest corner of an edge in contact, 0 where none is [m].
-        skating: mean speed along the floor of all corners nearer to it than 5 mm, in contact or not [m/s].
-        contact_share: (4,) share of the frames in which each of EDGES is in contact.
+        slip: (N,) largest distance of a corner from its initial contact place, per edge contact [m].
+        slip_speed: (N,) largest horizontal corner speed in it [m/s].
+        penetration: (T,) depth of the deepest corner, else 0 [m].
+        floating: (T,) height of the highest corner of an edge in contact, else 0 [m].
+        skating: mean horizontal speed of all corners below 5 mm, in contact or not [m/s].
+        contact_share: (4,) share of frames in which each of EDGES is in contact.
     """
 
     slip: np.ndarray
@@ -39,7 +38,7 @@ class GroundContact:
     contact_share: np.ndarray
 
     def row(self) -> dict[str, float]:
-        """Numbers for a table in mm and mm/s: medians and largest over contacts, largest over frames."""
+        """Return table values in mm and mm/s: medians and maxima over contacts, maxima over frames."""
         slip, speed = (1000 * a if len(a) else np.zeros(1) for a in (self.slip, self.slip_speed))
         return {
             "contacts": len(self.slip),
@@ -53,13 +52,12 @@ class GroundContact:
 
 
 def edge_corners(robot: Robot) -> list[list[tuple[int, np.ndarray]]]:
-    """Both ends of each of EDGES: frame of the link, and position in it [m].
+    """Return both ends of each of EDGES: link frame, and position in it [m].
 
-    The heel edge of a foot is made of the hindmost corners of its soles in the neutral posture, the toe edge of the
-    foremost.
+    Heel edges are the rear corners of a foot's soles in the neutral posture, toe edges the front corners.
 
     Raises:
-        RobotError: the base is fixed, or a leg has no sole.
+        RobotError: if the base is fixed, or a leg has no sole.
     """
     if robot.base != FLOATING:
         raise RobotError(f"{robot.name}: contact with the ground is of a robot with a floating base")
@@ -80,7 +78,7 @@ def edge_corners(robot: Robot) -> list[list[tuple[int, np.ndarray]]]:
 
 
 def corner_paths(robot: Robot, q: np.ndarray) -> np.ndarray:
-    """Positions (T, 4, 2, 3) in the world of both ends of EDGES [m], at configurations (T, nq)."""
+    """Return world positions (T, 4, 2, 3) of both ends of EDGES [m] at configurations (T, nq)."""
     corners = edge_corners(robot)
     out = np.empty((len(q), len(EDGES), 2, 3))
     for t, now in enumerate(q):
@@ -92,16 +90,16 @@ def corner_paths(robot: Robot, q: np.ndarray) -> np.ndarray:
 
 
 def measure_ground_contact(robot: Robot, q: np.ndarray, contacts: np.ndarray, rate: float) -> GroundContact:
-    """Slip, penetration and floating of a motion.
+    """Measure slip, penetration and floating of a motion.
 
     Args:
-        robot: with a floating base and soles.
-        q: (T, nq) configurations of its pinocchio model.
-        contacts: (T, 4) True where an edge of EDGES is planned on the floor.
-        rate: frames a second [Hz].
+        q: (T, nq) configurations.
+        contacts: (T, 4) planned contact of each of EDGES.
+        rate: frame rate [Hz].
 
     Raises:
-        ConfigError: the shapes do not fit. RobotError: no floating base, no soles.
+        ConfigError: if the shapes do not match.
+        RobotError: if the base is fixed, or soles are missing.
     """
     if q.ndim != 2 or q.shape[1] != robot.nq or contacts.shape != (len(q), len(EDGES)):
         raise ConfigError(
@@ -127,10 +125,10 @@ def measure_ground_contact(robot: Robot, q: np.ndarray, contacts: np.ndarray, ra
 
 
 def slip_ways(paths: np.ndarray, contacts: np.ndarray) -> np.ndarray:
-    """Way (T, 4) of the ends of each edge from where its contact began, of both the larger [m]; 0 without contact.
+    """Return the slip (T, 4) of each edge: larger distance of its ends from their initial contact place, else 0 [m].
 
     Args:
-        paths: (T, 4, 2, 3) as of `corner_paths`.
+        paths: (T, 4, 2, 3) from `corner_paths`.
         contacts: (T, 4).
     """
     ways = np.zeros(contacts.shape)
@@ -143,12 +141,12 @@ def slip_ways(paths: np.ndarray, contacts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ContactAgreement:
-    """Contacts of a robot next to those of the person, over frames and EDGES.
+    """Agreement of robot and person contacts, over frames and EDGES.
 
     Attributes:
-        frames: share of the frames in which all edges are as the person's.
-        precision: share of the robot's contacts that are the person's too; NaN where it has none.
-        recall: share of the person's contacts that are the robot's too; NaN where there is none.
+        frames: share of frames with all edges equal.
+        precision: share of robot contacts shared by the person; NaN without any.
+        recall: share of person contacts shared by the robot; NaN without any.
     """
 
     frames: float
@@ -157,10 +155,10 @@ class ContactAgreement:
 
 
 def contact_agreement(robot: np.ndarray, person: np.ndarray) -> ContactAgreement:
-    """Agreement of contacts (T, 4) of a robot with those (T, 4) of the person, in the order of EDGES.
+    """Return the agreement of robot and person contacts (T, 4), in the order of EDGES.
 
     Raises:
-        ConfigError: the shapes differ.
+        ConfigError: if the shapes differ.
     """
     if robot.shape != person.shape:
         raise ConfigError(f"contacts of the robot and of the person differ in shape: {robot.shape}, {person.shape}")

@@ -1,4 +1,4 @@
-"""Cost of limits: a clip solved again without each limit in turn, slower, and by other robots; what helped is advised.
+"""Cost of limits: a clip solved without each limit, slower, and by other robots, with advice.
 
 ```python
 from humanoid_control.evaluation import measure_limit_costs
@@ -33,11 +33,11 @@ LIMITS: dict[str, dict[str, Any]] = {
     "self-collision": {"avoidance": "none"},
 }
 """Limit -> the settings that take it away."""
-REACH = "reach"  # what is left without any limit: joints that the robot does not have
-SLOWER = (0.75, 0.5, 0.25)  # of the present pace
-HELPS, VISIBLE = 0.2, 0.002  # a change helps where it takes away this share of the error, and this much [m]
-BARELY = 0.005  # [m] an error below this is not blamed on anything
-MOST_OF_IT = 0.8  # of the best gain: the fastest pace that has it is advised
+REACH = "reach"  # error without any limit, due to missing joints
+SLOWER = (0.75, 0.5, 0.25)  # of the current pace
+HELPS, VISIBLE = 0.2, 0.002  # a change helps if it removes this share of the error, and this much [m]
+BARELY = 0.005  # [m] smaller errors are not attributed
+MOST_OF_IT = 0.8  # share of the best gain; the fastest pace that reaches it is advised
 GRADES = ((0.02, "close"), (0.05, "recognisable"), (math.inf, "poor"))
 """Mean error below which an imitation has a name [m]. Half a wrist's width cannot be seen from across a room; from 5 cm
 on, postures are others than the person's."""
@@ -45,13 +45,14 @@ on, postures are others than the person's."""
 
 @dataclass(frozen=True)
 class TrackingTrial:
-    """Tracking of a clip by one solution, in a few numbers.
+    """Tracking result of one solution.
 
     Attributes:
-        mean, max: distance of the seven points from their targets [m].
-        at_speed_limit: share of the time in which some joint is at its speed limit.
-        at_range_limit: mean share of the moving joints within 1 degree of the end of their range.
-        closest: least distance of two shapes, 0.05 where none are nearer [m].
+        mean: mean distance of the seven points to their targets [m].
+        max: maximum distance [m].
+        at_speed_limit: share of time with a joint at its speed limit.
+        at_range_limit: mean share of moving joints within 1 degree of a range end.
+        closest: least shape distance, at most 0.05 [m].
     """
 
     mean: float
@@ -62,7 +63,7 @@ class TrackingTrial:
 
     @staticmethod
     def of(robot: Robot, trajectory: JointTrajectory) -> TrackingTrial:
-        """Numbers of a trajectory of a robot."""
+        """Measure a trajectory."""
         quality, _ = measure_motion(robot, trajectory)
         return TrackingTrial(
             mean=float(trajectory.errors.mean()),
@@ -75,16 +76,13 @@ class TrackingTrial:
 
 @dataclass(frozen=True)
 class LimitCosts:
-    """Error of a robot on a clip, with every limit and without each.
+    """Error of a robot on a clip, with all limits and without each.
 
     Attributes:
-        robot, clip: names.
-        speed: pace of the clip against its own.
-        kept: with every limit.
-        without: name of LIMITS -> without that one; REACH -> without any.
-        slower: pace against the clip's own -> with every limit, at that pace.
-        others: name of another robot -> with every limit of that one, at the present pace.
-        joints: joints that are at the end of their range most of the time, and for which share of it.
+        without: name of LIMITS -> without that limit; REACH -> without any.
+        slower: pace relative to the clip -> with all limits.
+        others: other robot -> with all its limits.
+        joints: joints mostly at a range end -> share of time.
     """
 
     robot: str
@@ -97,24 +95,24 @@ class LimitCosts:
     joints: Mapping[str, float]
 
     def cost(self, limit: str) -> float:
-        """Mean error that a limit causes [m]: what taking it away saves; of REACH, what is left without any."""
+        """Return the mean error caused by a limit [m]; for REACH, the error without any limit."""
         other = self.without[limit].mean
         return other if limit == REACH else self.kept.mean - other
 
     @property
     def costliest(self) -> str | None:
-        """The name of LIMITS, or REACH, that costs the most; None where none costs what can be seen."""
+        """Costliest limit of LIMITS, or REACH; None if no cost is visible."""
         name = max(self.without, key=self.cost)
         return name if self.kept.mean > BARELY and self._helps(self.kept.mean - self.cost(name)) else None
 
     @property
     def grade(self) -> str:
-        """The word of GRADES for the mean error."""
+        """Word of GRADES for the mean error."""
         return next(word for bound, word in GRADES if self.kept.mean < bound)
 
     @property
     def better_speed(self) -> float | None:
-        """The fastest pace that brings most of what slowing down can; None where slower does not help."""
+        """Fastest pace with most of the gain of slowing down; None if slower does not help."""
         best = min(self.slower.values(), key=lambda t: t.mean, default=self.kept).mean
         if not self._helps(best):
             return None
@@ -123,7 +121,7 @@ class LimitCosts:
 
     @property
     def better_robot(self) -> str | None:
-        """The robot that comes nearest, where that is not this one; None where no other helps."""
+        """Best other robot; None if none helps."""
         best = min(self.others, key=lambda name: self.others[name].mean, default=None)
         return best if best is not None and self._helps(self.others[best].mean) else None
 
@@ -133,7 +131,7 @@ class LimitCosts:
 
     @property
     def verdict(self) -> str:
-        """One sentence: how close, what it costs, and what causes the most of it."""
+        """One sentence: error, cost and main cause."""
         k = self.kept
         apart = f"shapes touch by {-1000 * k.closest:.0f} mm" if k.closest < 0 else "nothing touches"
         head = f"{self.robot}: {self.grade}, {_cm(k.mean)} on average, {_cm(k.max)} at the most, {apart}"
@@ -150,7 +148,7 @@ class LimitCosts:
         return f"{head}; {name} costs the most: without it {_cm(self.without[name].mean)}{where}"
 
     def advice(self) -> list[str]:
-        """Options of a command that were tried and help; and that slower does not help, where it does not."""
+        """Return tried options that help, or that slower does not help."""
         lines = []
         if (speed := self.better_speed) is not None:
             lines.append(f"slower helps: --speed {speed:g} comes to {_cm(self.slower[speed].mean)}")
@@ -162,7 +160,7 @@ class LimitCosts:
         return lines
 
     def table(self) -> Table:
-        """Every solution that was tried, as a table."""
+        """Return all solutions as a table."""
         rows = [_row("every limit kept", self.kept)]
         rows += [_row(f"without {k}" if k != REACH else "without any limit", t) for k, t in self.without.items()]
         rows += [_row(f"--speed {k:g}", t) for k, t in self.slower.items()]
@@ -172,7 +170,7 @@ class LimitCosts:
         return Table(f"{self.robot} on '{self.clip}': what limits cost", columns, rows, note)
 
     def to_json(self) -> dict[str, Any]:
-        """All numbers as plain dictionaries, lengths in metres."""
+        """Return plain dictionaries, lengths in metres."""
         out = asdict(self)
         out["slower"] = {f"{speed:g}": asdict(t) for speed, t in self.slower.items()}
         return out | {"verdict": self.verdict, "costliest": self.costliest, "advice": self.advice()}
@@ -186,19 +184,16 @@ def measure_limit_costs(
     others: Sequence[Robot] = (),
     settings: RetargetSettings | None = None,
 ) -> LimitCosts:
-    """Solve a clip with every limit, without each, slower, and for other robots.
+    """Solve a clip with all limits, without each, slower, and for other robots.
 
     Args:
-        body: the clip.
-        robot: with a fixed base.
-        speed: pace of the clip against its own.
-        seconds: only so much of it, at that pace [s].
-        others: robots that might do better; those that cannot imitate the clip are left out.
-        settings: with every limit; None: the usual ones.
+        seconds: used part of the clip at that pace [s].
+        others: alternative robots; unsuitable ones are skipped.
+        settings: with all limits; None: defaults.
 
     Raises:
-        ClipError: the clip has no first posture on the robot.
-        RobotError: the robot lacks some of the points.
+        ClipError: if no first posture is found.
+        RobotError: if the robot lacks imitation points.
     """
     scaled = scale_to_robot(body, robot)
     targets = _played(scaled, speed, seconds)
@@ -207,7 +202,7 @@ def measure_limit_costs(
     nothing = {key: value for change in LIMITS.values() for key, value in change.items()}
     changes = {**LIMITS, REACH: nothing}
     uses = joint_use(robot, solved.positions)
-    moving = {robot.joint_names[k] for k in robot.imitation_joints}  # of which one may stay at its end all the time
+    moving = {robot.joint_names[k] for k in robot.imitation_joints}  # other joints may always be at a range end
     ends = sorted(((max(u.at_lower, u.at_upper), u.joint) for u in uses if u.joint in moving), reverse=True)
     return LimitCosts(
         robot.name,
@@ -225,12 +220,12 @@ def _by_others(
     body: BodyPoints, others: Sequence[Robot], speed: float, seconds: float, settings: RetargetSettings
 ) -> Iterator[tuple[str, TrackingTrial]]:
     for robot in others:
-        with contextlib.suppress(HumanoidError):  # one that cannot imitate this clip is no advice
+        with contextlib.suppress(HumanoidError):  # unsuitable robots are not advised
             yield robot.name, _tried(robot, _played(scale_to_robot(body, robot), speed, seconds), settings)
 
 
 def _played(targets: Targets, speed: float, seconds: float) -> Targets:
-    """The first seconds of the targets at a pace; at least two frames."""
+    """Return the first seconds of the targets at a pace, at least two frames."""
     paced = targets.paced(speed)
     count = int(min(len(paced), max(2, 1 + seconds * paced.rate)))
     forearms = None if paced.forearms is None else paced.forearms[:count]

@@ -1,7 +1,7 @@
-"""Contacts of a robot's own meshes along a motion, by coal on their triangles: what no approximation has touched.
+"""Self-contacts of a robot's meshes along a motion, by coal on triangles.
 
-The controller keeps shapes apart, and the shapes stand for the meshes; this measures whether that was enough. Meshes
-of one joint and of neighbouring joints, and those that touch in the neutral posture already, are not counted.
+The controller separates shapes that approximate the meshes; this checks the approximation. Meshes of the same or
+neighbouring joints, and those in contact in the neutral posture, are excluded.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ TAGS = {"collision": pin.GeometryType.COLLISION, "visual": pin.GeometryType.VISU
 
 @dataclass(frozen=True)
 class MeshContacts:
-    """Own meshes that touch along a motion.
+    """Self-contacts of meshes along a motion.
 
     Attributes:
-        pairs: P pairs of links that ever touch, the most frequent first.
-        touching: (T, P) whether each does in each frame.
-        watched: how many pairs of meshes were looked at.
+        pairs: P link pairs that touch, most frequent first.
+        touching: (T, P) contact per frame.
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -41,28 +40,26 @@ class MeshContacts:
 
     @property
     def frames(self) -> int:
-        """Frames in which any pair touches."""
+        """Number of frames with any contact."""
         return int(self.touching.any(axis=1).sum())
 
     @property
     def frames_of_pairs(self) -> list[int]:
-        """Frames in which each of `pairs` touches."""
+        """Number of frames with contact, per pair."""
         return [int(n) for n in self.touching.sum(axis=0)]
 
     @property
     def share(self) -> float:
-        """Share of the frames in which any pair touches."""
+        """Share of frames with any contact."""
         return float(self.touching.any(axis=1).mean()) if len(self.touching) else 0.0
 
 
 @dataclass(frozen=True)
 class ClipContacts:
-    """Own meshes that touch along a retargeted clip, next to what the shapes said that the controller kept apart.
+    """Mesh contacts of a retargeted clip, with the shape contacts for comparison.
 
     Attributes:
-        robot: its name.
-        meshes: contacts of the meshes.
-        share_by_shapes: share of the same frames in which two shapes overlap.
+        share_by_shapes: share of the same frames with overlapping shapes.
     """
 
     robot: str
@@ -70,7 +67,7 @@ class ClipContacts:
     share_by_shapes: float
 
     def to_json(self) -> dict[str, Any]:
-        """Frames, shares in per cent, and frames of each pair as plain values."""
+        """Return frames, shares in per cent, and frames per pair as plain values."""
         m = self.meshes
         pairs = [{"links": list(p), "frames": n} for p, n in zip(m.pairs, m.frames_of_pairs, strict=True)]
         shares = {"touching_percent": 100 * m.share, "by_shapes_percent": 100 * self.share_by_shapes}
@@ -80,16 +77,14 @@ class ClipContacts:
 def mesh_contacts(
     robot: Robot, joints: np.ndarray, progress: Callable[[int], None] = lambda _: None, tag: str = "collision"
 ) -> MeshContacts:
-    """Contacts of a robot's own geometry at joint angles.
+    """Find self-contacts of a robot's geometry at joint angles.
 
     Args:
-        robot: from the file of its URDF.
         joints: (T, n) [rad].
-        progress: called with the number of frames done.
-        tag: 'collision' or 'visual' geometry.
+        progress: called with the number of finished frames.
 
     Raises:
-        RobotError: no such geometry, or mesh files that are not found.
+        RobotError: if the geometry or a mesh file is missing.
     """
     geometry = _geometry(robot, tag)
     _watch_pairs(robot, geometry)
@@ -107,7 +102,7 @@ def mesh_contacts(
 
 
 def geometry_with_meshes(robot: Robot) -> str | None:
-    """Geometry of a robot's URDF that has meshes: 'collision', else 'visual'; None where all shapes are primitive."""
+    """Return the geometry that has meshes: 'collision', else 'visual'; None for primitive shapes only."""
     document = parse_urdf(robot.urdf, robot.name).document
     return next((tag for tag in TAGS if document.find(f"link/{tag}/geometry/mesh") is not None), None)
 
@@ -115,17 +110,15 @@ def geometry_with_meshes(robot: Robot) -> str | None:
 def clip_mesh_contacts(
     robot: Robot, body: BodyPoints, every: int = 1, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> ClipContacts:
-    """Retarget a clip, and find the contacts of the robot's own collision meshes in every N-th frame.
+    """Retarget a clip, and find collision mesh contacts in every n-th frame.
 
     Args:
-        robot: with a fixed base, from the file of its URDF.
-        body: the clip.
-        every: step from one judged frame to the next.
-        progress: called with (frames judged, frames in all).
+        robot: fixed base, loaded from a URDF file.
+        progress: called with (finished frames, all frames).
 
     Raises:
-        RobotError: no such geometry, mesh files that are not found, or a robot without the tracked points.
-        ClipError: the clip has no first posture on the robot.
+        RobotError: if geometry, mesh files or imitation points are missing.
+        ClipError: if no first posture is found.
     """
     trajectory = retarget_clip(scale_to_robot(body, robot), robot)
     joints = trajectory.positions[::every]
@@ -142,7 +135,7 @@ def _geometry(robot: Robot, tag: str) -> pin.GeometryModel:
     if not list(tree.document.iterfind(f"link/{tag}")):
         raise RobotError(f"{robot.name}: its URDF has no {tag} geometry")
     _absolute_paths(tree, robot, tag)
-    # The loader of pinocchio crashes on some damaged files: each is read in another process before.
+    # pinocchio's loader crashes on some damaged files: read each in another process first.
     files = dict.fromkeys(Path(mesh.get("filename", "")) for mesh in tree.document.iter("mesh"))
     if (broken := next((f for f in files if load_mesh(f) is None), None)) is not None:
         raise RobotError(f"{robot.name}: the mesh file {broken} cannot be read: cut off or damaged?")
@@ -150,7 +143,7 @@ def _geometry(robot: Robot, tag: str) -> pin.GeometryModel:
 
 
 def _absolute_paths(tree: UrdfTree, robot: Robot, tag: str) -> None:
-    """Name mesh files by where they are, and leave out the geometry of the other tag."""
+    """Make mesh paths absolute, and remove the geometry of the other tag."""
     for link in tree.document.findall("link"):
         for e in [e for other in TAGS if other != tag for e in link.findall(other)]:
             link.remove(e)
@@ -160,7 +153,7 @@ def _absolute_paths(tree: UrdfTree, robot: Robot, tag: str) -> None:
         if path is None:
             raise RobotError(f"{robot.name}: the mesh file {name} is not found from {robot.folder or 'nowhere'}")
         mesh.set("filename", str(path))
-        if (unit := mesh_unit(path)) != 1.0:  # which the loader ignores
+        if (unit := mesh_unit(path)) != 1.0:  # the loader ignores it
             scale = [float(x) * unit for x in mesh.get("scale", "1 1 1").split()]
             mesh.set("scale", " ".join(f"{x:.9g}" for x in scale))
 

@@ -1,13 +1,12 @@
-"""Dynamics of a whole-body motion: the centre of mass over its support, and the torques that the motion would take.
+"""Dynamics of a whole-body motion: centre of mass over its support, and required torques.
 
-A retargeted motion is kinematic: nothing says that contacts could carry it. By finite differences of its frames and
-pinocchio's recursive Newton-Euler algorithm, the wrench that is needed at the root is known; the corners of the soles
-in contact give as much of it as they can by pressing within the cone of friction, and joints the rest of the equation
+Finite differences and the recursive Newton-Euler algorithm give the wrench w needed at the root, expressed about the
+centre of mass [N, N m]. Contact corners produce as much of it as their friction cones allow, with forces f and wrench
+map G; joint torques balance the rest:
 
     tau = ID(q, v, a) - J_c' f,    f = argmin |G f - w|^2 + epsilon^2 |f|^2    over the cones of friction
 
-with w the wrench about the centre of mass [N, N m] and G that of the corners' forces f. What they cannot give (a motion
-that falls over, or flies up) is left as a wrench of a helping hand at the root, and told.
+The remainder (falling or flying motions) is reported as the wrench of a helping hand at the root.
 """
 
 from __future__ import annotations
@@ -24,23 +23,22 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.support import convex_hull, nearest_in_polygon
 
-FRICTION = 0.7  # of the floor, as a cone of four sides
-INSIDE = 1e-6  # [m] beyond the edge of the support that count as inside: differences of doubles
+FRICTION = 0.7  # coefficient of the four-sided friction cone
+INSIDE = 1e-6  # [m] rounding tolerance at the support edge
 CONE = friction_cone(FRICTION)
 
 
 @dataclass(frozen=True)
 class Dynamics:
-    """Dynamics of a motion at some of its frames.
+    """Dynamics of a motion at some frames.
 
     Attributes:
-        frames: (F,) which they are: all but the first and the last, or every n-th of them.
-        outside: (F,) distance of the projected centre of mass from the support polygon [m]: 0 inside, NaN where no
-            edge is in contact.
-        forces: (F, 8, 3) of the corners of EDGES, two an edge, on the robot, in the world [N].
-        missing: (F, 6) force [N] and moment about the centre of mass [N m] that contacts cannot give.
-        torque: (F, n) of the joints [N m]; what drives a mimicking joint is its leader's.
-        effort: (n,) limits [N m]; NaN where none is known, nothing is moved, or another joint drives it.
+        frames: (F,) frame indices: all but the first and last, or every n-th.
+        outside: (F,) distance of the projected centre of mass from the support [m]: 0 inside, NaN without contact.
+        forces: (F, 8, 3) on the corners of EDGES, two per edge, in the world [N].
+        missing: (F, 6) force [N] and moment about the centre of mass [N m] that contacts cannot produce.
+        torque: (F, n) joint torques, mimic joints added to their leaders [N m].
+        effort: (n,) limits [N m]; NaN if unknown, massless or mimic.
         weight: of the robot [N].
     """
 
@@ -54,31 +52,29 @@ class Dynamics:
 
     @property
     def effort_share(self) -> np.ndarray:
-        """(F, n) torques as shares of their limits; NaN where there is none."""
+        """Torques over limits (F, n); NaN without limit."""
         return np.asarray(np.abs(self.torque) / self.effort)
 
     @property
     def balanced(self) -> float:
-        """Share of the frames in contact in which the centre of mass is above the support; NaN without contact."""
+        """Share of contact frames with the centre of mass over the support; NaN without contact."""
         held = self.outside[np.isfinite(self.outside)]
         return float(np.mean(held <= INSIDE)) if len(held) else np.nan
 
 
 def measure_dynamics(robot: Robot, q: np.ndarray, contacts: np.ndarray, rate: float, step: int = 1) -> Dynamics | None:
-    """Dynamics of a motion, by its frames alone: speeds and accelerations are differences, nothing is smoothed.
+    """Compute the dynamics of a motion from unsmoothed frame differences.
 
     Args:
-        robot: with a floating base and soles.
-        q: (T, nq) configurations of its pinocchio model.
-        contacts: (T, 4) True where an edge of EDGES is on the floor.
-        rate: frames a second [Hz].
-        step: from one frame that is looked at to the next.
+        contacts: (T, 4) contact of each of EDGES.
+        rate: frame rate [Hz].
 
     Returns:
-        None where the robot has no mass, or the motion fewer than three frames.
+        None if the robot has no mass, or the motion fewer than three frames.
 
     Raises:
-        ConfigError: the shapes do not fit. RobotError: no floating base, no soles.
+        ConfigError: if the shapes do not match.
+        RobotError: if the base is fixed, or soles are missing.
     """
     if q.ndim != 2 or q.shape[1] != robot.nq or contacts.shape != (len(q), 4):
         raise ConfigError(f"expected q (T, {robot.nq}) and contacts (T, 4), got {q.shape} and {contacts.shape}")
@@ -100,7 +96,7 @@ def measure_dynamics(robot: Robot, q: np.ndarray, contacts: np.ndarray, rate: fl
         places = np.array([data.oMf[frame].act(place) for frame, place in corners])
         if held.any():
             outside[i] = distance_outside(places[held, :2], com[:2])
-        needed = data.oMi[1].act(pin.Force(tau[:6])).vector.copy()  # about the origin of the world
+        needed = data.oMi[1].act(pin.Force(tau[:6])).vector.copy()  # about the world origin
         needed[3:] -= np.cross(com, needed[:3])
         forces[i, held], missing[i] = contact_forces(places[held] - com, needed, CONE)
         for joint in np.unique(carriers[held]).tolist():
@@ -113,9 +109,9 @@ def measure_dynamics(robot: Robot, q: np.ndarray, contacts: np.ndarray, rate: fl
 
 
 def distance_outside(corners: np.ndarray, point: np.ndarray) -> float:
-    """Distance of a point (2,) from the convex hull of corners (m, 2) [m]; 0 inside."""
+    """Return the distance of a point (2,) from the convex hull of corners (m, 2) [m]; 0 inside."""
     hull = convex_hull(np.ascontiguousarray(corners))
-    if len(hull) < 3:  # an edge alone, which has no inside
+    if len(hull) < 3:  # a single edge has no interior
         a, along = hull[0], hull[-1] - hull[0]
         s = np.clip((point - a) @ along / max(along @ along, 1e-18), 0.0, 1.0)
         return float(np.linalg.norm(point - a - s * along))
@@ -123,13 +119,13 @@ def distance_outside(corners: np.ndarray, point: np.ndarray) -> float:
 
 
 def _driven(robot: Robot, torque: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Torques (F, n) with those of mimicking joints at their leaders, and limits (n,) of the joints that drive."""
+    """Return torques (F, n) with mimic joints added to their leaders, and limits (n,) of the driving joints."""
     effort = np.where(robot.effort_known & (robot.effort > 0), robot.effort, np.nan)
     masses = np.array([inertia.mass for inertia in robot.model.inertias])
     for k in range(robot.n):
         moved = robot.ancestor_mask[:, robot.iv + k] > 0
         if not masses[moved].sum() > 0:
-            effort[k] = np.nan  # its torque is that of a link without mass: nothing is known of it
+            effort[k] = np.nan  # the torque of a massless link is meaningless
     torque = torque.copy()
     for follower, leader, multiplier, _ in robot.mimic:
         torque[:, leader] += multiplier * torque[:, follower]

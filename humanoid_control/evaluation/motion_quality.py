@@ -1,4 +1,4 @@
-"""Quality of a joint motion: limits, speed, acceleration and jerk, range used, and drift of the integration."""
+"""Quality of a joint motion: limits, speed, acceleration, jerk, used range, integration drift."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ PERCENTILE = 99
 
 @dataclass(frozen=True)
 class FrameQuality:
-    """Speeds and limits of the imitation joints in every frame.
+    """Speeds and limits of the imitation joints per frame, by backward differences, zero where undefined.
 
     Attributes:
-        at_position_limit: (T,) share of the joints within 1 degree of a limit.
-        at_speed_limit: (T,) share of the joints at 99.9 % of their speed limit or beyond.
-        speed_share: (T,) largest joint speed over its limit.
-        speed: (T,) largest joint speed [rad/s]; acceleration [rad/s^2]; jerk [rad/s^3]. They are differences of
-            the positions: backward, zero where too few frames lie before.
+        at_position_limit: (T,) share of joints within 1 degree of a limit.
+        at_speed_limit: (T,) share of joints at 99.9 % of their speed limit or more.
+        speed_share: (T,) largest speed over its limit.
+        speed: (T,) largest joint speed [rad/s].
+        acceleration: (T,) largest [rad/s^2].
+        jerk: (T,) largest [rad/s^3].
     """
 
     at_position_limit: np.ndarray
@@ -38,7 +39,7 @@ class FrameQuality:
 
 @dataclass(frozen=True)
 class QualityLevel:
-    """A quantity over a motion: its largest value and its 99th percentile over frames and joints."""
+    """Maximum and 99th percentile of a quantity over frames and joints."""
 
     max: float
     p99: float
@@ -46,14 +47,16 @@ class QualityLevel:
 
 @dataclass(frozen=True)
 class MotionQuality:
-    """The frames in one row.
+    """Summary of FrameQuality.
 
     Attributes:
-        at_position_limit, at_speed_limit: mean share of the imitation joints, over all frames.
-        frames_at_speed_limit: share of the frames in which some joint is at its speed limit.
-        beyond_position_limit: how far a joint is outside its range at the worst [rad]; 0 is right.
-        speed [rad/s], acceleration [rad/s^2], jerk [rad/s^3]
-        speed_share: of the speed limit.
+        at_position_limit: mean share of joints at a limit.
+        at_speed_limit: mean share of joints at their speed limit.
+        frames_at_speed_limit: share of frames with any joint at its speed limit.
+        beyond_position_limit: largest range violation [rad].
+        speed: [rad/s].
+        acceleration: [rad/s^2].
+        jerk: [rad/s^3].
     """
 
     at_position_limit: float
@@ -67,7 +70,7 @@ class MotionQuality:
 
 
 def measure_motion(robot: Robot, trajectory: JointTrajectory) -> tuple[MotionQuality, FrameQuality]:
-    """Quality of a joint trajectory of a robot, over all and frame by frame."""
+    """Return the quality of a joint trajectory, overall and per frame."""
     moving = robot.imitation_joints
     q, lower, upper = trajectory.positions[:, moving], robot.lower[moving], robot.upper[moving]
     v = _difference(q, trajectory.rate, 1)
@@ -96,7 +99,7 @@ def measure_motion(robot: Robot, trajectory: JointTrajectory) -> tuple[MotionQua
 
 
 def _difference(q: np.ndarray, rate: float, order: int) -> np.ndarray:
-    """Backward difference of an order (T, m), with zeros where it is not defined."""
+    """Return the backward difference (T, m) of an order, zero where undefined."""
     out = np.zeros_like(q)
     out[order:] = np.diff(q, order, axis=0) * rate**order
     return out
@@ -114,14 +117,16 @@ def _level(values: np.ndarray) -> QualityLevel:
 
 @dataclass(frozen=True)
 class JointUse:
-    """The range of one joint that a motion used (Dube 2012, section 6.2.1).
+    """Used range of a joint (Dube 2012, section 6.2.1).
 
     Attributes:
-        joint: its name.
-        lower, upper: the range it has [rad].
-        used_lower, used_upper: smallest and largest angle [rad].
+        lower: range [rad].
+        upper: range [rad].
+        used_lower: smallest angle [rad].
+        used_upper: largest angle [rad].
         share: used over available range, 0 to 1.
-        at_lower, at_upper: share of the frames within 1 degree of that limit.
+        at_lower: share of frames within 1 degree of `lower`.
+        at_upper: share of frames within 1 degree of `upper`.
     """
 
     joint: str
@@ -135,7 +140,7 @@ class JointUse:
 
 
 def joint_use(robot: Robot, joints: np.ndarray) -> tuple[JointUse, ...]:
-    """Range used by every imitation joint over joint angles (T, n)."""
+    """Return the used range of every imitation joint over joint angles (T, n)."""
     rows = []
     for j in robot.imitation_joints:
         q, lower, upper = joints[:, j], float(robot.lower[j]), float(robot.upper[j])
@@ -158,28 +163,24 @@ def joint_use(robot: Robot, joints: np.ndarray) -> tuple[JointUse, ...]:
 # -------- Drift
 
 PLACES = 5
-INSIDE = 1e-9  # [rad] a start of the fit must lie strictly inside the range
+INSIDE = 1e-9  # [rad] distance of the start of the fit from the range ends
 
 
 @dataclass(frozen=True)
 class DriftCheck:
-    """Error attained by a trajectory next to the error of a converged solution, at a few places of the clip.
+    """Error of a trajectory compared with converged solutions at a few frames.
 
-    Dube 2012 (section 4.2.2) integrates joint speeds by Euler's rule without drift compensation and takes the drift
-    for negligible, without a check. Here, at places spread evenly from the first to the last frame, the bounded
-    least-squares problem that the trajectory follows is solved to convergence, without speed limits and collisions:
-    from the trajectory's own posture, and again from the rest posture and random starts. Both errors are root mean
-    squares over the seven points.
+    Dube 2012 (section 4.2.2) integrates joint speeds by Euler's rule and assumes negligible drift. Here, the bounded
+    least-squares problem is solved to convergence at evenly spaced frames, without speed limits and collisions, from
+    the trajectory's posture, the rest posture and random starts. Errors are root mean squares over the seven points.
 
     Attributes:
-        frames: (K,) the places; the last one is the last frame.
+        frames: (K,) frame indices, including the last.
         attained: (K,) error of the trajectory [m].
-        settled: (K,) error after converging from the trajectory's own posture [m]; attained - settled is the lag of
-            the integration.
-        best: (K,) smallest error found from any start [m]; settled - best is what being held in another minimum
-            costs.
-        drift: attained - best at the end of the clip [m].
-        growth: drift at the end minus that at the beginning [m].
+        settled: (K,) converged from the trajectory's posture [m]; attained - settled is the integration lag.
+        best: (K,) smallest error from any start [m]; settled - best is the cost of a local minimum.
+        drift: attained - best at the last frame [m].
+        growth: drift minus its value at the first frame [m].
     """
 
     frames: np.ndarray
@@ -191,14 +192,7 @@ class DriftCheck:
 
 
 def drift_check(robot: Robot, targets: Targets, trajectory: JointTrajectory, places: int = PLACES) -> DriftCheck:
-    """Compare a trajectory with converged postures.
-
-    Args:
-        robot: with a fixed base.
-        targets: of that robot.
-        trajectory: solved for them.
-        places: how many frames to look at.
-    """
+    """Compare a trajectory with converged postures."""
     frames = np.unique(np.linspace(0, len(targets) - 1, places).round().astype(int))
     solver = Retargeter(robot)
     rows = np.array([_place(solver, targets.positions[k], trajectory.positions[k]) for k in frames])
@@ -208,14 +202,14 @@ def drift_check(robot: Robot, targets: Targets, trajectory: JointTrajectory, pla
 
 
 def _place(solver: Retargeter, goal: np.ndarray, joints: np.ndarray) -> tuple[float, float, float]:
-    """(attained, settled, best) root mean square errors [m] of a posture (n,) for targets (7, 3)."""
+    """Return (attained, settled, best) RMS errors [m] of a posture (n,) for targets (7, 3)."""
     moving = solver.robot.imitation_joints
     solver.joints = joints.copy()
     attained = _rms(solver.points(joints[moving])[0] - goal)
     settled = min(attained, _converged(solver, goal, joints[moving]))
     try:
         anew = _converged(solver, goal, solver.start(goal)[moving])
-    except ClipError:  # no posture comes near: nothing to compare with but the trajectory itself
+    except ClipError:  # no posture converges: compare with the trajectory only
         anew = settled
     return attained, settled, min(settled, anew)
 

@@ -1,11 +1,10 @@
-"""Our person next to Plug-in Gait: angles, moments and centre of mass that Vicon wrote into a C3D file.
+"""Comparison of our person model with Plug-in Gait: angles, moments and centre of mass from a C3D file.
 
-Conventions. Plug-in Gait's knee and ankle angles are flexion and dorsiflexion, as ours. Its moments are per kilogram
-[N mm/kg] and have the sign of what muscles exert against a bending load: extension of the knee and plantar flexion of
-the ankle, about axes of its own; ours are generalised forces of flexion and of dorsiflexion, so that the sign changes.
-Its thigh and shank follow wands on the skin, its knee is a hinge at the middle of the knee markers, its masses are
-Dempster's; ours is a spline knee with a common fit of all markers and masses of de Leva 1996. Angles are compared after
-taking out a constant, moments in the stance of each foot that a plate measured.
+Plug-in Gait reports knee and ankle angles as flexion and dorsiflexion, as we do. Its moments are per kilogram [N
+mm/kg], positive for knee extension and plantar flexion about its own axes; ours are generalised forces of flexion and
+dorsiflexion, with opposite sign. Its thigh and shank follow skin wands, with a hinge knee at the middle of the knee
+markers and masses of Dempster. Ours has a spline knee, a joint fit of all markers, and masses of de Leva 1996. Angles
+are compared up to a constant, moments in the stance of feet measured by a plate.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from humanoid_control.human.models.subject import centre_of_mass
 from humanoid_control.mocap import load_clip
 from humanoid_control.mocap.formats.c3d import C3dContent, decode_c3d
 
-LOADED = 20.0  # [N] on a foot that stands
+LOADED = 20.0  # [N] force of a standing foot
 SIDES = {"right": "R", "left": "L"}
 ANGLES = {"knee flexion": ("KneeAngles", "knee_angle"), "ankle dorsiflexion": ("AnkleAngles", "ankle_angle"),
           "hip flexion": ("HipAngles", "hip_flexion")}  # fmt: skip
@@ -36,13 +35,11 @@ COLUMNS = ["quantity", "side", "unit", "rms", "constant", "frames", "asked"]
 
 @dataclass(frozen=True, eq=False)
 class GaitComparison:
-    """A walk by us and by Plug-in Gait.
+    """Walk analysed by us and by Plug-in Gait.
 
-    Args:
-        analysis: ours.
-        rows: quantity, side, unit, root mean square of the difference, the constant that was taken out, frames,
-            and what is asked for ("" for what is only shown).
-        curves: by (quantity, side): theirs and ours (T,), NaN where not compared.
+    Attributes:
+        rows: quantity, side, unit, RMS difference, removed constant, frames, and required bound ("": none).
+        curves: (quantity, side) -> theirs and ours (T,), NaN where not compared.
     """
 
     analysis: Analysis
@@ -53,15 +50,13 @@ class GaitComparison:
 def compare_with_plug_in_gait(
     path: str | Path, settings: AnalysisSettings | None = None, sex: str = ""
 ) -> GaitComparison:
-    """Analyse a C3D file with outputs of Plug-in Gait, and compare.
+    """Analyse a C3D file with Plug-in Gait outputs, and compare.
 
     Args:
-        path: of the file.
-        settings: of the analysis; by default those of `AnalysisSettings`.
-        sex: whose masses of segments: "men" or "women"; "": as the person's file says.
+        sex: segment masses of "men" or "women"; "": as in the person's file.
 
     Raises:
-        ClipError: not readable, or without outputs or parameters of Plug-in Gait.
+        ClipError: if the file is unreadable, or lacks outputs or parameters of Plug-in Gait.
     """
     path, settings = Path(path).expanduser(), settings or AnalysisSettings()
     if path.suffix.lower() != ".c3d":
@@ -95,9 +90,9 @@ def compare_with_plug_in_gait(
 
 
 def _moments(a: Analysis, cutoff: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Moments (T, n) of all frames, and (T,) true where a plate measured the foot, by side.
+    """Return moments (T, n), and whether a plate measured the foot (T,), by side.
 
-    The moments of a leg follow from its own foot's force: what another plate lacks does not matter.
+    Leg moments depend on the own foot's force only.
     """
     assert a.loads is not None
     loads, stands = {}, {}
@@ -110,7 +105,7 @@ def _moments(a: Analysis, cutoff: float) -> tuple[np.ndarray, dict[str, np.ndarr
 
 
 def _output(content: C3dContent, name: str, path: Path) -> np.ndarray:
-    """(T, 3) an output of Plug-in Gait, NaN where it has none."""
+    """Return an output (T, 3) of Plug-in Gait, NaN where missing."""
     labels = [label.rpartition(":")[2].strip() for label in content.all_texts("POINT:LABELS")]
     if name not in labels:
         raise ClipError(f"{path}: holds no '{name}': run Plug-in Gait's dynamic model, and save the file again")
@@ -119,7 +114,7 @@ def _output(content: C3dContent, name: str, path: Path) -> np.ndarray:
 
 
 def _com_rows(a: Analysis, content: C3dContent, path: Path, stands: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Distance of both centres of mass [mm], the same less its mean, and how far each is from where a plate has it."""
+    """Return rows of the centre-of-mass distance [mm], with and without its mean, and of the plate-based error."""
     theirs = 1e-3 * _output(content, "CentreOfMass", path) @ _turn(a, path)
     ours = centre_of_mass(a.person, a.motion.values)
     d = 1e3 * (ours - theirs)
@@ -138,14 +133,14 @@ def _com_rows(a: Analysis, content: C3dContent, path: Path, stands: dict[str, np
 
 
 def _turn(a: Analysis, path: Path) -> np.ndarray:
-    """(3, 3) that takes rows of the clip's axes to the person's: the clip was turned upright."""
+    """Return the matrix (3, 3) from clip to person axes for row vectors, since the clip was turned upright."""
     before, after = load_clip(path).positions.reshape(-1, 3), a.clip.positions.reshape(-1, 3)
     seen = np.isfinite(before).all(axis=1)
     return np.asarray(np.linalg.lstsq(before[seen], after[seen], rcond=None)[0])
 
 
 def _ahead(a: Analysis) -> np.ndarray:
-    """(3,) unit vector of the way that the person goes, horizontal."""
+    """Return the horizontal walking direction (3,)."""
     _, p = a.person.body_poses(a.motion.values[[0, -1]])
     way = p[1, 0] - p[0, 0]
     way = way - (way @ a.up) * a.up
@@ -153,8 +148,10 @@ def _ahead(a: Analysis) -> np.ndarray:
 
 
 def _lever(a: Analysis, rows: np.ndarray) -> float:
-    """How far ahead [mm] our centre of mass is of where plates and inertia have it, mean of some frames: the moment
-    about the side that the root would have to exert, over the weight."""
+    """Return the mean distance [mm] of our centre of mass ahead of the one implied by plates and inertia.
+
+    It is the residual lateral root moment over the weight.
+    """
     assert a.loads is not None
     loads = {}
     for side, wrench in a.loads.wrenches.items():

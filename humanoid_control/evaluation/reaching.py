@@ -1,4 +1,4 @@
-"""Verification of a run of random reaching from the commands that were recorded, and from nothing else."""
+"""Verification of a random-reaching run from its recorded commands only."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from humanoid_control.reaching import HANDS, REACHABLE
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import Table
 
-HORIZON = 0.1  # [m] pairs farther apart are not told
+HORIZON = 0.1  # [m] range of reported pairs
 REACHED = 0.01  # [m]
-REACHED_SHARE = 0.8  # of the reachable goals; a local method may be held up on its way to the others
-REST = 0.2  # [s] at the end of a goal's stay, when the hands should be at rest
+REACHED_SHARE = 0.8  # required share of reachable goals; a local method may get stuck on the way to others
+REST = 0.2  # [s] at the end of a goal, with the hands at rest
 ROUNDING = 1e-6
 GAP = 0.05  # [s]
-STOPPED = 0.05  # [m] a hand that moves less in that time counts as held
+STOPPED = 0.05  # [m] motion within REST below which a hand is held
 
 
 @dataclass(frozen=True)
 class GoalRecord:
-    """A goal as it was published when the targets had come to it.
+    """Goal as published when the targets reached it.
 
     Attributes:
-        number, kind: as in the script.
-        time, end: when the targets came and when they left [s], on the clock of the commands.
+        time: arrival of the targets, command clock [s].
+        end: departure of the targets [s].
         points: (2, 3) of the hands [m].
     """
 
@@ -53,11 +53,11 @@ class GoalRecord:
 
 
 def collisions(robot: Robot, commands: Signal) -> dict[str, Any]:
-    """Exact distances of the robot's own shapes in every command, and half way from each to the next.
+    """Measure exact self-distances in every command and halfway between commands.
 
     Returns:
-        postures: how many were measured. in_collision: how many of them. closest_m, closest_pair, closest_at_s: of the
-        nearest pair of all; None where nothing came within 0.1 m.
+        postures: number measured. in_collision: number in collision. closest_m, closest_pair, closest_at_s: of the
+            nearest pair; None beyond 0.1 m.
     """
     pairs, between = robot.collision_monitor("shapes"), (commands.position[1:] + commands.position[:-1]) / 2
     times = np.concatenate([commands.time, (commands.time[1:] + commands.time[:-1]) / 2])
@@ -81,24 +81,23 @@ def collisions(robot: Robot, commands: Signal) -> dict[str, Any]:
 
 
 def accelerations(commands: Signal, limit: float) -> dict[str, Any]:
-    """The greatest acceleration between two commands [rad/s^2], from the velocities and stamps they carry.
+    """Return the largest acceleration between commands [rad/s^2], from their velocities and stamps.
 
     Args:
-        commands: with their velocities.
-        limit: what the joints may do [rad/s^2].
+        limit: joint acceleration limit [rad/s^2].
     """
     dt = np.maximum(np.diff(commands.time), 1e-9)
     most = float((np.abs(np.diff(commands.velocity, axis=0)) / dt[:, None]).max(initial=0.0))
-    # Stamps in nanoseconds make an interval of 0.1 ms uncertain by 1e-5 of itself.
+    # Stamps in nanoseconds: an interval of 0.1 ms has a relative error of 1e-5.
     return {"most_rad_s2": most, "limit_rad_s2": limit, "kept": bool(most <= limit * (1 + 1e-4) + ROUNDING)}
 
 
 def goal_results(robot: Robot, commands: Signal, goals: Sequence[GoalRecord]) -> list[dict[str, Any]]:
-    """Distance of the hands from each goal at the end of its stay, and their motion there.
+    """Return distance and motion of the hands at the end of each goal.
 
     Returns:
-        A row a goal at whose end commands were recorded: number, kind, error_m of the farther hand, moved_m by a
-        hand in the last 0.2 s, reached, held.
+        A row per recorded goal: number, kind, error_m of the farther hand, moved_m by a hand in the last 0.2 s,
+            reached, held.
     """
     rows = []
     for g in goals:
@@ -123,7 +122,7 @@ def goal_results(robot: Robot, commands: Signal, goals: Sequence[GoalRecord]) ->
 
 
 def _recorded(times: np.ndarray, begin: float, end: float) -> bool:
-    """True where there are commands from `begin` to `end` [s] without a gap that would have to be guessed across."""
+    """Return True if commands cover `begin` to `end` [s] without a gap."""
     inside = times[(times >= begin - GAP) & (times <= end + GAP)]
     return bool(len(inside) > 1 and inside[0] <= begin and inside[-1] >= end and np.diff(inside).max() <= GAP)
 
@@ -131,18 +130,15 @@ def _recorded(times: np.ndarray, begin: float, end: float) -> bool:
 def verify_run(
     robot: Robot, commands: Signal, goals: Sequence[GoalRecord], acceleration: float, measured: bool = False
 ) -> dict[str, Any]:
-    """Everything that is claimed of a run; `good` is whether all of it holds.
+    """Check all claims about a run; `good` is True if all hold.
 
-    Claimed is: no self-collision, no limit of range, speed or acceleration broken, four fifths of the reachable goals
-    reached within 1 cm, none of the others reached, and the hands held still there.
+    Claims: no self-collision; range, speed and acceleration limits kept; four fifths of the reachable goals reached
+    within 1 cm; no unreachable goal reached, with hands at rest.
 
     Args:
-        robot: with a fixed base.
-        commands: every command that was recorded.
-        goals: what was asked for.
-        acceleration: the limit that the inverse kinematics was given [rad/s^2].
-        measured: the commands are velocities under feedback, and their positions were measured. Then acceleration is
-            told but not claimed, because a correction of the estimate's error is added to what was solved.
+        acceleration: limit of the inverse kinematics [rad/s^2].
+        measured: commands are feedback velocities with measured positions; acceleration is then reported but not
+            required, since estimate corrections add to it.
     """
     rows = goal_results(robot, commands, goals)
     near = [r for r in rows if r["kind"] == REACHABLE]
@@ -195,10 +191,10 @@ FIGURES = (
 
 @dataclass(frozen=True)
 class ReachRecording:
-    """A bag's commands, goals, and every diagnostics message by node.
+    """Commands, goals, and diagnostics by node of a bag.
 
     Attributes:
-        postures_from: the topic that tells the postures of the commands, which may be velocities alone.
+        postures_from: topic of the postures, since commands may be velocities only.
     """
 
     commands: Signal
@@ -210,10 +206,10 @@ class ReachRecording:
 def read_reach(path: Path, robot: Robot) -> ReachRecording:
     """Read a bag.
 
-    Times count from the first command; a diagnostics message has its own, "stamp", in nanoseconds since then.
+    Times count from the first command; diagnostics have "stamp", in nanoseconds since then.
 
     Raises:
-        ConfigError: the bag holds no commands, or nothing that tells their postures.
+        ConfigError: if the bag lacks commands or postures.
     """
     bag = BagReader(path)
     rows = {topic: JointRows(robot) for topic in ("/joint_states", "/joint_commands")}
@@ -232,7 +228,7 @@ def read_reach(path: Path, robot: Robot) -> ReachRecording:
     given = rows["/joint_commands"]
     if len(given) < 2:
         raise ConfigError(f"{path} holds no commands: did the nodes find each other? try `humanoid doctor`")
-    # Stamps since 1970 as floats are only good to a quarter of a microsecond: count from the first one.
+    # Float stamps since 1970 resolve only a quarter of a microsecond: count from the first one.
     first = given.stamps[0]
     commands = commands_of(given, rows["/joint_states"], first, path)
     for values in (v for said in nodes.values() for v in said):
@@ -251,7 +247,7 @@ def _goal(time: float, markers: Any) -> GoalRecord:
 
 
 def reach_report(path: Path, robot: Robot, acceleration: float, nodes_of_interest: Collection[str]) -> dict[str, Any]:
-    """The proof of a run, and how the loop kept its time, as plain numbers, with the last diagnostics of some nodes."""
+    """Return verification, loop timing and last diagnostics of selected nodes as plain values."""
     read = read_reach(path, robot)
     commands, nodes = read.commands, read.nodes
     last = {name: rows[-1] for name, rows in nodes.items()}
@@ -268,11 +264,11 @@ def reach_report(path: Path, robot: Robot, acceleration: float, nodes_of_interes
 
 
 def recorded_percent(times: np.ndarray, rows: list[dict[str, str]]) -> float | None:
-    """Share of the commands that the node has sent, by its own count, that are in the recording [%].
+    """Return the share of the node's sent commands that were recorded [%].
 
     Args:
         times: of the recorded commands [s].
-        rows: the node's diagnostics in the order of time.
+        rows: diagnostics of the node in time order.
     """
     counted = [(1e-9 * int(r["stamp"]), int(r["commands"])) for r in rows if "commands" in r]
     counted = [c for c in counted if c[0] >= 0]
@@ -284,10 +280,9 @@ def recorded_percent(times: np.ndarray, rows: list[dict[str, str]]) -> float | N
 
 
 def closed_loop(rows: list[dict[str, str]]) -> dict[str, Any]:
-    """Latency, period error and missed ticks of the inverse kinematics, by its own diagnostics in the order of time.
+    """Return latency, period error and missed ticks of the inverse kinematics, from its diagnostics in time order.
 
-    Latency: from the stamp of the targets to the moment after their command was published. What was missed while the
-    processes of the stack started is not counted.
+    Latency is from the target stamp until the command is published. Ticks missed during start-up do not count.
     """
     active = [r for r in rows if r.get("state") == "active"]
     if not active:
@@ -301,7 +296,7 @@ def closed_loop(rows: list[dict[str, str]]) -> dict[str, Any]:
 
 
 def reach_parts(r: dict[str, Any]) -> list[Table | str]:
-    """The report as tables and sentences."""
+    """Return the report as tables and sentences."""
     rows = [
         [g["number"], g["kind"], round(1000 * g["error_m"], 1), round(1000 * g["moved_m"], 1), _verdict(g)]
         for g in r["goals"]

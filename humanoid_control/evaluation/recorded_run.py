@@ -1,4 +1,4 @@
-"""A recorded run: its bag as arrays, and what they say of link errors, limits and self-collisions."""
+"""Recorded run: its bag as arrays, with link errors, limits and self-collisions."""
 
 from __future__ import annotations
 
@@ -23,29 +23,33 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Signal:
-    """A recorded stream of joint vectors: times (T,) [s], positions and velocities (T, n) [rad], [rad/s]."""
+    """Recorded joint vectors.
+
+    Attributes:
+        time: (T,) [s].
+        position: (T, n) [rad].
+        velocity: (T, n) [rad/s].
+    """
 
     time: np.ndarray
     position: np.ndarray
     velocity: np.ndarray
 
     def at(self, times: np.ndarray) -> np.ndarray:
-        """Positions (K, n) at other times, interpolated."""
+        """Return positions (K, n) interpolated at other times."""
         columns = [np.interp(times, self.time, self.position[:, k]) for k in range(self.position.shape[1])]
         return np.stack(columns, axis=1)
 
 
 def link_error_statistics(robot: Robot, signal: Signal, target_time: np.ndarray, targets: np.ndarray) -> dict[str, Any]:
-    """Distance of each link's end to its target [m], where the joints were when the target was published.
+    """Return the distance of each link's end to its target [m] at the target's publication time.
 
     Args:
-        robot: fixed base.
-        signal: joint angles.
         target_time: (K,) [s].
         targets: (K, 7, 3) [m].
 
     Returns:
-        Link -> mean, std, max [m]; and "mean" over all seven points.
+        Link -> mean, std, max [m]; "mean" over all seven points.
     """
     inside = (target_time >= signal.time[0]) & (target_time <= signal.time[-1])
     joints = signal.at(target_time[inside])
@@ -56,13 +60,11 @@ def link_error_statistics(robot: Robot, signal: Signal, target_time: np.ndarray,
 
 
 def limits_kept(robot: Robot, commands: Signal, measured: bool = False) -> dict[str, Any]:
-    """Check of every command against joint ranges and joint speeds, also between two commands.
-
-    The speed between commands is the difference of positions over the difference of stamps.
+    """Check all commands against joint ranges and speeds, also between commands by finite differences.
 
     Args:
-        measured: the positions were not commanded but measured, at other times: nothing is said between commands, and
-            a joint may press into the stop at the end of its range by 1 degree.
+        measured: positions are measured: speeds between commands are not checked, and joints may exceed a range by 1
+            degree.
     """
     p, v = commands.position, commands.velocity
     outside = np.maximum(robot.lower - p, p - robot.upper).max(initial=-np.inf)
@@ -81,7 +83,7 @@ def limits_kept(robot: Robot, commands: Signal, measured: bool = False) -> dict[
 
 
 def self_collisions(robot: Robot, signal: Signal, step: float = 0.02) -> dict[str, Any]:
-    """Self-penetration of a recorded motion, looked at every `step` seconds."""
+    """Return self-penetration of a recorded motion, sampled every `step` seconds."""
     times = np.arange(signal.time[0], signal.time[-1], step)
     distance = robot.self_distance()
     data = robot.model.createData()
@@ -104,7 +106,7 @@ def self_collisions(robot: Robot, signal: Signal, step: float = 0.02) -> dict[st
 
 
 def smoothness(commands: Signal) -> dict[str, float]:
-    """Smoothness of the commanded motion: 99th percentile of joint speed and acceleration, on a 10 ms grid."""
+    """Return the 99th percentile of commanded joint speed and acceleration, on a 10 ms grid."""
     t = np.arange(commands.time[0], commands.time[-1], 0.01)
     if len(t) < 4:
         return {"speed_p99_rad_s": 0.0, "acceleration_p99_rad_s2": 0.0}
@@ -123,23 +125,23 @@ MEASURED = "joint_states"
 
 
 class JointRows:
-    """Messages of one topic in the robot's order of joints; they may hold velocities alone, or some joints.
+    """Messages of a joint topic in robot order; messages may hold velocities only, or some joints.
 
     Attributes:
-        stamps: of the messages, [ns] since 1970.
+        stamps: [ns] since 1970.
     """
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
         self.stamps: list[int] = []
-        self._values: list[np.ndarray] = []  # (2, n) positions and velocities, NaN where not given
+        self._values: list[np.ndarray] = []  # (2, n) positions and velocities, NaN if not given
         self._given: list[np.ndarray] = []  # (2, n)
 
     def __len__(self) -> int:
         return len(self.stamps)
 
     def add(self, message: Any) -> None:
-        """Take a sensor_msgs/JointState in."""
+        """Add a sensor_msgs/JointState."""
         n = self.robot.n
         theirs, ours = self.robot.order_of(message.name)
         values, given = np.full((2, n), np.nan), np.zeros((2, n), dtype=bool)
@@ -152,14 +154,14 @@ class JointRows:
 
     @property
     def complete(self) -> bool:
-        """True where every message gave the position of every joint."""
+        """Whether every message has all joint positions."""
         return all(bool(g[0].all()) for g in self._given)
 
     def signal(self, first: int, measured: Signal | None = None) -> Signal:
-        """The messages as arrays, with times since `first` [ns].
+        """Return the messages as arrays, with times since `first` [ns].
 
-        Positions that are not given are those measured at that time, or NaN; velocities that are not given follow
-        from the positions. What is given and not a number stays so.
+        Missing positions are those measured at that time, or NaN; missing velocities are differences. Given NaN values
+        stay.
         """
         time = 1e-9 * (np.array(self.stamps, dtype=np.int64) - first)
         (p, v), (by_p, by_v) = np.array(self._values).transpose(1, 0, 2), np.array(self._given).transpose(1, 0, 2)
@@ -173,10 +175,10 @@ class JointRows:
 
 
 def commands_of(commands: JointRows, states: JointRows, first: int, path: object) -> Signal:
-    """Commanded motion; postures that no command gave, as under feedback, are those that were measured.
+    """Return the commanded motion; missing postures, as under feedback, are measured ones.
 
     Raises:
-        ConfigError: these were not recorded.
+        ConfigError: if they were not recorded.
     """
     if commands.complete:
         return commands.signal(first)
@@ -188,12 +190,12 @@ def commands_of(commands: JointRows, states: JointRows, first: int, path: object
 
 
 def postures_from(commands: JointRows) -> str:
-    """The topic that tells the postures of a run."""
+    """Return the topic of the postures of a run."""
     return "joint_commands" if commands.complete else MEASURED
 
 
 def postures_note(report: dict[str, Any]) -> list[str]:
-    """A sentence where the postures of a report are not those that were commanded."""
+    """Return a sentence if the postures of a report are not the commanded ones."""
     if report["postures_from"] != MEASURED:
         return []
     return [
@@ -203,7 +205,7 @@ def postures_note(report: dict[str, Any]) -> list[str]:
 
 
 def nanoseconds(stamp: Any) -> int:
-    """A builtin_interfaces/Time in nanoseconds."""
+    """Return a builtin_interfaces/Time in nanoseconds."""
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
@@ -217,13 +219,12 @@ class RecordedRun:
     """Content of a recording; times count from the first targets.
 
     Attributes:
-        states, commands: of the joints.
-        postures_from: topic that tells the postures: the commands, or the states where commands are velocities alone.
+        postures_from: topic of the postures: commands, or states if commands are velocities only.
         times: (K,) of the targets [s].
-        targets: (K, 7, 3) the tracked points [m].
-        nodes: node -> its last diagnostics: message and values by name.
+        targets: (K, 7, 3) tracked points [m].
+        nodes: node -> last diagnostics: message and values.
         rates: topic -> [Hz].
-        duration: from the first to the last message [s].
+        duration: from first to last message [s].
     """
 
     states: Signal
@@ -237,10 +238,10 @@ class RecordedRun:
 
 
 def read_run(path: Path, robot: Robot) -> RecordedRun:
-    """Signals, targets and last diagnostics of a bag.
+    """Read signals, targets and last diagnostics of a bag.
 
     Raises:
-        ConfigError: the bag holds no commands or no targets.
+        ConfigError: if the bag lacks joint states, commands or targets.
     """
     bag = BagReader(path)
     rows = {topic: JointRows(robot) for topic in ("/joint_states", "/joint_commands")}
@@ -262,7 +263,7 @@ def read_run(path: Path, robot: Robot) -> RecordedRun:
     for what, count in {"joint states": len(states), "commands": len(commands), "targets": len(target_rows)}.items():
         if count < 2:
             raise ConfigError(f"{path} holds no {what}: did the nodes find each other? try `humanoid doctor`")
-    # Stamps since 1970 as floats are only good to a quarter of a microsecond: count from the first one.
+    # Float stamps since 1970 resolve only a quarter of a microsecond: count from the first one.
     first = target_rows[0][0]
     return RecordedRun(
         states=states.signal(first),
@@ -277,15 +278,13 @@ def read_run(path: Path, robot: Robot) -> RecordedRun:
 
 
 def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
-    """Everything worth knowing about a run, as plain numbers.
+    """Return the evaluation of a run as plain values.
 
     Args:
-        path: of the bag.
-        robot: with a fixed base.
-        skip: the first seconds of the targets that errors leave out (the lead-in).
+        skip: initial time excluded from errors (lead-in) [s].
 
     Raises:
-        ConfigError: as `read_run`, or no target is from a time at which postures were recorded.
+        ConfigError: as `read_run`, or if no target lies within the recorded postures.
     """
     run = read_run(path, robot)
     late = run.times > run.times[0] + skip
@@ -311,7 +310,7 @@ def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
 
 
 def run_parts(r: dict[str, Any]) -> list[Table | str]:
-    """The report as tables and sentences."""
+    """Return the report as tables and sentences."""
     rows = []
     for link, e in r["error_of_robot"].items():
         c = r["error_of_command"][link]

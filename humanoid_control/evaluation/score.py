@@ -1,4 +1,4 @@
-"""Score of a robot on a clip: errors, collisions, limits and drift of one or several ways to solve it (Dube 2012)."""
+"""Score of a robot on a clip: errors, collisions, limits and drift of one or more solutions (Dube 2012)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from humanoid_control.robots.robot import Robot
 
 @dataclass(frozen=True)
 class LinkScore:
-    """Error of one link over a clip: mean, standard deviation, smallest, largest [m], distribution, extremes."""
+    """Error of a link over a clip [m]: statistics, distribution, extremes."""
 
     mean: float
     std: float
@@ -60,15 +60,14 @@ class LinkScore:
 
 @dataclass(frozen=True)
 class ScoredFrames:
-    """Measures of every frame.
+    """Measures per frame.
 
     Attributes:
         errors: link -> (T,) [m].
-        penetration: (T,) deepest self-penetration [m], 0 where nothing touches.
-        quality: limits, speed, acceleration, jerk.
-        singularity: (T, 2) distance of the left and right shoulder from its singularity: 0 at it, 1 far from it, NaN
-            where the robot has no such shoulder.
-        reached: (T, 7, 3) the tracked points on the robot [m].
+        penetration: (T,) deepest self-penetration, else 0 [m].
+        singularity: (T, 2) distance of left and right shoulder from singularity: 0 at it, 1 far away, NaN without such
+            a shoulder.
+        reached: (T, 7, 3) tracked points on the robot [m].
     """
 
     errors: dict[str, np.ndarray]
@@ -80,17 +79,11 @@ class ScoredFrames:
 
 @dataclass(frozen=True)
 class RunScore:
-    """One robot, one clip, one way to solve it.
+    """Score of one solution.
 
     Attributes:
-        label: the way, for example "with avoidance".
-        links: link -> its score; "mean" is the mean over the seven points in every frame.
-        joints: range used by each imitation joint.
-        collisions: counted as in Table 6.6.
-        quality: limits, speed, acceleration, jerk.
-        singularity: of the shoulders.
-        drift: against solving again.
-        frames: all of it frame by frame.
+        links: link -> score; "mean" averages the seven points per frame.
+        collisions: as in Table 6.6.
     """
 
     label: str
@@ -105,14 +98,11 @@ class RunScore:
 
 @dataclass(frozen=True)
 class RobotScore:
-    """One robot on one clip: the same targets solved in one or several ways.
+    """Score of a robot on a clip with one or more solutions of the same targets.
 
     Attributes:
-        robot: its name, and its title.
-        targets: what it should do.
-        mid_hip: (3,) where its chain of targets begins [m].
-        runs: one a way.
-        costs: what each limit costs in the first of the ways that keeps them all, as the nodes do; None without one.
+        mid_hip: (3,) start of the target chain [m].
+        costs: cost of each limit for the first solution with all limits; None without one.
     """
 
     robot: str
@@ -129,12 +119,12 @@ class RobotScore:
 
     @property
     def rate(self) -> float:
-        """Frames a second [Hz]."""
+        """Frame rate [Hz]."""
         return self.targets.rate
 
     @property
     def n_frames(self) -> int:
-        """Number of frames N."""
+        """Number of frames."""
         return len(self.targets)
 
 
@@ -145,16 +135,10 @@ def score_trajectories(
     trough_rule: str = "auto",
     progress: Callable[[int, int], None] | None = None,
 ) -> RobotScore:
-    """Score joint trajectories that imitate the same targets.
-
-    Errors are measured again from the joint angles; what the solver says about itself is not used.
+    """Score joint trajectories for the same targets; errors are recomputed from joint angles.
 
     Args:
-        robot: with a fixed base.
-        targets: of that robot.
-        runs: label and trajectory of every way to solve them.
-        trough_rule: see `trough_frames`.
-        progress: called with (runs done, runs in all).
+        progress: called with (runs done, all runs).
     """
     rows = []
     for k, (label, trajectory) in enumerate(runs):
@@ -168,14 +152,13 @@ def score_trajectories(
 def retarget_variants(
     methods: Sequence[str] = (CONSTRAINED,), accelerations: Sequence[float] = (RetargetSettings.acceleration,)
 ) -> list[tuple[str, RetargetSettings]]:
-    """Settings to solve a clip with, each method without and with avoidance: label and settings.
+    """Return label and settings of each method, without and with collision avoidance.
 
     Args:
-        methods: their names.
-        accelerations: limits of the joints, which method 'constrained' keeps: each is a way [rad/s^2].
+        accelerations: joint limits of method 'constrained', one variant each [rad/s^2].
 
     Raises:
-        UnknownNameError: a method that does not exist.
+        UnknownNameError: if a method is unknown.
     """
     names, limits = list(dict.fromkeys(methods)), list(dict.fromkeys(accelerations))
     out = []
@@ -199,15 +182,11 @@ def score_clip(
     progress: Callable[[float], None] | None = None,
     speed: float = 1.0,
 ) -> RobotScore:
-    """Solve a clip for one robot in several ways, and score them.
+    """Solve a clip for a robot in several ways, and score them.
 
     Args:
-        body: the clip.
-        robot: with a fixed base.
-        variants: label and settings of each way; None: without and with avoidance.
-        trough_rule: see `trough_frames`.
-        progress: called with the share that is done, 0 to 1.
-        speed: pace of the clip against its own.
+        variants: label and settings; None: without and with avoidance.
+        progress: called with the completed share, 0 to 1.
     """
     solved = retarget_variants() if variants is None else variants
     targets = scale_to_robot(body, robot).paced(speed)

@@ -1,4 +1,4 @@
-"""Self-collisions of a motion, by the pairs of body segments that may touch (Dube 2012, Tables 4.3 and 6.6)."""
+"""Self-collisions of a motion by pairs of body segments (Dube 2012, Tables 4.3 and 6.6)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PAIR_TABLE: dict[frozenset[str], str] = {
     if mark != " "
 }
 
-# The hand moves with the lower arm, foot and toe with the leg. Table 4.3 has no clavicle or girdle.
+# Hands move with the lower arm, feet and toes with the leg. Table 4.3 has no clavicle or girdle.
 _SEGMENTS = {
     "upper_arm": "UA",
     "lower_arm": "LA",
@@ -59,9 +59,9 @@ ARM_TORSO_COLUMNS = (
 
 
 def segment_of(shape: str) -> str | None:
-    """The row or column of Table 4.3 that a shape belongs to, e.g. `l_hand` -> `LA_l`, `upper_torso` -> `B`.
+    """Return the row or column of Table 4.3 of a shape, e.g. `l_hand` -> `LA_l`, `upper_torso` -> `B`.
 
-    None for what the table does not have: clavicles, girdles, platform, pedestal, column, unknown names.
+    None for shapes that are not in the table: clavicles, girdles, platform, pedestal, column, unknown names.
     """
     if shape in _MIDDLE:
         return _MIDDLE[shape]
@@ -72,7 +72,7 @@ def segment_of(shape: str) -> str | None:
 
 
 def likelihood(shape_1: str, shape_2: str) -> str | None:
-    """LIKELY, UNLIKELY, or None where Table 4.3 has no entry or a blank one; in either order."""
+    """Return LIKELY, UNLIKELY, or None without an entry in Table 4.3; the order does not matter."""
     segments = segment_of(shape_1), segment_of(shape_2)
     if None in segments:
         return None
@@ -80,7 +80,7 @@ def likelihood(shape_1: str, shape_2: str) -> str | None:
 
 
 def arm_torso_column(shape_1: str, shape_2: str) -> str | None:
-    """The column of Table 6.6 in which a collision of two shapes counts, or None; the hand counts as lower arm."""
+    """Return the column of Table 6.6 for two shapes, or None; hands count as lower arms."""
     torso, arm = (shape_1, shape_2) if shape_1 in ("upper_torso", "lower_torso") else (shape_2, shape_1)
     segment = segment_of(arm)
     if torso not in ("upper_torso", "lower_torso") or segment is None or segment[:2] not in ("UA", "LA"):
@@ -93,23 +93,22 @@ def arm_torso_column(shape_1: str, shape_2: str) -> str | None:
 
 @dataclass(frozen=True)
 class PairDistances:
-    """Distances of the watched pairs of shapes over a motion.
+    """Distances of shape pairs over a motion.
 
     Attributes:
-        pairs: P pairs of shape names.
-        distance: (T, P) signed distance [m], negative inside.
+        distance: (T, P) signed, negative in penetration [m].
     """
 
     pairs: tuple[tuple[str, str], ...]
     distance: np.ndarray
 
     def arm_torso(self) -> PairDistances:
-        """Only the pairs of Table 6.6: upper and lower arms, hands included, against upper and lower torso."""
+        """Return the pairs of Table 6.6: upper and lower arms with hands, against upper and lower torso."""
         keep = [k for k, pair in enumerate(self.pairs) if arm_torso_column(*pair)]
         return PairDistances(tuple(self.pairs[k] for k in keep), self.distance[:, keep])
 
     def penetration(self) -> np.ndarray:
-        """Deepest penetration (T,) in each frame [m], 0 where nothing touches."""
+        """Return the deepest penetration (T,), else 0 [m]."""
         return np.maximum(0.0, -self.distance.min(axis=1, initial=np.inf))
 
 
@@ -118,13 +117,10 @@ class CollisionCount:
     """Frames in self-collision.
 
     Attributes:
-        frames: N, how many were looked at.
-        arm_torso: column of Table 6.6 -> collisions: frames counted once for each arm, left and right added up.
-        per_arm: the same for "l" and "r" alone.
-        total: sum of `arm_torso`.
-        frames_arm_torso: frames in which at least one arm touches the torso.
-        others: "shape - shape" -> frames, of all other pairs that ever touch: arm against arm, head, legs.
-        worst: deepest penetration of an arm-torso pair [m], worst_other: of any other pair.
+        arm_torso: column of Table 6.6 -> frames, counted once per arm, both arms added.
+        others: "shape - shape" -> frames, of other pairs.
+        worst: deepest arm-torso penetration [m].
+        worst_other: deepest penetration of other pairs [m].
     """
 
     frames: int
@@ -138,7 +134,7 @@ class CollisionCount:
 
 
 def self_penetration(robot: Robot, joints: np.ndarray) -> PairDistances:
-    """Exact signed distances of all watched pairs of a robot's collision shapes at joint angles (T, n)."""
+    """Return exact signed distances of all pairs of a robot's shapes at joint angles (T, n)."""
     shapes, data = shape_arrays(robot.model, robot.shapes), robot.model.createData()
     measure = CollisionPairs(shapes, robot.pairs, robot.ancestor_mask)
     out = np.empty((len(joints), len(robot.pairs)))
@@ -151,10 +147,10 @@ def self_penetration(robot: Robot, joints: np.ndarray) -> PairDistances:
 
 
 def count_collisions(distances: PairDistances) -> CollisionCount:
-    """Count the frames in which pairs penetrate each other.
+    """Count frames in penetration.
 
-    Dube 2012 does not say whether Table 6.6 adds up the arms; here a frame counts once for each arm that collides,
-    however many of that arm's shapes do, and the hand belongs to the lower arm.
+    Dube 2012 does not state whether Table 6.6 adds both arms. Here a frame counts once per colliding arm, and hands
+    belong to the lower arm.
     """
     hit = distances.distance < 0
     columns = [(arm_torso_column(*pair), _side(pair)) for pair in distances.pairs]
@@ -182,6 +178,6 @@ def count_collisions(distances: PairDistances) -> CollisionCount:
 
 
 def _side(pair: tuple[str, str]) -> str:
-    """ "l" or "r", the arm of a pair of Table 6.6."""
+    """Return "l" or "r", the arm of a pair of Table 6.6."""
     segments = [segment for segment in map(segment_of, pair) if segment and segment[:2] in ("UA", "LA")]
     return segments[0][-1] if segments else ""

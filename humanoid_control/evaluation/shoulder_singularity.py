@@ -1,7 +1,7 @@
-"""Distance of the shoulders from their singular posture (Dube 2012, sections 3.1.1 and 6.1), and its summary.
+"""Distance of the shoulders from their singularity (Dube 2012, sections 3.1.1 and 6.1).
 
-A glenohumeral joint of three axes (flexion, abduction, rotation) loses one when the upper arm lies along the flexion
-axis: at 90 deg abduction, or beyond by the mounting angle of the flexion axis.
+A glenohumeral joint with axes of flexion, abduction and rotation is singular when the upper arm is along the flexion
+axis: at 90 deg abduction plus the mounting angle of the flexion axis.
 """
 
 from __future__ import annotations
@@ -18,24 +18,23 @@ from humanoid_control.robots.robot import Robot
 
 HORIZONTAL_FLEXION = "shoulder_horizontal_flexion"
 SIDES = ("l", "r")
-NEAR = 0.2  # of the distance from the singularity: 12 degrees from the singular posture
+NEAR = 0.2  # of the distance from singularity: 12 degrees
 GH_MOTIONS = ("shoulder_flexion", "shoulder_abduction", "shoulder_rotation")
 
 
 def gh_axes(robot: Robot, joints: np.ndarray) -> np.ndarray:
-    """The axes of the shoulders: the orientation Jacobian of the upper arm with respect to its three joints.
+    """Return the shoulder axes: orientation Jacobian of the upper arm for its three joints.
 
     Args:
-        robot: its joints `l_shoulder_flexion` and so on, by name or meaning, must follow one another in each arm.
-        joints: (..., n) postures [rad].
+        robot: joints `l_shoulder_flexion` and so on, by name or meaning, must be consecutive in each arm.
+        joints: (..., n) [rad].
 
     Returns:
-        (..., 2, 3, 3): for the left and the right arm a matrix with the unit axes as columns, in the order flexion,
-        abduction, rotation, in the frame of the link that carries the shoulder. With a fourth axis, which comes first,
-        (..., 2, 3, 4).
+        Unit axes as columns (..., 2, 3, 3), left and right, in the order flexion, abduction, rotation, in the frame of
+            the link that carries the shoulder; with a preceding fourth axis (..., 2, 3, 4).
 
     Raises:
-        RobotError: the robot has no such three joints.
+        RobotError: if the robot lacks these joints.
     """
     joints = np.asarray(joints, dtype=float)
     shoulders = [_shoulder(robot, side) for side in SIDES]
@@ -50,16 +49,12 @@ def gh_axes(robot: Robot, joints: np.ndarray) -> np.ndarray:
 
 
 def gh_singularity(robot: Robot, joints: np.ndarray) -> np.ndarray:
-    """Distance of each shoulder from its singularity: 0 where axes line up, 1 where all three are perpendicular.
+    """Return the distance (..., 2) of left and right shoulder from singularity: 0 singular, 1 for perpendicular axes.
 
-    It is |det| of the three unit axes A, the volume that they span; of four, sqrt(det(A A^T)), at most 1.
+    |det| of the three unit axes A, the volume that they span; for four, sqrt(det(A A^T)), at most 1.
 
     Args:
-        robot: see `gh_axes`.
-        joints: (..., n) postures [rad], such as (T, n) of a trajectory.
-
-    Returns:
-        (..., 2) for the left and the right arm, in [0, 1].
+        joints: (..., n), such as (T, n) of a trajectory [rad].
     """
     A = gh_axes(robot, joints)
     if A.shape[-1] == 3:
@@ -68,16 +63,16 @@ def gh_singularity(robot: Robot, joints: np.ndarray) -> np.ndarray:
 
 
 def gh_smallest_singular_value(robot: Robot, joints: np.ndarray) -> np.ndarray:
-    """Smallest singular value (..., 2) of each shoulder's orientation Jacobian, in [0, 1].
+    """Return the smallest singular value (..., 2) of each shoulder's orientation Jacobian, in [0, 1].
 
-    Its inverse is the joint speed that the worst direction of turning the upper arm costs.
+    Its inverse is the joint speed per angular speed of the upper arm in the worst direction.
     """
     return np.linalg.svd(gh_axes(robot, joints), compute_uv=False)[..., -1]
 
 
 @dataclass(frozen=True)
 class SingularStretch:
-    """Frames first .. last (both included) in which a shoulder is near its singularity, and the least value there."""
+    """Frames first .. last (inclusive) with a shoulder near singularity, and the least distance."""
 
     side: str
     first: int
@@ -86,11 +81,11 @@ class SingularStretch:
 
 
 def singular_stretches(values: np.ndarray, below: float = NEAR) -> list[SingularStretch]:
-    """Stretches of a trajectory near a shoulder singularity.
+    """Return the stretches of a trajectory near a shoulder singularity.
 
     Args:
         values: (T, 2) from `gh_singularity`.
-        below: the threshold in (0, 1).
+        below: threshold in (0, 1).
     """
     out = [
         SingularStretch(name, a, b - 1, float(values[a:b, side].min()))
@@ -101,7 +96,7 @@ def singular_stretches(values: np.ndarray, below: float = NEAR) -> list[Singular
 
 
 def _shoulder(robot: Robot, side: str) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
-    """Joint indices, constant rotations before each joint, and axes of one shoulder."""
+    """Return joint indices, constant rotations before each joint, and axes of a shoulder."""
     fourth = robot.joint_for(f"{side}_{HORIZONTAL_FLEXION}")
     names = [robot.joint_for(f"{side}_{motion}") for motion in GH_MOTIONS]
     if None in names:
@@ -115,12 +110,12 @@ def _shoulder(robot: Robot, side: str) -> tuple[list[int], list[np.ndarray], lis
     if found != names or any(j.kind != "revolute" for j in chain.joints):
         raise RobotError(f"{robot.name}: {', '.join(str(n) for n in names)} do not follow one another: found {found}")
     X = [j.X[:3, :3] for j in chain.joints]
-    X[0] = np.eye(3)  # where the shoulder is mounted does not matter
+    X[0] = np.eye(3)  # the mounting of the shoulder is irrelevant
     return [robot.joint_index(n) for n in found], X, [j.axis for j in chain.joints]
 
 
 def _rotations(axis: np.ndarray, angles: np.ndarray) -> np.ndarray:
-    """Rotation matrices (..., 3, 3) about a unit axis (Rodrigues)."""
+    """Return rotation matrices (..., 3, 3) about a unit axis (Rodrigues)."""
     x, y, z = axis
     K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     s, c = np.sin(angles)[..., None, None], np.cos(angles)[..., None, None]
@@ -132,12 +127,11 @@ def _rotations(axis: np.ndarray, angles: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ShoulderSingularity:
-    """Nearness of the shoulders to their singularity over a motion.
+    """Summary of shoulder singularity over a motion.
 
     Attributes:
-        smallest: least distance, 0 at the singularity and 1 far from it; NaN without such a shoulder.
-        share_near: share of the frames in which a shoulder is below 0.2, which is 12 degrees.
-        stretches: the unbroken runs of such frames.
+        smallest: least distance, 0 singular, 1 far away; NaN without such a shoulder.
+        share_near: share of frames with a shoulder below 0.2 (12 degrees).
     """
 
     smallest: float
@@ -146,9 +140,9 @@ class ShoulderSingularity:
 
 
 def singularity_distance(robot: Robot, joints: np.ndarray) -> np.ndarray:
-    """Distance (T, 2) of the left and right shoulder from the singularity at joint angles (T, n).
+    """Return the distance (T, 2) of both shoulders from singularity at joint angles (T, n).
 
-    NaN where the robot has no shoulder of flexion, abduction and rotation one after the other.
+    NaN if the robot lacks consecutive flexion, abduction and rotation joints.
     """
     try:
         return gh_singularity(robot, joints)
@@ -157,7 +151,7 @@ def singularity_distance(robot: Robot, joints: np.ndarray) -> np.ndarray:
 
 
 def summarize_singularity(values: np.ndarray) -> ShoulderSingularity:
-    """The summary of distances (T, 2)."""
+    """Return the summary of distances (T, 2)."""
     near = values < NEAR  # False for NaN
     smallest = float(values.min())
     return ShoulderSingularity(smallest, float(near.any(axis=1).mean()), tuple(singular_stretches(values)))

@@ -1,4 +1,4 @@
-"""Tracking error: distance of each tracked point from its target, its distribution, and its peaks (Dube 2012, 6.1)."""
+"""Tracking error of the seven points: distribution and peaks (Dube 2012, 6.1)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,19 @@ LINK_ENDS = {"spine": slice(0, 1), "clavicles": slice(1, 3), "upper arms": slice
 
 
 def reached_points(robot: Robot, joints: np.ndarray) -> np.ndarray:
-    """Positions (T, 7, 3) of the tracked points for joint angles (T, n), world frame [m]."""
+    """Return tracked points (T, 7, 3) for joint angles (T, n), world frame [m]."""
     frames = [robot.point_frame(p) for p in POINTS]
     return np.array([robot.frame_positions(robot.q(row), frames) for row in joints])
 
 
 def link_errors(reached: np.ndarray, targets: Targets) -> dict[str, np.ndarray]:
-    """Error of each link frame by frame (Dube 2012, section 6.1).
+    """Return the error of each link per frame (Dube 2012, section 6.1).
 
-    The error of a link is the distance between the desired and the actual position of its end point: spine at the
-    sternum, clavicles at the glenohumeral centres, upper arms at the elbows, lower arms at the wrists. "mean" is the
-    mean of the seven in each frame.
+    The error is the distance of a link's end point from its target: spine at the sternum, clavicles at the glenohumeral
+    centres, upper arms at the elbows, lower arms at the wrists. "mean" averages all seven.
 
     Args:
-        reached: (T, 7, 3) positions of the tracked points, in the frame of the targets [m].
-        targets: of the same robot and length.
+        reached: (T, 7, 3) in the frame of the targets [m].
 
     Returns:
         Name of LINKS -> (T,) [m].
@@ -43,7 +41,7 @@ def link_errors(reached: np.ndarray, targets: Targets) -> dict[str, np.ndarray]:
 
 # -------- Distribution
 
-BIN = 0.02  # [m] width of a bin: every mode in Dube 2012 is an even number of centimetres
+BIN = 0.02  # [m] bin width: all modes in Dube 2012 are even centimetres
 SPREAD_STEP = 0.10  # [m]
 HEIGHT_STEP = 200  # frames
 SPREADS = ("very low", "low", "moderate", "high", "very high", "extremely high")
@@ -55,19 +53,16 @@ the lower one. Dube 2012 gives the names, not the bounds."""
 
 @dataclass(frozen=True)
 class Histogram:
-    """Distribution of the error of a link (Dube 2012, section 6.1, Tables 6.1 to 6.5).
+    """Error distribution of a link (Dube 2012, section 6.1, Tables 6.1 to 6.5).
 
     Attributes:
-        edges: (B + 1,) bin edges, from 0 in steps of 2 cm [m].
-        counts: (B,) frames in each bin; their sum is the number of frames.
-        skewness: third standardised moment m3 / m2^1.5, 0 where all errors are equal.
-        shape: the name of that skewness, from "almost symmetrical" to "distinct right skew".
-        spread: largest minus smallest error [m]
-        spread_grade: its name in steps of 10 cm.
-        height: frames in the fullest bin
-        height_grade: its name in steps of 200 frames, as Dube 2012 grades it, which compares only clips of about as
-            many frames
-        height_share: height over all frames.
+        edges: (B + 1,) from 0 in steps of 2 cm [m].
+        counts: (B,) frames per bin.
+        skewness: third standardised moment m3 / m2^1.5; 0 for equal errors.
+        shape: its name, "almost symmetrical" to "distinct right skew".
+        spread: largest minus smallest error [m].
+        spread_grade: its name, in steps of 10 cm.
+        height_grade: its name in steps of 200 frames (Dube 2012); comparable for clips of similar length only.
         mode: lower edge of the fullest bin [m].
     """
 
@@ -84,9 +79,9 @@ class Histogram:
 
 
 def error_histogram(errors: np.ndarray) -> Histogram:
-    """Histogram of errors (T,) [m] with its graded description; T must be at least 1."""
+    """Return the graded histogram of at least one error (T,) [m]."""
     bins = int(np.floor(errors.max() / BIN)) + 1
-    # Multiples by division and not by adding up, so that an error of exactly k bins falls into bin k.
+    # Division instead of accumulated edges: an error of exactly k bins falls into bin k.
     counts = np.bincount(np.floor(errors / BIN).astype(int), minlength=bins)
     fullest = int(np.argmax(counts))
     skew = skewness(errors)
@@ -106,7 +101,7 @@ def error_histogram(errors: np.ndarray) -> Histogram:
 
 
 def skewness(values: np.ndarray) -> float:
-    """Third standardised moment; 0 where the values do not differ by more than rounding."""
+    """Return the third standardised moment; 0 for values equal within rounding."""
     d = values - values.mean()
     variance = float(np.mean(d**2))
     if variance <= (1e-12 * max(1.0, float(np.abs(values).max()))) ** 2:
@@ -115,13 +110,13 @@ def skewness(values: np.ndarray) -> float:
 
 
 def shape_name(skew: float) -> str:
-    """The word of Dube 2012 for a skewness."""
+    """Return the term of Dube 2012 for a skewness."""
     name = next(text for bound, text in SKEWS if abs(skew) < bound)
     return name.format("right" if skew > 0 else "left")
 
 
 def grade(value: float, step: float, names: tuple[str, ...]) -> str:
-    """The name of the interval [k step, (k + 1) step) that holds a value; the last one is open."""
+    """Return the name of the interval [k step, (k + 1) step) of a value; the last is open."""
     return names[min(int(value / step), len(names) - 1)]
 
 
@@ -129,22 +124,20 @@ def grade(value: float, step: float, names: tuple[str, ...]) -> str:
 
 DEVIATIONS = 2.0
 NEAR_LIMIT = 0.2
-LIMIT_MARGIN = np.radians(1.0)  # a joint this near to a limit counts as being at it
+LIMIT_MARGIN = np.radians(1.0)  # a joint this close to a limit is at the limit
 ROUNDING = 1e-12  # [m]
 TROUGH_RULES = ("auto", "both", "limit")
 
 
 @dataclass(frozen=True)
 class ErrorPeak:
-    """One peak or trough: an unbroken run of frames beyond the thresholds, told by its most extreme frame.
+    """Peak or trough: a run of frames beyond the thresholds, described by its extreme frame.
 
     Attributes:
-        frame: of the largest (smallest) error
-        time: of it [s].
-        error: there [m].
-        first, last: frames between which the error stays beyond the thresholds.
+        time: of that frame [s].
+        error: in that frame [m].
         angles: imitation joint -> angle in that frame [rad].
-        at_limit: imitation joint -> "lower" or "upper", of those within 1 degree of a limit in that frame.
+        at_limit: imitation joint within 1 degree of a limit -> "lower" or "upper".
     """
 
     frame: int
@@ -157,12 +150,12 @@ class ErrorPeak:
 
 
 def peak_frames(errors: np.ndarray) -> list[tuple[int, int, int]]:
-    """Peaks of an error (T,) [m]: P > M + 2 S (6.1) and P > Emax - 0.2 S (6.2).
+    """Return the peaks of an error (T,) [m]: P > M + 2 S (6.1) and P > Emax - 0.2 S (6.2).
 
-    M and S are mean and standard deviation, Emax the largest error of the series.
+    M and S are mean and standard deviation, Emax the maximum.
 
     Returns:
-        (frame, first, last) of every unbroken run beyond both; none where the errors do not differ.
+        (frame, first, last) of every run; none for constant errors.
     """
     M, S = float(errors.mean()), float(errors.std())
     beyond = (errors > M + DEVIATIONS * S) & (errors > errors.max() - NEAR_LIMIT * S)
@@ -170,17 +163,16 @@ def peak_frames(errors: np.ndarray) -> list[tuple[int, int, int]]:
 
 
 def trough_frames(errors: np.ndarray, rule: str = "auto") -> list[tuple[int, int, int]]:
-    """Troughs of an error (T,) [m]: T < M - 2 S (6.3) and T < Emin + 0.2 S (6.4).
+    """Return the troughs of an error (T,) [m]: T < M - 2 S (6.3) and T < Emin + 0.2 S (6.4).
 
-    Errors that are skewed to the right never come down to M - 2 S, and the printed rule finds no trough at all.
+    Right-skewed errors never reach M - 2 S, so that the printed rule finds no trough.
 
     Args:
-        errors: of one link.
-        rule: "both" as printed, "limit" for (6.4) alone, "auto" for both where the series comes below M - 2 S,
-            else (6.4) alone.
+        errors: (T,) of one link.
+        rule: "both" as printed; "limit": (6.4) only; "auto": both if the series falls below M - 2 S, else (6.4).
 
     Returns:
-        (frame, first, last) of every unbroken run.
+        (frame, first, last) of every run.
     """
     if rule not in TROUGH_RULES:
         raise UnknownNameError("trough rule", rule, TROUGH_RULES)
@@ -194,7 +186,7 @@ def trough_frames(errors: np.ndarray, rule: str = "auto") -> list[tuple[int, int
 def describe_peaks(
     robot: Robot, joints: np.ndarray, rate: float, errors: np.ndarray, frames: list[tuple[int, int, int]]
 ) -> tuple[ErrorPeak, ...]:
-    """Joint angles (T, n) at the peaks or troughs of an error (T,), most extreme first."""
+    """Describe peaks or troughs of an error (T,) with joint angles (T, n), most extreme first."""
     names = [robot.joint_names[j] for j in robot.imitation_joints]
     rows = []
     for frame, first, last in frames:
@@ -215,7 +207,7 @@ def describe_peaks(
 
 
 def joints_at_limit(robot: Robot, joints: np.ndarray) -> dict[str, str]:
-    """Imitation joints within 1 degree of a limit at joint angles (n,), and which: "lower" or "upper"."""
+    """Return the imitation joints within 1 degree of a limit at joint angles (n,): "lower" or "upper"."""
     out = {}
     for j in robot.imitation_joints:
         if joints[j] - robot.lower[j] < LIMIT_MARGIN:
@@ -226,13 +218,13 @@ def joints_at_limit(robot: Robot, joints: np.ndarray) -> dict[str, str]:
 
 
 def _runs(mask: np.ndarray, height: np.ndarray) -> list[tuple[int, int, int]]:
-    """(highest frame, first, last) of each unbroken run of True; none in a series that is constant but for rounding."""
+    """Return (highest frame, first, last) of each run of True; none if constant within rounding."""
     if np.ptp(height) <= ROUNDING:
         return []
     return [(first + int(np.argmax(height[first:end])), first, end - 1) for first, end in unbroken_runs(mask)]
 
 
 def unbroken_runs(mask: np.ndarray) -> list[tuple[int, int]]:
-    """(first, end) of each unbroken run of True in a mask (T,); the end is the place behind the last."""
+    """Return (first, last + 1) of each run of True in a mask (T,)."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int))).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))

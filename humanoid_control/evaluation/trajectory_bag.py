@@ -1,4 +1,4 @@
-"""Trajectories as bags, so that they play like a recording."""
+"""Trajectories as bags, for replay."""
 
 from __future__ import annotations
 
@@ -17,18 +17,12 @@ from humanoid_control.robots import Robot
 
 
 def write_joint_commands(path: Path, trajectory: JointTrajectory, robot: Robot | None = None) -> None:
-    """Write a trajectory as one MCAP file of the topic `joint_commands`; it appears whole or not at all.
+    """Write a trajectory as one MCAP file with the topic `joint_commands`, atomically.
 
-    Of a whole body the bag also holds what shows it: `joint_states`, the root on `odom` and `/tf`, and the robot on
-    `robot_description`.
-
-    Args:
-        path: of the file; `humanoid replay` plays it.
-        trajectory: positions and velocities of joints.
-        robot: whose it is; needed for a whole body.
+    For a whole body, the bag also holds `joint_states`, the root on `odom` and `/tf`, and `robot_description`.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: if the file cannot be written.
     """
     whole = trajectory if isinstance(trajectory, WholeBodyTrajectory) and robot is not None else None
     with whole_file(path) as part:
@@ -49,12 +43,7 @@ def write_joint_commands(path: Path, trajectory: JointTrajectory, robot: Robot |
 
 
 class _Messages:
-    """Writes joints and roots of a trajectory to a bag.
-
-    Args:
-        bag: it.
-        topics: that are announced.
-    """
+    """Writer of joints and roots of a trajectory to a bag."""
 
     TYPES: ClassVar = {
         "/joint_commands": "sensor_msgs/msg/JointState",
@@ -69,7 +58,7 @@ class _Messages:
             bag.add_topic(topic, self.TYPES[topic])
 
     def _new(self, kind: str, **fields: Any) -> Any:
-        """A message, e.g. of 'geometry_msgs/Vector3'."""
+        """Create a message, e.g. of 'geometry_msgs/Vector3'."""
         return self.store.types[kind.replace("/", "/msg/")](**fields)
 
     def _write(self, topic: str, ns: int, message: Any, kind: str) -> None:
@@ -83,17 +72,17 @@ class _Messages:
         return self._new(kind, **dict(zip("xyz", map(float, xyz), strict=True)))
 
     def text(self, topic: str, text: str) -> None:
-        """A text at the beginning."""
+        """Write a text at time 0."""
         self._write(topic, 0, self._new("std_msgs/String", data=text), "std_msgs/msg/String")
 
     def joints(self, topic: str, ns: int, names: Iterable[str], q: np.ndarray, v: np.ndarray) -> None:
-        """Angles (n,) [rad] and velocities (n,) [rad/s]."""
+        """Write angles (n,) [rad] and velocities (n,) [rad/s]."""
         message = self._new("sensor_msgs/JointState", header=self._header(ns), name=list(names), position=q,
                             velocity=v, effort=np.zeros(0))  # fmt: skip
         self._write(topic, ns, message, self.TYPES[topic])
 
     def root(self, ns: int, trajectory: WholeBodyTrajectory, k: int, link: str) -> None:
-        """Pose and twist of the root link at frame k: twist in its own frame, to the next frame."""
+        """Write pose and twist of the root link at frame k: twist in its own frame, by forward differences."""
         p, x = trajectory.root_position, trajectory.root_quaternion
         last = min(k + 1, len(p) - 1)
         R, R_next = (pin.Quaternion(x[i]).toRotationMatrix() for i in (k, last))

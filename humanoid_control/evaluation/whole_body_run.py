@@ -1,4 +1,4 @@
-"""A recorded whole-body imitation: what its messages say of feet, limits, collisions and errors, and nothing else."""
+"""Recorded whole-body imitation, evaluated from its messages: feet, limits, collisions, errors."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import Table
 
 TOPICS = {"/joint_states", "/odom", "/contacts", "/targets"}
-SLIP, PENETRATION = 2e-3, 1e-3  # [m] that a good run does not reach
+SLIP, PENETRATION = 2e-3, 1e-3  # [m] bounds of a good run
 
 
 def whole_body_report(path: Path, robot: Robot) -> dict[str, Any]:
-    """Measures of a run of the stack `whole_body`.
+    """Evaluate a run of the stack `whole_body`.
 
     Args:
-        path: of its bag, with a message of contacts for each of the joints.
-        robot: with a floating base.
+        path: bag with a contact message per joint message.
 
     Returns:
         duration_s, frames, rate_hz; contact (as `GroundContact.row`), limits (as `limits_kept`), frames_in_collision,
-        closest_m, error_mm (mean of the seven points), root_acceleration (rms) [m/s^2]; good: whether feet stayed,
-        limits were kept and nothing touched.
+            closest_m, error_mm (mean of the seven points), root_acceleration (RMS) [m/s^2]; good: feet held, limits
+            kept, no collision.
 
     Raises:
-        ConfigError: the bag holds no such run.
+        ConfigError: if the bag holds no such run.
     """
     rows = JointRows(robot)
     roots: dict[int, np.ndarray] = {}
@@ -70,7 +69,7 @@ def whole_body_report(path: Path, robot: Robot) -> dict[str, Any]:
         if rows.stamps[k] in targets
     ]
     steps = np.diff([rows.stamps[k] for k in kept])
-    whole = np.flatnonzero((steps[1:] < 1.5e9 * dt) & (steps[:-1] < 1.5e9 * dt))  # no message is missing between
+    whole = np.flatnonzero((steps[1:] < 1.5e9 * dt) & (steps[:-1] < 1.5e9 * dt))  # without missing messages in between
     a = np.diff(q[:, :3], 2, axis=0)[whole] / dt**2
     row = contact.row()
     limits = limits_kept(robot, Signal(signal.time, signal.position, signal.velocity))
@@ -91,7 +90,7 @@ def whole_body_report(path: Path, robot: Robot) -> dict[str, Any]:
 
 
 def _collisions(robot: Robot, q: np.ndarray) -> tuple[int, float | None]:
-    """Frames in which shapes are in each other, and the least distance [m]; None where none is near."""
+    """Return the number of frames in collision, and the least distance [m]; None if no pair is near."""
     distance, data = robot.self_distance(), robot.model.createData()
     frames, closest = 0, np.inf
     for row in q:
@@ -104,7 +103,7 @@ def _collisions(robot: Robot, q: np.ndarray) -> tuple[int, float | None]:
 
 
 def whole_body_parts(report: dict[str, Any]) -> list[Table | str]:
-    """The report as a table, and a verdict."""
+    """Return the report as a table and a verdict."""
     c, limits, closest = report["contact"], report["limits"], report["closest_m"]
     beyond = f"{limits['position_beyond_limit_rad']:.2g} rad"
     rows = [

@@ -1,7 +1,4 @@
-"""Score of a robot on a clip with its whole body: solved, and everything measured that a clip's quality has.
-
-The held pelvis and the comparison of Dube 2012 are in `score`.
-"""
+"""Whole-body score of a robot on a clip; `score` covers the fixed pelvis and the comparison with Dube 2012."""
 
 from __future__ import annotations
 
@@ -19,20 +16,20 @@ from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.robots import Robot
 
 MOVES = 1e-3  # [rad]
-MOST_MESHES = 400  # frames whose meshes are looked at, which takes milliseconds each: 0.5 % are two of them
+MOST_MESHES = 400  # frames with mesh checks, which take milliseconds each; 0.5 % are two frames
 
 
 @dataclass(frozen=True)
 class JointLoad:
-    """Use of one joint in a motion.
+    """Use of a joint in a motion.
 
     Attributes:
-        joint: its name.
-        lowest, highest: angles that it took [rad].
-        lower, upper: its range [rad].
-        speed_share: largest speed, as a share of its limit.
-        torque: 99th percentile of the estimated torque [N m]
-        effort: its limit [N m]; NaN where not known.
+        lowest: angle [rad].
+        highest: angle [rad].
+        lower: range [rad].
+        upper: range [rad].
+        torque: 99th percentile of the estimated torque [N m].
+        effort: torque limit [N m]; NaN if unknown.
     """
 
     joint: str
@@ -47,14 +44,11 @@ class JointLoad:
 
 @dataclass(frozen=True)
 class WholeBodyScore:
-    """One robot on one clip.
+    """Score of a robot on a clip.
 
     Attributes:
-        clip: its name.
-        measures: the motion, and what was measured frame by frame.
-        quality: numbers, verdict, grade.
-        mesh_step: from one frame whose meshes were looked at to the next.
-        notes: sentences: the clip's floor, and what could not be measured, and why.
+        mesh_step: step of the frames with mesh checks.
+        notes: messages about the floor, and about missing measures with reasons.
     """
 
     clip: str
@@ -65,22 +59,22 @@ class WholeBodyScore:
 
     @property
     def robot(self) -> Robot:
-        """Whose motion it is."""
+        """The robot."""
         return self.measures.robot
 
     @property
     def motion(self) -> WholeBodyTrajectory:
-        """The motion.
+        """The whole-body motion.
 
         Raises:
-            RobotError: it is one of an upper body.
+            RobotError: if the motion is of an upper body.
         """
         if self.measures.whole is None:
             raise RobotError(f"{self.robot.name}: the motion of an upper body has no whole-body score")
         return self.measures.whole
 
     def joints(self) -> list[JointLoad]:
-        """Use of the joints that move by more than MOVES, in the robot's order."""
+        """Return the use of joints that move by more than MOVES, in robot order."""
         q, robot, dynamics = self.motion.positions, self.robot, self.measures.dynamics
         speed = np.abs(np.diff(q, axis=0)).max(axis=0, initial=0.0) * self.motion.rate / robot.velocity
         torque, effort = np.full(robot.n, np.nan), np.full(robot.n, np.nan)
@@ -93,12 +87,12 @@ class WholeBodyScore:
         return [JointLoad(name, *map(float, row)) for name, *row in rows if row[1] > row[0] + MOVES]
 
     def most_loaded(self) -> JointLoad | None:
-        """The joint whose torque comes nearest to its limit, or is farthest beyond; None where nothing is known."""
+        """Return the joint closest to or farthest beyond its torque limit; None if unknown."""
         known = [j for j in self.joints() if np.isfinite(j.torque) and np.isfinite(j.effort)]
         return max(known, key=lambda j: j.torque / j.effort, default=None)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Measures (T,) of every frame by name with unit; NaN where a frame was not looked at."""
+        """Return measures (T,) per frame by name with unit; NaN where not measured."""
         t, m = self.motion, self.measures
         T = len(t.positions)
         paths = corner_paths(self.robot, m.q)
@@ -128,16 +122,14 @@ def score_whole_body(
     progress: Callable[[float], None] = lambda share: None,
     method: str = LIVE,
 ) -> WholeBodyScore:
-    """Move a robot by a clip, and measure it.
+    """Retarget a clip, and score the motion.
 
     Args:
-        task: the clip, scaled to the robot.
-        settings: of the solver.
-        progress: called with the share that is done, 0 to 1.
-        method: of WHOLE_BODY_METHODS.
+        progress: called with the completed share, 0 to 1.
 
     Raises:
-        ClipError: the first posture does not converge. UnknownNameError: no such method.
+        ClipError: if the first posture does not converge.
+        UnknownNameError: if the method is unknown.
     """
     motion = task.solve(settings, lambda k, total: progress(0.4 * k / total), method)
     trajectory, person = motion.trajectory, motion.targets.contacts
@@ -154,15 +146,11 @@ def score_motion(
     notes: tuple[str, ...] = (),
     progress: Callable[[float], None] = lambda share: None,
 ) -> WholeBodyScore:
-    """Measure a motion, whoever made it.
+    """Score any motion.
 
     Args:
-        clip: its name.
-        robot: with a floating base and soles.
-        trajectory: of the whole clip.
         person: (T, 4) contacts of the person.
-        notes: sentences about the clip.
-        progress: called with the share that is done, 0 to 1.
+        progress: called with the completed share, 0 to 1.
     """
     step = -(-len(trajectory.positions) // MOST_MESHES)
     joints = trajectory.positions[::step]

@@ -1,4 +1,4 @@
-"""Incidents: which quantity of a recorded run was violated first, and how two runs differ.
+"""Incident analysis: the first violated quantity of a recorded run, and differences of two runs.
 
 ```python
 from pathlib import Path

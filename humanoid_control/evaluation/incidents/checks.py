@@ -1,4 +1,4 @@
-"""Checks of a recorded run against bounds: ticks, limits, contact, estimates, commands, power, reports of nodes."""
+"""Checks of a recorded run: ticks, limits, contact, estimates, commands, power, node reports."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ LOST = ("STOPPING", "FAULT", "ESTOP", "OFFLINE", "MONITOR")
 
 @dataclass(frozen=True)
 class RecordedBounds:
-    """What counts as violated.
+    """Thresholds of violations.
 
     Attributes:
-        gap: time between two messages of a stream [s], at least `gap_periods` of its periods.
-        silence: a stream that ends this long before the others of its robot has stopped [s].
+        gap: time between messages of a stream, or `gap_periods` if longer [s].
+        silence: time from the end of a stream to the end of the robot's other streams [s].
         position: command beyond a range [rad].
-        stop: measured position beyond it, for soft stops [rad].
-        speed: share of a speed limit, of commands.
-        measured_speed: of measurements, which are noisy.
-        following, estimate: distance of commands and of estimates from measurements [rad], for `lasting` [s].
-        tilt: error of the estimated inclination of the base [rad].
-        fall: inclination at which it falls [rad].
-        flight: time without a foot on the ground while standing or walking [s].
-        supply: share of the supply voltage at the begin.
-        start: warnings that were open at the first command, and ended within this time, belong to the start [s].
+        stop: measured position beyond a range, for soft stops [rad].
+        measured_speed: measured (noisy) speed over its limit.
+        following: command minus measurement for `lasting` [rad].
+        estimate: estimate minus measurement for `lasting` [rad].
+        lasting: minimum duration [s].
+        tilt: error of the estimated base inclination [rad].
+        fall: base inclination of a fall [rad].
+        flight: time without foot contact when standing or walking [s].
+        start: warnings open at the first command that end within this time belong to the start [s].
     """
 
     gap: float = 0.1
@@ -73,14 +73,10 @@ Found = Iterator[Violation]
 
 
 class _RecordedRun:
-    """One robot of a recording while it is checked.
+    """Robot of a recording under check.
 
     Attributes:
-        streams: its own.
-        space: namespace.
-        bounds: that count.
         begin: first command, or 0 [s].
-        robot: or None.
     """
 
     def __init__(self, streams: RobotStreams, space: str, bounds: RecordedBounds, robot: Robot | None) -> None:
@@ -93,12 +89,10 @@ class _RecordedRun:
 
 
 def find_violations(run: RunStreams, robot: Robot | None = None, bounds: RecordedBounds | None = None) -> Timeline:
-    """Check every quantity that a recording has.
+    """Check all recorded quantities.
 
     Args:
-        run: as read by `read_streams`.
-        robot: source of the limits of every robot in the recording; None: limits are not checked.
-        bounds: thresholds of violations.
+        robot: for the limits; None: limits are not checked.
     """
     bounds, found, checked = bounds or RecordedBounds(), [], []
     runs = [_RecordedRun(streams, space, bounds, robot) for space, streams in run.robots.items()]
@@ -126,7 +120,7 @@ def find_violations(run: RunStreams, robot: Robot | None = None, bounds: Recorde
 
 
 def _paused(run: _RecordedRun) -> list[tuple[float, float]]:
-    """Return the intervals in which simulated time stood still [s]: no stream is late in them."""
+    """Return the intervals of paused simulation [s], in which no stream is late."""
     rows, out, since = run.streams.values.get("simulator/paused", []), [], None
     for t, paused in rows:
         if paused and since is None:
@@ -144,7 +138,7 @@ def _late(run: _RecordedRun, topic: str) -> Found:
     def at_rest(a: float, z: float) -> bool:
         return any(z >= begin and a <= end for begin, end in paused)
 
-    # By both clocks: arrival alone may be a recorder that was busy, stamps alone a clock that was set.
+    # Use both clocks: arrival alone may show a busy recorder, stamps alone a clock that was set.
     steps = np.minimum(np.diff(stream.stamps), np.diff(stream.received))
     if len(steps) > 3 and (period := float(np.median(steps))) > 0:
         bound = max(b.gap, b.gap_periods * period)
@@ -179,7 +173,7 @@ def _worst(
     excess: np.ndarray,
     words: Callable[[int, int], tuple[str, float, float, str]],
 ) -> Found:
-    """Intervals in which the excess (T, n) of some joint is above 0: its worst sample in words, one a joint."""
+    """Yield the intervals with positive excess (T, n), per joint, with the worst sample described by `words`."""
     stream = run.streams.joints[topic]
     for j in range(excess.shape[1]):
         column = np.nan_to_num(excess[:, j], nan=-np.inf)
@@ -226,7 +220,7 @@ def _limits_of(run: _RecordedRun, topic: str, measured: bool) -> Found:
     yield from _worst(run, topic, LIMIT, np.maximum(low - q, q - high) - slack, beyond)
     with np.errstate(invalid="ignore"):
         speed = np.abs(v)
-        if not measured and len(q) > 1:  # also between two commands, whatever velocity was sent with them
+        if not measured and len(q) > 1:  # also between commands, whatever their velocity
             steps = np.maximum(np.diff(stream.stamps), 1e-4)[:, None]
             moved = np.abs(np.diff(q, axis=0)) / steps
             speed = np.fmax(speed, np.vstack([np.zeros((1, len(known))), moved]))
@@ -239,7 +233,7 @@ def _limits_of(run: _RecordedRun, topic: str, measured: bool) -> Found:
 
 
 def _apart(run: _RecordedRun, topic: str, kind: str, bound: float, verb: str) -> Found:
-    """Positions of one stream that are far from those measured, for a while."""
+    """Yield intervals in which a stream is far from the measurement."""
     one, other = run.streams.joints[topic], run.streams.joints[MEASURED]
     both = [n for n in one.names if n in other.names]
     mine, theirs = one.position[:, one.columns(both)], other.position[:, other.columns(both)]
@@ -272,7 +266,7 @@ def _estimates(run: _RecordedRun) -> Found:
 
 
 def _up_axis(rows: np.ndarray) -> np.ndarray:
-    """Direction (T, 3) of the world's vertical axis in the axes of the base: third row of its rotation."""
+    """Return the world vertical (T, 3) in base axes: third row of the rotation."""
     x, y, z, w = rows[:, 3:7].T
     return np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=1)
 
@@ -354,11 +348,11 @@ def _supply(run: _RecordedRun) -> Found:
         yield Violation(float(t[a]), float(t[z]), POWER, run.name("battery"), text, worst, float(bound), "V")
 
 
-# -------- What nodes report
+# -------- Node reports
 
 
 def _reports(statuses: dict[str, list[Any]], begin: float, b: RecordedBounds, duration: float) -> Found:
-    """Warnings and errors of nodes, each from when it was first said to when it was no longer said."""
+    """Yield warnings and errors of nodes, from the first to the last report."""
     for node, rows in statuses.items():
         open_since: dict[str, tuple[float, str, int]] = {}
         for t, status in [*rows, (duration, None)]:

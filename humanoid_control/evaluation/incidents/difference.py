@@ -1,4 +1,4 @@
-"""The difference of two recorded runs: when each stream of one leaves that of the other, and by how much."""
+"""Difference of two recorded runs: when each stream departs, and by how much."""
 
 from __future__ import annotations
 
@@ -12,22 +12,19 @@ from humanoid_control.evaluation.incidents.streams import JOINTS, RobotStreams, 
 from humanoid_control.evaluation.incidents.timeline import Timeline, without_numbers
 from humanoid_control.terminal import Table
 
-APART = 0.02  # [rad]: above the noise of encoders, below every bound of a violation
+APART = 0.02  # [rad] above encoder noise, below all violation bounds
 LASTING = 0.02  # [s]
 
 
 @dataclass(frozen=True)
 class StreamDifference:
-    """How one topic differs between two runs.
+    """Difference of a topic between two runs.
 
     Attributes:
-        topic: its name.
-        first: time after the first command at which some joint is apart for long [s]; None: never.
-        joint: that one.
-        largest: difference of any joint [rad].
-        largest_at: when [s].
-        largest_joint: which.
-        rates: messages a second of both runs [Hz].
+        first: time after the first command of the first lasting difference [s]; None: never.
+        largest: largest difference of any joint [rad].
+        largest_at: its time [s].
+        rates: message rates of both runs [Hz].
     """
 
     topic: str
@@ -41,12 +38,10 @@ class StreamDifference:
 
 @dataclass(frozen=True)
 class RunDifference:
-    """Two runs next to each other, both timed from their first command.
+    """Comparison of two runs, timed from their first commands.
 
     Attributes:
-        streams: by topic, the earliest first.
-        only_a, only_b: kinds and texts of violations that one run has alone.
-        missing: topics that only one of them has.
+        streams: by topic, earliest first.
     """
 
     streams: tuple[StreamDifference, ...]
@@ -82,12 +77,7 @@ class RunDifference:
 
 
 def compare_runs(a: RunStreams, b: RunStreams, violations: tuple[Timeline, Timeline]) -> RunDifference:
-    """Compare two runs stream by stream.
-
-    Args:
-        a, b: as read.
-        violations: time lines of both.
-    """
+    """Compare two runs stream by stream."""
     found, missing = [], []
     for space in sorted(set(a.robots) | set(b.robots)):
         pair = [run.robots.get(space, RobotStreams()) for run in (a, b)]

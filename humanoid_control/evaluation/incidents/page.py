@@ -1,4 +1,4 @@
-"""The page of a time line: a lane a kind, a bar a violation, and the tables; one file that needs nothing else."""
+"""HTML page of a time line: a lane per kind, a bar per violation, and tables; self-contained."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from humanoid_control.terminal import Table
 
 COLOURS = dict(zip(KINDS, ("#c2a01e", "#c94f6d", "#d9702b", "#2f83c9", "#9a68c4", "#d03030", "#8d8d8d"), strict=True))
 LEFT, WIDTH, LANE, TOP = 110.0, 1000.0, 30.0, 14.0  # of the drawing [px]
-NARROWEST = 3.0  # of a bar [px]: an instant is seen
+NARROWEST = 3.0  # minimum bar width, so that instants are visible [px]
 
 
 def timeline_page(runs: Sequence[Timeline], difference: RunDifference | None = None) -> str:
-    """Return the HTML text of one run, or of two with their difference; it refers to nothing outside itself."""
+    """Return the self-contained HTML of one run, or of two with their difference."""
     parts = [f"<h1>{'Why' if len(runs) == 1 else 'Two runs'}: the first violated quantity</h1>"]
     for run in runs:
         parts += [f"<h2>{escape(run.bag)}</h2>", f"<p>{escape(run.headline())}</p>", _drawing(run)]
@@ -40,7 +40,7 @@ def _part(part: Table | str) -> str:
 
 
 def _drawing(run: Timeline) -> str:
-    """The time line as an <svg>: lanes from top to bottom, seconds from left to right."""
+    """Return the time line as <svg>: lanes from top to bottom, seconds from left to right."""
     height = TOP + LANE * len(KINDS) + 24
     scale = (WIDTH - LEFT - 20) / max(run.duration, 1e-9)
     out = []
@@ -50,7 +50,7 @@ def _drawing(run: Timeline) -> str:
             f'<text x="{LEFT - 8}" y="{y + 18}" text-anchor="end" fill="var(--ink)" font-size="13">{kind}</text>'
             f'<line x1="{LEFT}" x2="{WIDTH - 20}" y1="{y + LANE}" y2="{y + LANE}" stroke="var(--line)"/>'
         )
-    for v in reversed(run.violations):  # the first one lies on top
+    for v in reversed(run.violations):  # the first one is on top
         x, w = LEFT + scale * v.begin, max(NARROWEST, scale * (v.end - v.begin))
         y = TOP + LANE * KINDS.index(v.kind) + 6
         tip = escape(f"{v.begin:.3f} s: {v.text}")

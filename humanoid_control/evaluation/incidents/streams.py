@@ -1,4 +1,4 @@
-"""The streams of a recorded run as arrays: joints, diagnostics, power, contacts, poses of the base."""
+"""Streams of a recorded run as arrays: joints, diagnostics, power, contacts, base poses."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ NAMES = (*JOINTS, *POSES, *TEXTS, *CONTACTS, *OTHERS)
 
 @dataclass
 class JointStream:
-    """Messages of one topic of joints; joints that a message does not name are NaN, and not given.
+    """Messages of a joint topic; joints that a message omits are NaN.
 
     Attributes:
         received: (T,) arrival at the recorder [s].
-        stamps: (T,) stamp of the sender, from its first one on [s].
-        names: of the n joints.
-        position, velocity: (T, n) [rad], [rad/s].
+        stamps: (T,) sender stamps from the first on [s].
+        position: (T, n) [rad].
+        velocity: (T, n) [rad/s].
         given: (T, n) whether a position was sent.
     """
 
@@ -42,19 +42,18 @@ class JointStream:
     given: np.ndarray
 
     def columns(self, names: Iterable[str]) -> list[int]:
-        """Return the columns of joints that this stream has."""
+        """Return the columns of joints."""
         index = {n: k for k, n in enumerate(self.names)}
         return [index[n] for n in names]
 
 
 @dataclass
 class RobotStreams:
-    """Everything that was recorded of one robot, which has a namespace of its own.
+    """Recorded data of a robot (namespace).
 
     Attributes:
-        joints: topic -> stream.
         poses: topic -> (received (T,), rows (T, 13): position, quaternion x y z w, twist).
-        values: topic -> (time [s], text, truth or number), as they came.
+        values: topic -> (time [s], text, bool or number).
     """
 
     joints: dict[str, JointStream] = field(default_factory=dict)
@@ -64,14 +63,13 @@ class RobotStreams:
 
 @dataclass
 class RunStreams:
-    """A recorded run.
+    """Recorded run.
 
     Attributes:
-        path: of the bag.
-        duration: from its first message to its last [s].
-        robots: namespace ('' or '/left') -> its streams.
-        statuses: node -> (time [s], status), as they came.
-        hardware: the robot that the diagnostics name; empty: none.
+        duration: from first to last message [s].
+        robots: namespace ('' or '/left') -> streams.
+        statuses: node -> (time [s], status).
+        hardware: robot named by the diagnostics; empty: none.
     """
 
     path: Path
@@ -82,7 +80,7 @@ class RunStreams:
 
 
 def split_topic(topic: str) -> tuple[str, str]:
-    """Return namespace and name of a topic that is known; ('', '') of any other."""
+    """Return namespace and name of a known topic, else ('', '')."""
     for name in NAMES:
         if topic.endswith(f"/{name}"):
             return topic[: -len(name) - 1], name
@@ -92,11 +90,8 @@ def split_topic(topic: str) -> tuple[str, str]:
 def read_streams(path: Path) -> RunStreams:
     """Read a bag.
 
-    Args:
-        path: its directory, or its .mcap file.
-
     Raises:
-        ConfigError: there is none, it is damaged, or it holds nothing that could be judged.
+        ConfigError: if the bag is missing, damaged, or has no relevant topic.
     """
     bag = BagReader(path)
     known = {t: split_topic(t) for t, (_, count) in bag.topics.items() if count and split_topic(t)[1]}

@@ -1,4 +1,4 @@
-"""The time line of a run: violations of bounds, each from its beginning to its end."""
+"""Time line of a run: violations of bounds with begin and end."""
 
 from __future__ import annotations
 
@@ -26,16 +26,14 @@ SHOWN = 40  # rows of the printed table
 
 @dataclass(frozen=True)
 class Violation:
-    """One bound that did not hold for a while.
+    """Violation of a bound.
 
     Attributes:
-        begin, end: on the time line of the recording [s].
-        kind: one of `KINDS`.
+        begin: recording time [s].
+        end: recording time [s].
         source: topic or node.
-        text: joint, value and bound, in words.
-        worst: the value farthest beyond the bound.
-        bound: None where there is no number.
-        unit: of both.
+        text: joint, value and bound.
+        bound: None without a number.
     """
 
     begin: float
@@ -50,16 +48,13 @@ class Violation:
 
 @dataclass(frozen=True)
 class Timeline:
-    """All violations of a run in the order in which they began.
+    """Violations of a run, ordered by begin.
 
     Attributes:
-        bag: path of the recording.
-        robot: its name; empty: not known, limits of joints were not checked.
+        robot: name; empty: unknown, joint limits not checked.
         duration: of the recording [s].
-        begin: from when on it was judged [s].
-        violations: the earliest first.
-        checked: quantities that the recording has.
-        missing: quantities that it has not, with the reason.
+        begin: start of the checks [s].
+        missing: missing quantities, with reasons.
     """
 
     bag: str
@@ -86,7 +81,7 @@ class Timeline:
         }
 
     def headline(self) -> str:
-        """Return the first violation in one sentence, or that there was none."""
+        """Return the first violation, or that there is none, as a sentence."""
         if not self.violations:
             return f"{self.bag}: nothing was violated in {self.duration - self.begin:.1f} s"
         v = self.violations[0]
@@ -107,18 +102,18 @@ class Timeline:
 
 
 def without_numbers(text: str) -> str:
-    """Return a text without its numbers, so that a violation whose value changes stays the same one."""
+    """Return a text without its numbers, so that a violation with changing values stays the same."""
     return " ".join(w for w in text.split() if not any(c.isdigit() for c in w) or "_" in w)
 
 
 def spans(times: np.ndarray, bad: np.ndarray, shortest: float = 0.0, join: float = 0.1) -> Iterable[tuple[int, int]]:
-    """Intervals in which a condition holds, as first and last index.
+    """Return (first, last) index of the intervals in which a condition holds.
 
     Args:
         times: (T,) [s].
-        bad: (T,) the condition.
-        shortest: intervals below it are left out [s]; 0: one sample counts.
-        join: intervals this near to each other are one [s].
+        bad: (T,) condition.
+        shortest: minimum duration [s]; 0: one sample counts.
+        join: gap below which intervals are merged [s].
     """
     found: list[list[int]] = []
     for k in np.flatnonzero(bad):

@@ -1,4 +1,4 @@
-"""Reports of scores: tables, plots, a self-contained page, and the files that hold them.
+"""Score reports: tables, plots, a self-contained page, and files.
 
 ```python
 from humanoid_control.evaluation import score_clip

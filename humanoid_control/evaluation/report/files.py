@@ -1,4 +1,4 @@
-"""The files that scores are written to: all of them whole, or none."""
+"""Score files, written atomically."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FOLDER = {"json": "score.json", "page": "score.html", "picture": "errors.png"}
 
 
 def check_outputs(html: Path | None, folder: Path | None) -> None:
-    """Test that the files can be written, before anything is computed.
+    """Check that the files can be written, before any computation.
 
     Raises:
-        ConfigError: a folder that does not exist, a file in its place, or nothing can be written there.
+        ConfigError: if a folder is missing, is a file, or is not writable.
     """
     if html is not None and html.suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"the page must be a .html file, got {html}")
@@ -32,14 +32,10 @@ def check_outputs(html: Path | None, folder: Path | None) -> None:
 
 
 def write_scores(scores: Sequence[RobotScore], html: Path | None, folder: Path | None) -> list[str]:
-    """Write the requested files; each file appears complete or not at all.
+    """Write the requested files atomically; return their names.
 
     Args:
-        html: file for the page.
-        folder: for score.json, score.html, errors.png and one CSV of frames for each robot and run.
-
-    Returns:
-        List of the written files, as text.
+        folder: for score.json, score.html, errors.png, and a CSV of frames per robot and run.
     """
     if html is None and folder is None:
         return []
@@ -59,17 +55,11 @@ def write_scores(scores: Sequence[RobotScore], html: Path | None, folder: Path |
 def write_files(
     html: Path | None, folder: Path | None, page: str, data: Mapping[str, Any], others: Mapping[str, bytes | str]
 ) -> list[str]:
-    """Write a page to a file, and page, data and other files to a folder; each appears whole or not at all.
+    """Write a page to a file, and page, data and other files to a folder, atomically; return their names.
 
     Args:
-        html: file for the page.
-        folder: for all of them.
         page: HTML.
-        data: for score.json.
-        others: name -> content, of CSV files of frames and of others that are named in words.
-
-    Returns:
-        List of the written files, as text.
+        others: name -> content of CSV and other files.
     """
     written = []
     if folder is not None:

@@ -1,4 +1,4 @@
-"""The page of a score: one HTML file with its tables and plots inside, readable in light and in dark."""
+"""Score page: one self-contained HTML file with tables and plots, in light and dark mode."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ summary { cursor: pointer; margin: 0.8rem 0; }
 nav a { margin-right: 0.9rem; }
 a { color: inherit; }
 """
-LONG = 40  # characters from which a cell may break
+LONG = 40  # characters above which a cell may wrap
 
 
 def score_page(scores: Sequence[RobotScore]) -> str:
-    """The HTML text; it refers to nothing outside itself."""
+    """Return the self-contained HTML."""
     first = scores[0]
     runs = "; ".join(r.label for r in first.runs)
     parts = [
@@ -94,7 +94,7 @@ def _robot(s: RobotScore) -> str:
 
 
 def _posture_tables(s: RobotScore, most: int = 3) -> list[Table]:
-    """Joint angles at most extreme peaks and troughs of each link, a table a run."""
+    """Return tables of joint angles at extreme peaks and troughs of each link, per run."""
     tables = []
     for r in s.runs:
         columns, rows = ["joint °"], [[u.joint] for u in r.joints]
@@ -117,7 +117,7 @@ def _folded(t: Table) -> str:
 
 
 def grid(t: Table) -> str:
-    """A table as HTML, without its title."""
+    """Return a table as HTML, without its title."""
     text = [any(not _is_number(row[k]) for row in t.rows) for k in range(len(t.columns))]
     head = "".join(f"<th{' class=text' * text[k]}>{escape(str(c))}</th>" for k, c in enumerate(t.columns))
     rows = []

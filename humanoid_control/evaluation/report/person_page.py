@@ -1,4 +1,4 @@
-"""The page of a person's motion: one HTML file with residuals, angles, moments, forces and a picture of the motion."""
+"""Page of a person's motion: residuals, angles, moments, forces and a filmstrip in one HTML file."""
 
 from __future__ import annotations
 
@@ -22,22 +22,19 @@ WIDTH = 10.0
 GUESS = ".guess { color: #b3261e; font-weight: 600; }"
 COLUMNS = 4
 PHASES = 8  # postures in the filmstrip
-FORCE_SCALE = 1 / 1500  # [m/N] of an arrow
+FORCE_SCALE = 1 / 1500  # [m/N] length of a force arrow
 SIDES = {"_r": SERIES[1], "_l": SERIES[5], "": SERIES[2]}
-SEEN = 0.8  # [rad, m] standard deviation beyond which a coordinate's band would hide its curve
-STRETCH = 0.55  # [m] between postures of somebody who does not move on
+SEEN = 0.8  # [rad, m] standard deviation above which the band is omitted
+STRETCH = 0.55  # [m] between postures of a person in place
 
 
 def person_page(
     a: Analysis, command: str = "", robots: Sequence[RobotMotion] = (), beside: GaitComparison | None = None
 ) -> str:
-    """The HTML text; it refers to nothing outside itself.
+    """Return the self-contained HTML.
 
     Args:
-        a: the analysis.
-        command: with which it can be done again.
-        robots: fitted to the same markers.
-        beside: the same recording by Plug-in Gait.
+        beside: same recording by Plug-in Gait; None: not shown.
     """
     rms = 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2)))
     parts = [
@@ -123,7 +120,7 @@ def _robots(a: Analysis, robots: Sequence[RobotMotion]) -> Table:
 
 
 def _tracked(a: Analysis) -> Table:
-    """Residuals of the root in the frames that were tracked, how far off the motion went, and the constants found."""
+    """Return tracking residuals of the root, deviations from the measurement, and identified constants."""
     told = tracking_summary(a)
     rows = [
         [f"{name}, residual [{'N m' if a.person.rotational[k] else 'N'}]", round(v["before"], 2), round(v["after"], 3)]
@@ -162,7 +159,7 @@ def _residuals(a: Analysis) -> str:
 
 
 def _side(name: str) -> tuple[str, str]:
-    """Name without its side, and the side."""
+    """Return the name without its side, and the side."""
     for side in ("_r", "_l"):
         if name.endswith(side):
             return name[: -len(side)], side
@@ -172,7 +169,7 @@ def _side(name: str) -> tuple[str, str]:
 
 
 def _curves(a: Analysis, moments: bool) -> str:
-    """One plot for each coordinate, left and right in the same."""
+    """Plot each coordinate, left and right together."""
     pairs: dict[str, list[int]] = {}
     for k, c in enumerate(a.person.coordinates):
         if moments and (k in a.root or not c.rotational):
@@ -196,7 +193,7 @@ def _curves(a: Analysis, moments: bool) -> str:
 
 
 def _robot_curves(a: Analysis, robots: Sequence[RobotMotion]) -> str:
-    """Angles of the person and of robots side by side."""
+    """Plot angles of the person and of robots."""
     names = [n for n in dict.fromkeys(n for r in robots for n in r.alike) if n in a.person.names]
     if not names:
         return ""
@@ -213,7 +210,7 @@ def _robot_curves(a: Analysis, robots: Sequence[RobotMotion]) -> str:
 
 
 def _tracked_curves(a: Analysis) -> str:
-    """How far the tracked motion is from the measured one, of the root's coordinates."""
+    """Plot the tracked minus the measured root coordinates."""
     assert a.tracking is not None
     error = a.tracking.motion.error
     panels = [
@@ -227,7 +224,7 @@ def _tracked_curves(a: Analysis) -> str:
 
 
 def _beside_curves(a: Analysis, beside: GaitComparison) -> str:
-    """Angles and moments by both, right and left side by side."""
+    """Plot angles and moments of both methods, by side."""
     colors = SERIES[7], SERIES[1]
     panels = [
         PlotPanel(f"{quantity}, {side}", [Curve(values, c) for values, c in zip(pair, colors, strict=True)])
@@ -261,7 +258,7 @@ def _forces(a: Analysis) -> str:
 
 
 def _motion(a: Analysis) -> str:
-    """Postures from the side: the fitted person, measured markers hollow and fitted ones full, forces as arrows."""
+    """Draw postures from the side: fitted person, measured (hollow) and fitted (full) markers, force arrows."""
     frames = np.unique(np.linspace(0, a.clip.n_frames - 1, PHASES).astype(int))
     _, p = a.person.body_poses(a.motion.values[frames])
     fitted = a.person.marker_positions(a.motion.values[frames])
@@ -270,7 +267,7 @@ def _motion(a: Analysis) -> str:
     figure, (ax,) = subplots(1, 1, WIDTH, 3.6)
     bones = np.array(_bones(a))
     gap = np.full((len(bones), 1, 3), np.nan)
-    lines, full, hollow = [], [], []  # of all postures: one call draws each of these at once
+    lines, full, hollow = [], [], []  # of all postures, drawn by one call each
     for i, frame in enumerate(frames):
         shift = offsets[i]
 
@@ -297,7 +294,7 @@ def _motion(a: Analysis) -> str:
 
 
 def _clip_labels(a: Analysis) -> list[str]:
-    """Labels of the clip that were fitted, as the clip spells them."""
+    """Return the fitted labels in the clip's spelling."""
     from humanoid_control.human.ik_setup import FitTasks
     from humanoid_control.human.marker_fit import match_markers
 
@@ -305,7 +302,7 @@ def _clip_labels(a: Analysis) -> list[str]:
 
 
 def _direction(a: Analysis, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Horizontal direction to look along across, and offset of each posture so that none covers another."""
+    """Return the horizontal drawing axis, and an offset per posture that avoids overlap."""
     way = p[-1, 0] - p[0, 0]
     way = way - (way @ a.up) * a.up
     axis = np.eye(3)[0] if abs(a.up[0]) < 0.9 else np.eye(3)[1]

@@ -1,4 +1,4 @@
-"""Plots of a score as SVG text that lives inside a page: no fonts, no scripts, the page's colours."""
+"""Score plots as inline SVG in the page's fonts and colours."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from humanoid_control.mocap.stick_figure import StickFigure
 from humanoid_control.retargeting.player import BONES
 from humanoid_control.retargeting.scaling import POINTS
 
-INK, GRID = "#010203", "#040506"  # stand for the page's text and line colours; no plot uses them otherwise
+INK, GRID = "#010203", "#040506"  # placeholders for the page's text and line colours
 SERIES = ("#d9702b", "#2f83c9", "#4a9d58", "#9a68c4", "#c2a01e", "#c94f6d", "#3fa7a0", "#8d8d8d")
 """Colours of the runs, in their order; each is readable on white and on black."""
 WIDTHS = (2.6, *([1.2] * 7))
@@ -48,12 +48,12 @@ STYLE: Any = {
     "ytick.color": INK,
     "path.simplify_threshold": 0.5,
 }
-LARGEST = 115  # pixels an inch
+LARGEST = 115  # pixels per inch
 PALE = "#d8d8d8"
 
 
 def subplots(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure with a grid of axes, in one flat list; width and height in inches."""
+    """Return a figure and a flat list of its axes; width and height in inches."""
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, **options)
@@ -61,11 +61,9 @@ def subplots(rows: int, columns: int, width: float, height: float, **options: An
 
 
 def svg(figure: Figure, title: str, legend: Sequence[tuple[str, str]] = ()) -> str:
-    """The figure as an <svg> element that grows with the page and takes its colours from it.
+    """Return the figure as a scalable <svg> element in page colours.
 
     Args:
-        figure: made by `subplots`.
-        title: said to those who cannot see it.
         legend: (label, colour) of the series, shown above.
     """
     out = io.StringIO()
@@ -84,7 +82,7 @@ def svg(figure: Figure, title: str, legend: Sequence[tuple[str, str]] = ()) -> s
 
 
 def png(figure: Figure, legend: Sequence[tuple[str, str]] = ()) -> bytes:
-    """The figure as a PNG on white, its legend below."""
+    """Return the figure as PNG on white, with the legend below."""
     out = io.BytesIO()
     for axes in figure.axes:
         lines: tuple[Any, ...] = (*axes.get_xgridlines(), *axes.get_ygridlines(), *axes.spines.values())
@@ -108,13 +106,13 @@ WIDTH = 10.0
 
 
 def error_bars(scores: Sequence[RobotScore]) -> str:
-    """Mean and standard deviation of each link on each robot, left and right together (Figs 6.26 and 6.30)."""
+    """Return mean and standard deviation of each link on each robot, sides combined (Figs 6.26 and 6.30)."""
     title = "mean and standard deviation of the error of each link on each robot"
     return svg(_error_bars(scores), title, legend(scores[0]))
 
 
 def error_picture(scores: Sequence[RobotScore]) -> bytes:
-    """The same as a PNG on white."""
+    """Return `error_bars` as PNG on white."""
     return png(_error_bars(scores), legend(scores[0]))
 
 
@@ -127,7 +125,7 @@ def _error_bars(scores: Sequence[RobotScore]) -> Figure:
             values = [np.concatenate([100 * s.runs[i].frames.errors[k] for k in links]) for s in scores]
             at = np.arange(len(scores)) + (i - (runs - 1) / 2) * height
             mean, std = [v.mean() for v in values], [v.std() for v in values]
-            below = np.minimum(mean, std)  # an error is never below 0
+            below = np.minimum(mean, std)  # errors are never negative
             ax.barh(at, mean, 0.9 * height, color=SERIES[i])
             ax.errorbar(mean, at, xerr=[below, std], fmt="none", ecolor=INK, elinewidth=1, capsize=2)
         ax.set_title(title)
@@ -139,7 +137,7 @@ def _error_bars(scores: Sequence[RobotScore]) -> Figure:
 
 
 def over_time(s: RobotScore) -> str:
-    """Mean error, deepest self-penetration and joints at a limit over the clip."""
+    """Return mean error, deepest self-penetration and joints at a limit over the clip."""
     figure, axes = subplots(3, 1, WIDTH, 4.6, sharex=True, height_ratios=[2, 1, 1])
     t = np.arange(s.n_frames) / s.rate
     for i, r in enumerate(s.runs):
@@ -155,7 +153,7 @@ def over_time(s: RobotScore) -> str:
 
 
 def histograms(s: RobotScore) -> str:
-    """Histogram of every link's error (Figs 6.1 to 6.21)."""
+    """Return the error histogram of every link (Figs 6.1 to 6.21)."""
     figure, axes = subplots(2, 4, WIDTH, 3.6, sharex=True, sharey=True)
     for ax, name in zip(axes, LINKS, strict=True):
         for i, r in enumerate(s.runs):
@@ -170,7 +168,7 @@ def histograms(s: RobotScore) -> str:
 
 
 def joint_ranges(s: RobotScore) -> str:
-    """Range used in the range that each joint has (Figs 6.27 and 6.28)."""
+    """Return the used within the available range of each joint (Figs 6.27 and 6.28)."""
     joints = [u.joint for u in s.runs[0].joints]
     figure, (ax,) = subplots(1, 1, WIDTH, 0.8 + 0.26 * len(joints))
     height = 0.7 / len(s.runs)
@@ -189,11 +187,11 @@ def joint_ranges(s: RobotScore) -> str:
 
 
 def legend(s: RobotScore) -> list[tuple[str, str]]:
-    """Label and colour of every run."""
+    """Return label and colour of every run."""
     return [(r.label, SERIES[i]) for i, r in enumerate(s.runs)]
 
 
-# -------- Postures of best and worst frame
+# -------- Postures of the best and worst frame
 
 CHAIN = (
     ("mid_hip", "sternum"),
@@ -208,9 +206,9 @@ LEG = ("knee", "ankle", "toe", "heel")
 
 
 def postures(s: RobotScore) -> str:
-    """Dancer and robot at the deepest trough and the highest peak of the mean error (Figs 6.3 to 6.25)."""
+    """Return dancer and robot at the deepest trough and highest peak of the mean error (Figs 6.3 to 6.25)."""
     moments = peak_moments(s)
-    if not moments:  # an error that never changes has neither peak nor trough
+    if not moments:  # a constant error has neither peak nor trough
         return ""
     figure, axes = subplots(len(moments), 4, 10.0, 2.9 * len(moments))
     body = _with_mid_hip(s)
@@ -233,7 +231,7 @@ def postures(s: RobotScore) -> str:
 
 
 def peak_moments(s: RobotScore) -> list[tuple[str, int]]:
-    """(what, frame) of the deepest trough and the highest peak of the first run's mean error."""
+    """Return (name, frame) of the deepest trough and highest peak of the first run's mean error."""
     link = s.runs[0].links[MEAN]
     return [(what, found[0].frame) for what, found in (("trough", link.troughs), ("peak", link.peaks)) if found]
 
@@ -252,14 +250,14 @@ def _draw(
     style: str,
     width: float,
 ) -> None:
-    """Bones between named points, as one line with gaps."""
+    """Draw bones between named points as one line with gaps."""
     rows = [np.array([points[a], points[b], [np.nan] * 3]) for a, b in bones if a in points and b in points]
     line = np.concatenate(rows)[:, plane]
     ax.plot(line[:, 0], line[:, 1], style, color=color, linewidth=width, marker="o", markersize=3)
 
 
 def _frame(ax: Axes, points: np.ndarray) -> None:
-    """A square around points (P, 2), the same scale in both directions; what lies outside is cut off."""
+    """Set a square view around points (P, 2) with equal scales."""
     low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
     middle, half = (low + high) / 2, float((high - low).max()) / 2 + MARGIN
     ax.set_xlim(middle[0] - half, middle[0] + half)
@@ -275,19 +273,14 @@ def _frame(ax: Axes, points: np.ndarray) -> None:
 
 _COLOURS = {"l": "#c94f6d", "r": "#2f83c9", "": "#666666"}
 _INCHES = 8.0  # height
-_CROWDED = 60  # labels, from which they are written small
+_CROWDED = 60  # labels above which the font is small
 
 
 def write_stick_figure(path: Path, figure: StickFigure, title: str) -> None:
-    """Draw a stick figure from the front and from the left: left points red, right ones blue by their labels.
-
-    Args:
-        path: .png file.
-        figure: what to draw.
-        title: above it.
+    """Draw a stick figure from the front and from the left: left points red, right points blue.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: if the file cannot be written.
     """
     sides = [word.side for word in read_labels([label.rpartition(":")[2] for label in figure.labels])]
     views = figure.views()

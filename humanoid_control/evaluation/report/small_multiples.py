@@ -1,4 +1,4 @@
-"""Many small plots over the same time, as SVG text written directly: sixty of them take milliseconds, not seconds."""
+"""Many small plots over the same time, as directly written SVG, which is faster than matplotlib."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from humanoid_control.evaluation.report.plots import FONT
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 1150.0, 44.0, 10.0, 22.0, 16.0  # [px]
-MOST_POINTS = 500  # of a curve
-SMALL = 10  # [px] of numbers at the axes
+MOST_POINTS = 500  # per curve
+SMALL = 10  # [px] font size of axis numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A curve (T,) of a colour; `band` (T,) or None is half the width of an area about it."""
+    """Curve (T,) of a colour; `band` (T,) is the half width of a shaded area, or None."""
 
     values: np.ndarray
     color: str
@@ -26,7 +26,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class PlotPanel:
-    """A small plot: its title, and its curves over the common times."""
+    """Small plot: title and curves over the common times."""
 
     title: str
     curves: Sequence[Curve] = field(default_factory=tuple)
@@ -40,13 +40,10 @@ def small_multiples(
     legend: Sequence[tuple[str, str]] = (),
     height: float = 150.0,
 ) -> str:
-    """The plots as an <svg> element that grows with the page and takes its colours from it.
+    """Return the plots as a scalable <svg> element in page colours.
 
     Args:
         times: (T,) of all curves.
-        panels: in rows from the left.
-        columns: plots in a row.
-        title: said to those who cannot see it.
         legend: (label, colour) of the curves, shown above.
         height: of a plot [px].
     """
@@ -66,7 +63,7 @@ def small_multiples(
 
 
 def ticks(low: float, high: float, most: int = 4) -> np.ndarray:
-    """Round numbers between two, at most so many: steps of 1, 2 or 5 times a power of ten."""
+    """Return round numbers between two values, at most `most`: steps of 1, 2 or 5 times a power of ten."""
     step = 10.0 ** np.floor(np.log10((high - low) / most))
     step *= next(s for s in (1.0, 2.0, 5.0, 10.0) if (high - low) / (s * step) <= most)
     return np.asarray(step * np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1))
@@ -104,7 +101,7 @@ def _panel(times: np.ndarray, panel: PlotPanel, corner: tuple[float, float], siz
 
 
 def _range(panel: PlotPanel) -> tuple[float, float]:
-    """Lowest and highest value of all curves and bands, with a margin; something where there is none."""
+    """Return the range of all curves and bands with a margin; (0, 1) without data."""
     ends = [c.values for c in panel.curves]
     ends += [c.values + s * c.band for c in panel.curves if c.band is not None for s in (-1, 1)]
     values = np.concatenate(ends) if ends else np.zeros(0)
@@ -117,7 +114,7 @@ def _range(panel: PlotPanel) -> tuple[float, float]:
 
 
 def _runs(known: np.ndarray) -> list[tuple[int, int]]:
-    """First place, and the one after the last, of each run of known numbers."""
+    """Return (first, last + 1) index of each run of known numbers."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]]).astype(int)))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
@@ -127,7 +124,7 @@ def _points(x: np.ndarray, y: np.ndarray) -> str:
 
 
 def _path(x: np.ndarray, y: np.ndarray) -> str:
-    """A line with gaps where a number is missing."""
+    """Return a line with gaps at missing numbers."""
     return "".join(f"M{_points(x[a:b], y[a:b])}" for a, b in _runs(np.isfinite(y)))
 
 

@@ -1,4 +1,4 @@
-"""The score as tables for the terminal and the page, and as JSON."""
+"""Score as tables for terminal and page, and as JSON."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ UNITS = {"length": "m", "angle": "rad", "time": "s", "speed": "rad/s", "accelera
 
 
 def summary_tables(scores: Sequence[RobotScore]) -> list[Table]:
-    """The robots side by side."""
+    """Return tables that compare the robots."""
     return [error_table(scores), collision_table(scores), quality_table(scores)]
 
 
 def detail_tables(s: RobotScore) -> list[Table]:
-    """Everything about one robot."""
+    """Return all tables of one robot."""
     costs = [] if s.costs is None else [s.costs.table()]
     return [*costs, distribution_table(s), peak_table(s), joint_table(s), other_collisions_table(s)]
 
 
 def verdict_lines(scores: Sequence[RobotScore]) -> list[str]:
-    """One sentence a robot: how close it comes, and what keeps it away; with what helped when it was tried."""
+    """Return a sentence per robot: error, main cause, and helpful changes."""
     return ["; ".join([s.costs.verdict, *s.costs.advice()]) for s in scores if s.costs is not None]
 
 
 def error_table(scores: Sequence[RobotScore]) -> Table:
-    """Mean and standard deviation of every link."""
+    """Return mean and standard deviation of every link."""
     rows = [
         [s.robot, r.label, *(f"{100 * r.links[k].mean:.1f} ± {100 * r.links[k].std:.1f}" for k in LINKS)]
         for s, r in _runs(scores)
@@ -53,7 +53,7 @@ def error_table(scores: Sequence[RobotScore]) -> Table:
 
 
 def collision_table(scores: Sequence[RobotScore]) -> Table:
-    """Collisions as in Table 6.6 of Dube 2012."""
+    """Return collisions as in Table 6.6 of Dube 2012."""
     rows = [
         [s.robot, r.label, *r.collisions.arm_torso.values(), r.collisions.total, r.collisions.frames]
         + [round(1000 * r.collisions.worst, 1), sum(r.collisions.others.values())]
@@ -66,7 +66,7 @@ def collision_table(scores: Sequence[RobotScore]) -> Table:
 
 
 def quality_table(scores: Sequence[RobotScore]) -> Table:
-    """Limits, speed, acceleration, jerk, drift."""
+    """Return limits, speed, acceleration, jerk, drift."""
     rows = []
     for s, r in _runs(scores):
         q = r.quality
@@ -86,7 +86,7 @@ def quality_table(scores: Sequence[RobotScore]) -> Table:
 
 
 def distribution_table(s: RobotScore) -> Table:
-    """Distribution of each link's error, described as in Tables 6.1 to 6.5 of Dube 2012."""
+    """Return the error distribution of each link as in Tables 6.1 to 6.5 of Dube 2012."""
     rows = []
     for name in LINKS:
         for r in s.runs:
@@ -104,7 +104,7 @@ def distribution_table(s: RobotScore) -> Table:
 
 
 def peak_table(s: RobotScore, most: int = 3) -> Table:
-    """The most extreme peaks and troughs of each link, and the joints at a limit there."""
+    """Return the most extreme peaks and troughs of each link, with joints at a limit."""
     rows = []
     for r in s.runs:
         for name in LINKS:
@@ -118,7 +118,7 @@ def peak_table(s: RobotScore, most: int = 3) -> Table:
 
 
 def joint_table(s: RobotScore) -> Table:
-    """Range used by each joint."""
+    """Return the used range of each joint."""
     rows = []
     for uses in zip(*(r.joints for r in s.runs), strict=True):
         lower, upper = uses[0].lower * DEG, uses[0].upper * DEG
@@ -135,7 +135,7 @@ def joint_table(s: RobotScore) -> Table:
 
 
 def other_collisions_table(s: RobotScore) -> Table:
-    """Collisions of all pairs that Table 6.6 leaves out."""
+    """Return collisions of pairs not in Table 6.6."""
     pairs = dict.fromkeys(pair for r in s.runs for pair in r.collisions.others)
     rows = [[pair, *(r.collisions.others.get(pair, 0) for r in s.runs)] for pair in pairs]
     columns = ["pair", *(r.label for r in s.runs)]
@@ -143,7 +143,7 @@ def other_collisions_table(s: RobotScore) -> Table:
 
 
 def posture_rows(peaks: Sequence[ErrorPeak]) -> list[list[Any]]:
-    """Joint angles [deg] at peaks, one row a joint."""
+    """Return joint angles [deg] at peaks, one row per joint."""
     if not peaks:
         return []
     return [
@@ -153,7 +153,7 @@ def posture_rows(peaks: Sequence[ErrorPeak]) -> list[list[Any]]:
 
 
 def to_json(scores: Sequence[RobotScore]) -> dict[str, Any]:
-    """All scores without the single frames, ready for `print_json`."""
+    """Return all scores without single frames, for `print_json`."""
     first = scores[0]
     robots = []
     for s in scores:

@@ -1,4 +1,4 @@
-"""Scores of whole bodies as tables, JSON, a page with plots, and files."""
+"""Whole-body scores as tables, JSON, a page with plots, and files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from humanoid_control.terminal import Table, plain_values
 
 DEG = 180 / np.pi
 UNKNOWN = "-"
-Column = tuple[str, str, int]  # its head, key of its number, digits
+Column = tuple[str, str, int]  # header, key of the number, digits
 
 ERRORS: tuple[Column, ...] = (("mean", "error_cm", 2), ("worst 5 %", "error_p95_cm", 2), ("most", "error_max_cm", 1))
 CONTACT: tuple[Column, ...] = (
@@ -71,7 +71,7 @@ DYNAMICS: tuple[Column, ...] = (
 
 
 def whole_body_tables(scores: Sequence[WholeBodyScore]) -> list[Table]:
-    """The robots side by side."""
+    """Return tables that compare the robots."""
     points = [k.removeprefix("error_").removesuffix("_cm") for k in scores[0].quality.numbers if _is_point(k)]
     errors = (*ERRORS, *((p.replace("_", " "), f"error_{p}_cm", 1) for p in points))
     collision = _table("self-collision", COLLISION, scores, COLLISION_NOTE)
@@ -115,7 +115,7 @@ DYNAMICS_NOTE = (
 
 
 def joint_table(s: WholeBodyScore) -> Table:
-    """Every joint that moves: range, speed, torque."""
+    """Return range, speed and torque of every moving joint."""
     rows: list[list[Any]] = []
     for j in s.joints():
         known = np.isfinite(j.torque) and np.isfinite(j.effort)
@@ -132,17 +132,17 @@ def _degrees(low: float, high: float) -> str:
 
 
 def whole_body_verdicts(scores: Sequence[WholeBodyScore]) -> list[str]:
-    """A line a robot: its grade, and why it is no A."""
+    """Return a line per robot: grade and reason."""
     return [f"{s.robot.name}: {s.quality.verdict}" for s in scores]
 
 
 def whole_body_notes(scores: Sequence[WholeBodyScore]) -> list[str]:
-    """What was found about the clip, and what could not be measured; each once."""
+    """Return the notes on clip and missing measures, without duplicates."""
     return list(dict.fromkeys(note for s in scores for note in s.notes))
 
 
 def whole_body_json(scores: Sequence[WholeBodyScore]) -> dict[str, Any]:
-    """All scores without the single frames, ready for `print_json`."""
+    """Return all scores without single frames, for `print_json`."""
     robots = []
     for s in scores:
         meshes = s.measures.meshes
@@ -169,14 +169,14 @@ def _is_point(key: str) -> bool:
 
 
 def _table(title: str, columns: Sequence[Column], scores: Sequence[WholeBodyScore], note: str) -> Table:
-    """A row a robot; a column whose number no robot has is left out."""
+    """Return a row per robot; columns without any number are omitted."""
     has = [c for c in columns if any(_known(s.quality.numbers, c[1]) for s in scores)]
     rows = [[s.robot.name, *(_cell(s.quality.numbers, key, digits) for _, key, digits in has)] for s in scores]
     return Table(title, ["robot", *(c[0] for c in has)], rows, note)
 
 
 def _more(table: Table, columns: Sequence[str], cells: Sequence[Sequence[Any]]) -> Table:
-    """The table with more columns behind."""
+    """Return the table with more columns appended."""
     rows = [[*row, *more] for row, more in zip(table.rows, cells, strict=True)]
     return table._replace(columns=[*table.columns, *columns], rows=rows)
 
@@ -192,7 +192,7 @@ def _cell(numbers: Mapping[str, float], key: str, digits: int) -> Any:
 
 
 def _meshes(s: WholeBodyScore) -> list[Any]:
-    """Frames that were looked at, in words, and the pair that touches most often."""
+    """Return the number of checked frames and the most frequent pair in contact."""
     m = s.measures.meshes
     if m is None:
         return [UNKNOWN, UNKNOWN]
@@ -216,7 +216,7 @@ CURVES = (
 
 
 def whole_body_page(scores: Sequence[WholeBodyScore]) -> str:
-    """The HTML text; it refers to nothing outside itself."""
+    """Return the self-contained HTML."""
     first, motion = scores[0], scores[0].motion
     items = "".join(f"<li><b>{escape(v)}</b></li>" for v in whole_body_verdicts(scores))
     notes = "".join(f"<li>{escape(n)}</li>" for n in whole_body_notes(scores))
@@ -258,7 +258,7 @@ def _robot(s: WholeBodyScore) -> str:
 
 
 def _error_bars(scores: Sequence[WholeBodyScore]) -> str:
-    """Mean error of each point on each robot."""
+    """Plot the mean error of each point on each robot."""
     points = [k for k in scores[0].quality.numbers if _is_point(k)]
     figure, (ax,) = subplots(1, 1, WIDTH, 1.0 + 0.09 * (len(scores) + 1) * len(points))
     height = 0.8 / len(scores)
@@ -274,7 +274,7 @@ def _error_bars(scores: Sequence[WholeBodyScore]) -> str:
 
 
 def _over_time(s: WholeBodyScore) -> str:
-    """Error, feet, distances, balance and torque over the clip."""
+    """Plot error, feet, distances, balance and torque over the clip."""
     columns = s.columns()
     times = np.arange(len(s.motion.positions)) / s.motion.rate
     points = [
@@ -288,7 +288,7 @@ def _over_time(s: WholeBodyScore) -> str:
 
 
 def _filled(values: np.ndarray) -> np.ndarray:
-    """Every n-th frame was looked at: a line from each to the next; without contact there is none."""
+    """Interpolate between measured frames of every n-th frame; keep gaps without contact."""
     known = np.flatnonzero(np.isfinite(values))
     step = int(np.diff(known).min()) if len(known) > 1 else 1
     out = values.copy()
@@ -299,7 +299,7 @@ def _filled(values: np.ndarray) -> np.ndarray:
 
 
 def _contacts(s: WholeBodyScore) -> str:
-    """Contacts of the robot above those of the person, an edge a row."""
+    """Plot contacts of robot and person, a row per edge."""
     figure, (ax,) = subplots(1, 1, WIDTH, 1.9)
     rate, motion = s.motion.rate, s.motion
     shown = [
@@ -320,7 +320,7 @@ def _contacts(s: WholeBodyScore) -> str:
 
 
 def _joint_use(s: WholeBodyScore) -> str:
-    """Share of its range, speed and torque limit that each joint uses."""
+    """Plot used range, speed and torque of each joint."""
     joints = s.joints()
     figure, axes = subplots(1, 3, WIDTH, 0.8 + 0.2 * len(joints), sharey=True, width_ratios=[2, 1, 1])
     rows = range(len(joints))
@@ -346,14 +346,10 @@ def _joint_use(s: WholeBodyScore) -> str:
 
 
 def write_whole_body(scores: Sequence[WholeBodyScore], html: Path | None, folder: Path | None) -> list[str]:
-    """Write the requested files; each file appears complete or not at all.
+    """Write the requested files atomically; return their names.
 
     Args:
-        html: file for the page.
-        folder: for score.json, score.html and one CSV of frames for each robot.
-
-    Returns:
-        List of the written files, as text.
+        folder: for score.json, score.html, and a CSV of frames per robot.
     """
     if html is None and folder is None:
         return []

@@ -33,7 +33,7 @@ LOST = 5e-4  # [m] error above which an edge is not in contact
 
 @kernel
 def base_from_here(problem: RetargetingProblem, R: np.ndarray, p: np.ndarray, y: np.ndarray) -> None:
-    """Compute base coordinates 0 to 5 of a root pose about the base frame: translation, then rotations about z, x, y."""
+    """Compute base coordinates 0 to 5 of a root pose about the base frame: translation, rotations about z, x, y."""
     R0, p0 = problem.tree.joints.R[0], problem.tree.joints.p[0]
     M = R0.T @ R
     for i in range(3):
