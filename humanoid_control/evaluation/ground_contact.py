@@ -93,6 +93,7 @@ def measure_ground_contact(robot: Robot, q: np.ndarray, contacts: np.ndarray, ra
     """Measure slip, penetration and floating of a motion.
 
     Args:
+        robot: floating base with soles.
         q: (T, nq) configurations.
         contacts: (T, 4) planned contact of each of EDGES.
         rate: frame rate [Hz].

@@ -79,6 +79,7 @@ class LimitCosts:
     """Error of a robot on a clip, with all limits and without each.
 
     Attributes:
+        speed: pace relative to the clip.
         without: name of LIMITS -> without that limit; REACH -> without any.
         slower: pace relative to the clip -> with all limits.
         others: other robot -> with all its limits.
@@ -187,6 +188,8 @@ def measure_limit_costs(
     """Solve a clip with all limits, without each, slower, and for other robots.
 
     Args:
+        robot: fixed base.
+        speed: pace relative to the clip.
         seconds: used part of the clip at that pace [s].
         others: alternative robots; unsuitable ones are skipped.
         settings: with all limits; None: defaults.

@@ -80,8 +80,10 @@ def mesh_contacts(
     """Find self-contacts of a robot's geometry at joint angles.
 
     Args:
+        robot: loaded from a URDF file.
         joints: (T, n) [rad].
         progress: called with the number of finished frames.
+        tag: 'collision' or 'visual' geometry.
 
     Raises:
         RobotError: if the geometry or a mesh file is missing.

@@ -66,6 +66,8 @@ def measure_dynamics(robot: Robot, q: np.ndarray, contacts: np.ndarray, rate: fl
     """Compute the dynamics of a motion from unsmoothed frame differences.
 
     Args:
+        robot: floating base with soles.
+        q: (T, nq) configurations.
         contacts: (T, 4) contact of each of EDGES.
         rate: frame rate [Hz].
 

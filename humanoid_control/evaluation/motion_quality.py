@@ -54,6 +54,7 @@ class MotionQuality:
         at_speed_limit: mean share of joints at their speed limit.
         frames_at_speed_limit: share of frames with any joint at its speed limit.
         beyond_position_limit: largest range violation [rad].
+        speed_share: largest speed over its limit.
         speed: [rad/s].
         acceleration: [rad/s^2].
         jerk: [rad/s^3].
@@ -192,7 +193,11 @@ class DriftCheck:
 
 
 def drift_check(robot: Robot, targets: Targets, trajectory: JointTrajectory, places: int = PLACES) -> DriftCheck:
-    """Compare a trajectory with converged postures."""
+    """Compare a trajectory with converged postures.
+
+    Args:
+        robot: fixed base.
+    """
     frames = np.unique(np.linspace(0, len(targets) - 1, places).round().astype(int))
     solver = Retargeter(robot)
     rows = np.array([_place(solver, targets.positions[k], trajectory.positions[k]) for k in frames])

@@ -40,6 +40,8 @@ class GoalRecord:
     """Goal as published when the targets reached it.
 
     Attributes:
+        number: in the script.
+        kind: in the script.
         time: arrival of the targets, command clock [s].
         end: departure of the targets [s].
         points: (2, 3) of the hands [m].
@@ -136,6 +138,7 @@ def verify_run(
     within 1 cm; no unreachable goal reached, with hands at rest.
 
     Args:
+        robot: fixed base.
         acceleration: limit of the inverse kinematics [rad/s^2].
         measured: commands are feedback velocities with measured positions; acceleration is then reported but not
             required, since estimate corrections add to it.

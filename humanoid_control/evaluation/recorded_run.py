@@ -45,6 +45,7 @@ def link_error_statistics(robot: Robot, signal: Signal, target_time: np.ndarray,
     """Return the distance of each link's end to its target [m] at the target's publication time.
 
     Args:
+        robot: fixed base.
         target_time: (K,) [s].
         targets: (K, 7, 3) [m].
 
@@ -281,6 +282,7 @@ def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
     """Return the evaluation of a run as plain values.
 
     Args:
+        robot: fixed base.
         skip: initial time excluded from errors (lead-in) [s].
 
     Raises:

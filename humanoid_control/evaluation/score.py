@@ -82,8 +82,10 @@ class RunScore:
     """Score of one solution.
 
     Attributes:
+        label: such as "with avoidance".
         links: link -> score; "mean" averages the seven points per frame.
         collisions: as in Table 6.6.
+        drift: relative to converged solutions.
     """
 
     label: str
@@ -138,6 +140,9 @@ def score_trajectories(
     """Score joint trajectories for the same targets; errors are recomputed from joint angles.
 
     Args:
+        robot: fixed base.
+        runs: label and trajectory of each solution.
+        trough_rule: as in `trough_frames`.
         progress: called with (runs done, all runs).
     """
     rows = []
@@ -185,8 +190,11 @@ def score_clip(
     """Solve a clip for a robot in several ways, and score them.
 
     Args:
+        robot: fixed base.
         variants: label and settings; None: without and with avoidance.
+        trough_rule: as in `trough_frames`.
         progress: called with the completed share, 0 to 1.
+        speed: pace relative to the clip.
     """
     solved = retarget_variants() if variants is None else variants
     targets = scale_to_robot(body, robot).paced(speed)

@@ -96,6 +96,7 @@ class PairDistances:
     """Distances of shape pairs over a motion.
 
     Attributes:
+        pairs: P pairs of shape names.
         distance: (T, P) signed, negative in penetration [m].
     """
 
@@ -117,7 +118,11 @@ class CollisionCount:
     """Frames in self-collision.
 
     Attributes:
+        frames: number of checked frames N.
         arm_torso: column of Table 6.6 -> frames, counted once per arm, both arms added.
+        per_arm: likewise for "l" and "r".
+        total: sum of `arm_torso`.
+        frames_arm_torso: frames with any arm-torso contact.
         others: "shape - shape" -> frames, of other pairs.
         worst: deepest arm-torso penetration [m].
         worst_other: deepest penetration of other pairs [m].

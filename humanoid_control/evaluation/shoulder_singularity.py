@@ -54,6 +54,7 @@ def gh_singularity(robot: Robot, joints: np.ndarray) -> np.ndarray:
     |det| of the three unit axes A, the volume that they span; for four, sqrt(det(A A^T)), at most 1.
 
     Args:
+        robot: as `gh_axes`.
         joints: (..., n), such as (T, n) of a trajectory [rad].
     """
     A = gh_axes(robot, joints)
@@ -132,6 +133,7 @@ class ShoulderSingularity:
     Attributes:
         smallest: least distance, 0 singular, 1 far away; NaN without such a shoulder.
         share_near: share of frames with a shoulder below 0.2 (12 degrees).
+        stretches: runs of such frames.
     """
 
     smallest: float

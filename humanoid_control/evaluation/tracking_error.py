@@ -134,8 +134,11 @@ class ErrorPeak:
     """Peak or trough: a run of frames beyond the thresholds, described by its extreme frame.
 
     Attributes:
+        frame: of the extreme error.
         time: of that frame [s].
         error: in that frame [m].
+        first: first frame of the run.
+        last: last frame of the run.
         angles: imitation joint -> angle in that frame [rad].
         at_limit: imitation joint within 1 degree of a limit -> "lower" or "upper".
     """

@@ -28,6 +28,7 @@ class JointLoad:
         highest: angle [rad].
         lower: range [rad].
         upper: range [rad].
+        speed_share: largest speed over its limit.
         torque: 99th percentile of the estimated torque [N m].
         effort: torque limit [N m]; NaN if unknown.
     """
@@ -126,6 +127,7 @@ def score_whole_body(
 
     Args:
         progress: called with the completed share, 0 to 1.
+        method: one of WHOLE_BODY_METHODS.
 
     Raises:
         ClipError: if the first posture does not converge.
@@ -149,6 +151,7 @@ def score_motion(
     """Score any motion.
 
     Args:
+        robot: floating base with soles.
         person: (T, 4) contacts of the person.
         progress: called with the completed share, 0 to 1.
     """

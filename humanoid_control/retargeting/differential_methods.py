@@ -145,10 +145,9 @@ class JointShift:
     """Shift of colliding arms out of the body, one posture at a time.
 
     theta := theta +- 10 deg (|d| + 1) with the collision depth d [m], repeated until the arm is free. Dube leaves
-    joint, sign and count open. Here the best shift is taken, in both directions, of shoulder abduction, and of elbow
-    flexion if forearm or hand collides. If stuck, the smallest combination of whole steps that frees the arm is used.
-    Joint ranges are kept, speeds are not. Only arms against trunk, pelvis and legs count: not arm against arm, nor, as
-    in Dube, arm against head, which a shift cannot free from a raised shoulder.
+    joint, sign and count open: here the best shift of shoulder abduction is taken, or of elbow flexion if forearm or
+    hand collides. If stuck, the smallest combination of whole steps is used. Joint ranges are kept, speeds are not.
+    Only arms against trunk, pelvis and legs count: not arm against arm, nor, as in Dube, arm against head.
 
     Attributes:
         failures: number of postures that no shift could free.
@@ -166,7 +165,6 @@ class JointShift:
         self._arms = [self._arm(known[s], rows, trunk) for s, rows in moved.items()]
 
     def _moved_by(self, column: int) -> np.ndarray:
-        """Return which shapes (S,) a coordinate moves."""
         joints = np.flatnonzero(self.problem.tree.coordinate == column)
         return self.problem.tree.moves[self.problem.shapes.joint][:, joints].any(axis=1)
 
@@ -213,7 +211,7 @@ class JointShift:
         return clearance(arm.whole, x, self._scratch) >= 0 or self._search(arm, x)
 
     def _search(self, arm: ArmPairs, x: np.ndarray) -> bool:
-        """Apply the smallest combination of whole steps that frees the arm; return False if none does."""
+        """Apply the smallest combination of whole steps that frees the arm; return whether one does."""
         steps = range(-REPETITIONS, REPETITIONS + 1)
         combinations = sorted(itertools.product(steps, repeat=len(arm.columns)), key=lambda c: sum(abs(k) for k in c))
         for combination in combinations:

@@ -4,9 +4,9 @@ minimise  sum_k w_k |p_k(x) - target_k|^2 + posture^2 |x - rest|^2 + smoothing^2
 subject to  joint range, joint speed, joint acceleration with room to brake (bounds),
             every near pair of shapes keeps its distance, soles stay above the floor (rows).
 
-Gauss-Newton with all constraints in each step, a few iterations per frame. A frame with colliding shapes is never
-accepted. If the linearisation is too rough, first the acceleration limit is relaxed, then the step is shortened, and
-finally the posture is held, which is always feasible. The first frame of a clip is a converged fit from several starts.
+Gauss-Newton with all constraints, a few iterations per frame. Frames with colliding shapes are never accepted: if
+needed, the acceleration limit is relaxed, then the step is shortened, and finally the posture is held. The first frame
+is a converged fit from several starts.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def gauss_newton(
 ) -> int:
     """Take Gauss-Newton steps from x toward the targets within the bounds, in place.
 
-    A program without a solution ends the iteration; x keeps the last solved step.
+    If a program has no solution, x keeps the last solved step.
 
     Args:
         trust: longest joint step per iteration [rad].
@@ -462,15 +462,15 @@ def fit_first_frame(
 ) -> np.ndarray:
     """Return joint angles (D,) nearest to the targets, within limits and without self-collision.
 
-    The first start is the rest posture, the others are random around it; the best result counts.
+    The starts are the rest posture and random ones around it; the best result counts.
 
     Args:
         target: (K, 3) [m].
         name: of the clip, for error messages.
 
     Raises:
-        ClipError: if a target is not finite, no start yields a collision-free posture, or the best fit is far from the
-            targets.
+        ClipError: if a target is not finite, no start yields a collision-free posture, or the best fit is too far from
+            the targets.
     """
     if not np.isfinite(target).all():
         raise ClipError(f"{name}: the first frame has targets that are not numbers")

@@ -1,7 +1,7 @@
-"""Whole-body trajectories in formats of other programs: GMR, ProtoMotions, BeyondMimic, MuJoCo.
+"""Whole-body trajectories in formats of GMR, ProtoMotions, BeyondMimic and MuJoCo.
 
-These programs identify joints by position: depth first through the tree, children in URDF order, as in an MJCF file
-made from the URDF. NPZ files also store the names.
+These programs identify joints by position: depth first, children in URDF order, as in an MJCF file made from the URDF.
+NPZ files also store the names.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ def moving_links(robot: Robot) -> tuple[str, ...]:
 
 
 def _joints(trajectory: WholeBodyTrajectory, robot: Robot) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Return names (n,), angles (T, n) [rad] and velocities (T, n) [rad/s] in tree order."""
     names = tree_order(robot)
     columns = [trajectory.joint_names.index(name) for name in names]
     return names, trajectory.positions[:, columns], trajectory.velocities[:, columns]

@@ -29,6 +29,7 @@ class LiveSettings:
     Attributes:
         marker_set: built-in name or YAML path; empty: detected from the labels.
         calibration: duration of the upright pose [s].
+        upright: as `calibrate` of `scale_to_robot`.
         up: upward axis of the recording, "+x" ... "-z"; "auto": detected.
         fade: time in which the velocity of a vanished marker decays [s].
         return_speed: maximum correction speed when a marker returns [m/s].
@@ -61,15 +62,15 @@ class LiveSettings:
 class LiveTargets:
     """Seven robot targets from live markers.
 
-    The person first stands upright for calibration; there are no targets before. Vanished markers are held
-    (`MarkerTracks`), segments of impossible length are held (`SegmentGuard`), target speeds are bounded
-    (`SteadyPoints`).
+    The person first stands upright for calibration. Vanished markers (`MarkerTracks`) and segments of impossible length
+    (`SegmentGuard`) are held; target speeds are bounded (`SteadyPoints`).
 
     Attributes:
         targets: (7, 3) in the order of POINTS, robot world [m]; None before calibration.
         body: (P, 3) the person in the same frame [m].
         shown: calibration targets, for a `Figure`.
         problems: current problems by kind, one sentence each.
+        warnings: assumptions of the calibration.
     """
 
     def __init__(self, robot: Robot, settings: LiveSettings | None = None) -> None:
@@ -87,7 +88,6 @@ class LiveTargets:
         self.calibrate()
 
     def _points_at_rest(self) -> np.ndarray:
-        """Return the followed points in the neutral posture [m]."""
         return self.robot.point_positions(self.robot.q("neutral"), POINTS)
 
     def calibrate(self) -> None:
@@ -212,7 +212,6 @@ class LiveTargets:
             self._say("calibration", f"no calibration, so no targets: {e}")
 
     def _begin(self, body: LiveBody | None, now: float) -> None:
-        """Start following after calibration."""
         if body is None:
             return
         s = self.settings
@@ -224,12 +223,10 @@ class LiveTargets:
         self.warnings = body.calibration.warnings
 
     def _scale_by(self, calibration: BodyPoints, now: float) -> None:
-        """Compute the scaling from the calibrated person."""
         self._scaler = Scaler(calibration, self.robot, self.settings.upright)
         self.shown = self._scaler.targets(calibration)
 
     def _lead_in(self) -> None:
-        """Blend to the markers, from the current targets or the robot's posture."""
         s = self.settings
         start = self._rest if self.targets is None else self.targets
         self._steady = SteadyPoints(start, s.max_speed, s.return_speed)
@@ -268,7 +265,6 @@ class LiveTargets:
             return nothing
 
     def _find_problems(self, now: float) -> None:
-        """Update `problems`."""
         assert self._body is not None
         silence = now - self._last_seen
         silent = silence > self.settings.timeout

@@ -31,17 +31,16 @@ class RetargetingProblem(NamedTuple):
     """Constant part of the problem. D coordinates, K points, S shapes, P pairs.
 
     Attributes:
-        point_body: (K,) tree body of each tracked point: POINTS, then optionally a lever at each wrist, which shows
-            forearm rotation.
+        point_body: (K,) tree body of each tracked point: POINTS, then optional wrist levers for the forearm rotation.
         point: (K, 3) position in the body [m].
-        free: (K,) True: a vector that rotates with the body, not a point.
+        free: (K,) True: a vector that rotates with the body.
         lower: (D,) [rad]
         upper: (D,) [rad]
         velocity: (D,) [rad/s]
         rest: (D,) preferred posture [rad].
-        shapes: collision shapes; `joint` is the tree body, R and p the pose in it.
+        shapes: `joint` is the tree body, R and p the pose in it.
         pairs: (P, 2) shapes that must not touch and can move relative to each other.
-        at_rest: (P,) largest margin, at most the distance in the neutral posture [m].
+        at_rest: (P,) largest margin: the distance in the neutral posture [m].
         weight: (K,) of squared errors; frame-by-frame solvers may write to it.
         soles: (C,) points that stay above the floor z = 0; none with a fixed base.
         base: number of floating-base coordinates, which are first: 0 or 6.
@@ -113,6 +112,7 @@ def problem_of(robot: Robot, lever: float = 0.0) -> RetargetingProblem:
     """Return the problem of a fixed-base robot with moving imitation joints.
 
     Args:
+        robot: with imitation points.
         lever: length of the wrist levers [m]; 0: none.
     """
     return problem_with(robot, robot.imitation_joints, imitation_points(robot, lever))
@@ -240,6 +240,7 @@ def point_jacobian(problem: RetargetingProblem, w: Scratch, J: np.ndarray) -> No
         for j in range(axes.shape[0]):
             if tree.moves[b, j] == 0.0:
                 continue
+            # mimic joints share the coordinate of their leader, scaled by their gain
             c, gain = tree.coordinate[j], tree.gain[j]
             if tree.joints.slides[j]:
                 if not free:  # a vector is translation invariant
@@ -301,8 +302,8 @@ def measure(problem: RetargetingProblem, x: np.ndarray, threshold: float, w: Scr
 def carried_rows(problem: RetargetingProblem, x: np.ndarray, threshold: float, w: Scratch) -> int:
     """Compute distances (`w.b`) and gradients (`w.G`) of the near pairs at x (D,), after `place_points`.
 
-    Near pairs are measured once and then extrapolated by their gradients. Beyond STRAIGHT, close pairs are measured
-    again; beyond FAR_OFF, all pairs. A floating base does not change distances.
+    Near pairs are extrapolated by their gradients; beyond STRAIGHT, close pairs are measured again, beyond FAR_OFF all
+    pairs. A floating base does not change distances.
 
     Args:
         threshold: distance of near pairs [m].
@@ -320,6 +321,7 @@ def carried_rows(problem: RetargetingProblem, x: np.ndarray, threshold: float, w
     if not moved <= FAR_OFF:
         measure(problem, x, threshold, w)
         moved = 0.0
+    # shape poses are needed only for pairs measured again
     if moved > STRAIGHT:
         shape_poses(w.bodies.R, w.bodies.p, problem.shapes, w.shape_R, w.shape_p)
     for k in range(m.found[0]):

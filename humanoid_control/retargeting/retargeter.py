@@ -69,21 +69,22 @@ class RetargetSettings:
     """Method, collision avoidance and parameters of retargeting.
 
     Attributes:
+        method: one of METHODS.
         avoidance: one of AVOIDANCE; empty: 'constraints' for method 'constrained', else 'none'.
         iterations: solver steps per frame; 0: 3 for 'constrained', else 1.
         damping: lambda of the damped methods, or Gauss-Newton damping [m/rad]; 0: 0.01 for 'constrained', else 0.03.
         keep_ranges: False: no joint ranges, to measure their cost.
         velocity_scale: share of the joint speed limits; infinite: no limit.
-        acceleration: joint acceleration limit, method 'constrained' [rad/s^2].
+        acceleration: joint limit, method 'constrained' [rad/s^2].
         acceleration_scale: share of `Robot.acceleration_limits` as a second limit; infinite: off.
-        root_acceleration: limit of a moving root along each axis, frame by frame [m/s^2].
+        root_acceleration: limit of a moving root per axis, frame by frame [m/s^2].
         posture: pull to the rest posture, method 'constrained' [m/rad].
         smoothing: cost of a joint velocity change, method 'constrained' [m/rad].
-        forearms: lever length at each wrist, which weights the forearm rotation if the clip shows it [m]; 0: off.
+        forearms: lever length at each wrist, which weights the forearm rotation if shown [m]; 0: off.
         margin: shape distance for 'constraints'; less for shapes closer at rest [m].
         activation: distance below which a pair becomes a constraint [m].
         barrier_gain: maximum relative loss rate of the distance above the margin [1/s].
-        pair_recovery_speed: separation speed of a pair within the margin [m/s].
+        pair_recovery_speed: separation speed within the margin [m/s].
         feed_forward: open loop of Dube 2012, by target changes instead of errors: it drifts.
     """
 
@@ -175,7 +176,6 @@ class JointTrajectory:
             np.savez_compressed(part, targets=targets, **self._arrays())
 
     def _arrays(self) -> dict[str, Any]:
-        """Return the arrays of `write_npz`."""
         return {
             "joint_names": np.array(self.joint_names),
             "rate": self.rate,
@@ -194,12 +194,14 @@ class Retargeter:
         joints: (n,) last posture [rad].
         saturated: as in JointTrajectory, of the last frame.
         clearance: likewise [m].
+        used_fallback: likewise.
     """
 
     def __init__(self, robot: Robot, settings: RetargetSettings | None = None, forearms: bool = False) -> None:
         """Create the solver.
 
         Args:
+            robot: fixed base.
             forearms: whether targets include forearm rotation, as in `goals`.
         """
         self.robot, self.settings = robot, settings or RetargetSettings()
@@ -243,7 +245,6 @@ class Retargeter:
         self.clearance = self._clearance_before = FAR
 
     def _begin(self, x: np.ndarray) -> None:
-        """Start at rest from a posture (D,) of the moving joints."""
         self._x, self._v = x.copy(), np.zeros(len(x))
         if self.differential is not None:
             self.differential.begin()
@@ -386,6 +387,7 @@ def retarget_clip(
     """Return the joint trajectory of a clip.
 
     Args:
+        robot: fixed base.
         progress: called with (frames done, all frames).
 
     Raises:

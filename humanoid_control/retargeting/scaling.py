@@ -68,10 +68,10 @@ def scale_to_robot(body: BodyPoints, robot: Robot, calibrate: bool = True) -> Ta
     """Return robot targets from a person's body points (Dube 2012, section 4.5).
 
     Each target is the previous point of the chain mid-hip, sternum, shoulder, elbow, wrist, plus the robot's segment
-    length times the person's unit vector. Only positions in the pelvis frame are used, not the path and heading of the
-    person.
+    length times the person's unit vector. Path and heading of the person are ignored.
 
     Args:
+        robot: fixed base and imitation points.
         calibrate: rotate spine and clavicles so that the upright person maps to the zero posture; otherwise a low
             sternum marker makes the robot shrug. False follows Dube 2012.
 
@@ -91,6 +91,10 @@ class Scaler:
 
     def __init__(self, body: BodyPoints, robot: Robot, calibrate: bool = True) -> None:
         """Calibrate.
+
+        Args:
+            body: frames that include an upright stance.
+            calibrate: as for `scale_to_robot`.
 
         Raises:
             ClipError: as `scale_to_robot`.
@@ -193,7 +197,6 @@ def _upright_turns(
 def _turned(
     turns: Turns, u_spine: np.ndarray, u_clavicle: dict[str, np.ndarray], shoulder_line: np.ndarray
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return the rotated spine and clavicle directions."""
     R_spine, R = turns
     R_torso = torso_axes(u_spine, shoulder_line)
     local = {s: np.einsum("tji,tj->ti", R_torso, u_clavicle[s]) for s in "lr"}

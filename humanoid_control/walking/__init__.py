@@ -1,7 +1,6 @@
 """Biped walking: footsteps that follow a commanded velocity, and balance from sensor feedback.
 
-`Walker` plans footsteps, zero-moment point and divergent component, compensates leg momentum, and corrects by foot
-forces:
+`Walker` plans footsteps, zero-moment point and divergent component, and corrects by foot forces:
 
     from humanoid_control.robots import load_robot
     from humanoid_control.simulation import SimulationConfig
@@ -15,7 +14,7 @@ forces:
         engine.command(walker.joints, walker.joint_velocity)
         engine.step(4)  # of 1 ms: a tick of the walker
 
-`Gait` and `WalkTask` generate and track a steady gait without feedback; other tasks may use the joints named by `free`:
+`Gait` and `WalkTask` track a steady gait without feedback; other tasks may use the joints named by `free`:
 
     from humanoid_control.ik import WholeBodyIk
     from humanoid_control.robots import load_robot

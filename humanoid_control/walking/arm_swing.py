@@ -2,10 +2,10 @@
 
 Methods of Schwienbacher 2014, chapter 7:
 
-* `legs`, method 0: each arm's centre of mass follows the opposite leg's, forward and back;
+* `legs`, method 0: each arm's centre of mass follows the opposite leg's;
 * `nullspace`, method 1: arm rates cancel the momentum of all other joints, eq. (7.9);
 * `weighted`, method 2: the norm of the arm rates includes momentum, W = delta E + J_L^T J_L, eq. (7.13);
-* `task`: momentum is a task next to the balance tasks, so waist and pelvis take part.
+* `task`: momentum is a task, so waist and pelvis take part.
 
 In curves, all but `legs` track the momentum of a rigid robot (`MomentumReference`).
 """
@@ -34,6 +34,7 @@ class ArmSwing:
     """Arm rates and momentum tasks of each tick.
 
     Attributes:
+        way: one of ARM_SWINGS.
         arms: (a,) indices of the arm joints.
         first: index of joint 0 in q.
         weight: weight of the arm rates [s].
@@ -69,6 +70,7 @@ class ArmSwing:
         """Return arm joint rates (a,) of the coming tick [rad/s], and update the tasks.
 
         Args:
+            v: (nv,) velocity of the last tick.
             spin: desired vertical angular momentum [N m s].
             heading: (3, 3) robot heading.
         """
@@ -91,11 +93,13 @@ class ArmSwing:
 class ArmsLikeLegs(Task):
     """Task: each arm's centre of mass moves forward with the opposite leg, scaled by the length ratio.
 
-    Positions are relative to the robot's centre of mass and the neutral posture. All other joints are assumed to keep
-    their velocity, so that the legs do not follow the arms.
+    Positions are relative to the robot's centre of mass and the neutral posture. Other joints are assumed to keep their
+    velocity, so the legs do not follow the arms.
 
     Attributes:
         forward: (3,) axis.
+        v: (nv,) velocity of the last tick.
+        scale: arm travel over leg travel.
     """
 
     def __init__(self, robot: Robot) -> None:

@@ -37,8 +37,8 @@ PELVIS, LEAN = 10.0, (np.radians(14.0), np.radians(20.0))  # weight above the se
 def walking_settings(dt: float) -> IkSettings:
     """Return inverse-kinematics settings for swinging legs.
 
-    With the barrier gain for arms, collision rows would push the feet off their paths. The joints' acceleration limits
-    are off: they assume a fixed base. Knees do not slow down near full extension, which would shorten the steps.
+    A lower barrier gain would let collision rows push the feet off their paths. The joints' acceleration limits are
+    off: they assume a fixed base. Knees do not slow down near full extension, which would shorten steps.
 
     Raises:
         ConfigError: if `dt` [s] is not positive and finite.
@@ -55,7 +55,7 @@ def walking_settings(dt: float) -> IkSettings:
 
 
 def walking_limits(robot: Robot, self_collision: bool = True) -> list[Limit]:
-    """Return the default inverse-kinematics limits plus a minimum knee bend."""
+    """Return the default limits plus a minimum knee bend."""
     limits = default_limits(robot, self_collision)
     return [*limits[:-2], bent_knees(robot), *limits[-2:]]
 
@@ -64,13 +64,18 @@ class BalanceTasks:
     """Whole-body tasks that remove their errors within one tick.
 
     Attributes:
-        swing: arm swing while no person is followed.
-        pelvis: lean limit while the chest follows a person; only for robots with a waist.
-        arms: tasks of shoulders, elbows, wrists relative to the chest, if the robot has these points.
-        tasks: active tasks, for the solver.
+        feet: a FrameTask per sole.
+        swing: arm swing, unless a person is followed.
+        pelvis: lean limit while the chest follows a person; only with a waist.
+        arms: shoulders, elbows, wrists relative to the chest, if the robot has these points.
     """
 
     def __init__(self, robot: Robot, feet: Feet, dt: float, arms: str = "still") -> None:
+        """Create the tasks.
+
+        Args:
+            arms: one of ARM_SWINGS.
+        """
         gain, g = 1.0 / dt, JointGroups.of(robot)
         self.robot = robot
         pelvis = robot.model.parents[robot.model.getJointId(robot.joint_names[g.l_leg[0]])]

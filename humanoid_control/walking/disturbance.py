@@ -9,8 +9,8 @@ commands the angular momentum L about the centre of mass. With u = c' + w^2 (L_y
 
     b mean(s) = mean(s (c - p)) - mean(u') / w^2,    s = F_z / (m g).
 
-The mean of u' over a window is the change of u: nothing is differentiated. Leaning by b keeps the zero-moment point in
-the middle of the soles.
+The mean of u' is the change of u, so nothing is differentiated. Leaning by b centres the zero-moment point in the
+soles.
 """
 
 from __future__ import annotations
@@ -105,5 +105,4 @@ class DisturbanceObserver:
 
 
 def _within(x: float, most: float) -> float:
-    """Clip a number to +- `most`."""
     return min(max(x, -most), most)

@@ -49,6 +49,7 @@ class Reaction(NamedTuple):
         force: (3,) in the world [N].
         zmp: (2,) zero-moment point at the height of the loaded soles [m]; between the soles without load.
         yaw_torque: about the vertical through `zmp` [N m].
+        friction: tangential over normal force.
     """
 
     force: np.ndarray
@@ -66,6 +67,7 @@ def reaction_of(soles: Sequence[pin.SE3], wrenches: np.ndarray) -> Reaction:
     # Force and torque of each sole in world axes, and the sole positions.
     felt = [(w.reshape(2, 3) @ X.rotation.T).tolist() for X, w in zip(soles, wrenches, strict=True)]
     places = [X.translation.tolist() for X in soles]
+    # total force; felt[k] holds force and torque of foot k
     tx, ty, carried = (left + right for left, right in zip(felt[0][0], felt[1][0], strict=True))
     total = np.array([tx, ty, carried])
     if carried < 1.0:
@@ -101,6 +103,7 @@ class Feet:
         """Find the feet of a robot.
 
         Args:
+            robot: floating base.
             inward: inward offset of the nominal zero-moment point [m].
 
         Raises:
@@ -221,6 +224,8 @@ def sum_sensor_wrenches(table: Table[SensorArrays], poses: np.ndarray, felt: np.
     """Add sensor wrenches to the wrenches (2, 6) of both feet, in their sole frames.
 
     Args:
+        table: packed SensorArrays.
+        poses: joint poses as in PoseArray.
         felt: (S, 6) sensor wrenches.
         out: (2, 6) sums.
     """
@@ -273,6 +278,7 @@ class LegReach:
 
         Args:
             crouch: minimum lowering of the centre of mass [m].
+            share: usable share of the stretched leg.
         """
         q = robot.q("neutral")
         center = robot.center_of_mass(q)
@@ -286,10 +292,9 @@ class LegReach:
         self.neutral, self.crouch = float(center[2] - ground), crouch
 
     def height(self, step: float, rise: float = 0.0, raised: float = 0.0) -> float:
-        """Return centre-of-mass height above the soles [m].
+        """Return the centre-of-mass height above the soles [m].
 
-        A rear foot lifts off about 0.6 steps behind its hip. The centre of mass has then completed a fifth of its rise,
-        or has a fifth of its descent left.
+        A rear foot lifts off about 0.6 steps behind its hip, when a fifth of a rise is done or of a descent is left.
 
         Args:
             step: displacement of a step [m].
@@ -303,7 +308,11 @@ class LegReach:
 
 
 def _held_by_ankle(robot: Robot, frame: int, X_sole: pin.SE3) -> tuple[np.ndarray, np.ndarray]:
-    """Return corners (2,) in S within which the ankle holds the whole weight; infinite if unlimited."""
+    """Return corners (2,) in S within which the ankle holds the whole weight; infinite if unlimited.
+
+    Args:
+        robot: holds a posture in `data`.
+    """
     model, low, high = robot.model, np.full(2, -np.inf), np.full(2, np.inf)
     joint = int(model.frames[frame].parentJoint)
     ankle = robot.data.oMi[joint].translation

@@ -40,9 +40,9 @@ class VelocityPlanner:
     """Footsteps that follow a velocity; a list of footsteps has priority.
 
     Attributes:
-        command: (3,) velocity: forward, left, turn [m/s, m/s, rad/s]; ignored while a list is active.
+        command: (3,) forward, left, turn [m/s, m/s, rad/s]; ignored while a list is active.
         queue: unfinished footsteps of the list, including the step in the air.
-        goal: goal pose of the list; the planner extends a list that ends elsewhere. None: no goal.
+        goal: goal pose of the list, which is extended if it ends elsewhere; None: no goal.
         terrain: None: the plane through the stance foot.
     """
 
@@ -136,7 +136,6 @@ class VelocityPlanner:
         return before + np.clip(d - before, -change, change), Pace(T, m.style)
 
     def _possible(self, command: np.ndarray) -> np.ndarray:
-        """Return the velocity (3,) without directions in which the legs cannot step."""
         return np.where(self.limits.possible, command, 0.0)
 
     def _pace(self, command: np.ndarray, before: np.ndarray) -> tuple[StepLimits, float]:
@@ -162,7 +161,6 @@ class VelocityPlanner:
         return best
 
     def _step(self, stance: Footstep, d: np.ndarray, pace: Pace) -> tuple[Footstep, np.ndarray]:
-        """Return the step by a displacement, reduced to the reach, or shifted to good ground."""
         step = self.make(stance, d, *pace)
         if not self.refusal(step, stance.X):
             return self._off_edges(stance, step, d, pace)
@@ -288,7 +286,12 @@ class VelocityPlanner:
     def walk_to(self, X_goal: pin.SE3, feet: Sequence[pin.SE3], swinging: int | None = None) -> list[Footstep]:
         """Return footsteps to a pose of the middle of the feet, ending side by side.
 
-        Far from the goal, the robot turns toward it and walks along an arc; near it, it steps in any direction.
+        Far from the goal, the robot turns toward it and walks an arc; near it, it steps in any direction.
+
+        Args:
+            X_goal: only position and heading count.
+            feet: as in `follow`.
+            swinging: as in `follow`.
 
         Raises:
             ConfigError: if the goal is too far, not finite, or needs a turn that the legs cannot make.
@@ -322,7 +325,7 @@ class VelocityPlanner:
         raise ConfigError(f"the pose to walk to is {far:.1f} m away: more than {MOST_STEPS} footsteps")
 
     def _velocity_to(self, goal: pin.SE3, feet: Sequence[pin.SE3]) -> np.ndarray:
-        """Return the velocity (3,) toward the goal, in the frame of the middle of the feet."""
+        """Return the velocity (3,) toward the goal, in the frame between the feet."""
         m, T = self.limits, self.times.nominal
         X = middle_of(feet).actInv(goal)
         x, y = X.translation[:2]
@@ -357,6 +360,10 @@ def check_list(
     terrain: Terrain | None = None,
 ) -> None:
     """Reject a list of footsteps with an impossible step.
+
+    Args:
+        feet: initial poses of both soles.
+        last: foot of the previous step.
 
     Raises:
         ConfigError: if a step is not possible, with its index and the reason.

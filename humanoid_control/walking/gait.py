@@ -1,10 +1,10 @@
 """Steady gait: reference soles and centre of mass of a linear pendulum.
 
 A step lasts T, advances by D, moves left by S and turns by phi. In double support, the zero-moment point passes from
-rear to front sole; then the rear foot swings along quintics. At constant height z, c'' = w^2 (c - p) with w^2 = g / z.
-The solution periodic with the steps is found by harmonics, C_n = P_n w^2 / (w^2 + (Omega + 2 pi n / period)^2), Omega =
-phi / T about the pole of the curve. The horizontal ground force has no vertical moment about p, so the vertical contact
-torque about p equals the rate of the vertical momentum.
+rear to front sole; then the rear foot swings along quintics. The centre of mass has constant height z and obeys c'' =
+w^2 (c - p), w^2 = g / z. Its periodic solution has the harmonics C_n = P_n w^2 / (w^2 + (Omega + 2 pi n / period)^2),
+Omega = phi / T about the pole of the curve. Hence the vertical contact torque about p equals the rate of the vertical
+momentum.
 """
 
 from __future__ import annotations
@@ -118,7 +118,6 @@ class Gait:
 
     @property
     def _pole(self) -> complex:
-        """Centre of the curve."""
         return self._middle + 1j * self._step / self.settings.turn
 
     def _still(self, t: float) -> complex:

@@ -5,7 +5,7 @@ zero-moment point:
 
     F = m (g + a_z),    p = c_xy - (c_z - z_ground) a_xy / (g + a_z).
 
-A single silent foot carries the rest of the force; two silent feet share it by the position of p between them.
+One silent foot carries the rest of the force; two share it by the position of p between them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ def wrenches_of_motion(
     """Return normal force [N] and moments about x, y [N m] in the sole frames (2, 3); zero for feet with sensors.
 
     Args:
+        estimator: after `kinematics` of this tick.
         measured: sole -> (6,), of feet with sensors.
+        silent: whether each foot lacks force data.
+        in_air: foot that cannot have landed yet.
     """
     data, mass = estimator.data, estimator.robot.mass
     a = np.zeros(3) if estimator.acceleration is None else estimator.acceleration

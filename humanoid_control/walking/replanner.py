@@ -64,15 +64,15 @@ class WalkSettings:
         inward: of the zero-moment point from the sole centre line [m].
         start: weight shift before the first step [s].
         settle: weight shift after the last step [s].
+        arms: one of ARM_SWINGS.
         filter_dt: sample time of the dynamics filter [s].
-        horizon: of the dynamics filter [s]; 0: no filter.
+        horizon: of the dynamics filter [s]; 0: off.
         limits: of the steps; default: computed from the robot.
         plan: one of PLANS: closed form, preview control, or predictive with free footholds.
-        adjustment: of steps after pushes; None: steps stay as planned.
+        adjustment: of steps after pushes; None: off.
         observer: of unmodelled disturbances; None: off.
         roll: of feet with toe joints; None: flat feet.
-        ground: heights in the walker's world, with its origin below the initial root link; None: unknown, assumed
-            level.
+        ground: heights in the walker's world, with its origin below the initial root link; None: assumed level.
     """
 
     dt: float = 0.004
@@ -98,6 +98,7 @@ class Commanded(NamedTuple):
 
     Attributes:
         t: current time [s].
+        q: (nq,) configuration.
         center: (3,) planned centre of mass [m].
         upper: upper-body motion; None: at rest.
     """
@@ -114,6 +115,7 @@ class Coming(NamedTuple):
 
     Attributes:
         displacement: (3,) of the first step.
+        closing: whether it closes the feet.
     """
 
     phases: list[Phase]
@@ -212,6 +214,7 @@ class Replanner:
         Args:
             lift: lift-off of the first step [s].
             foot: 0 left, 1 right.
+            ending: whether the step closes the feet.
         """
         soles = self.plan.soles(now.t)
         stance = self._stand_on(1 - foot, soles[1 - foot])
@@ -425,7 +428,6 @@ class Replanner:
         self._climb(now.t, plan.feet, phases)
 
     def _stand_on(self, foot: int, X: pin.SE3) -> Footstep:
-        """Return the stance foot, and update the felt ground."""
         if self.felt is not None:
             self.felt.place = X.translation.copy()
         return Footstep(foot, X, 0.0, 0.0, 0.0)
@@ -459,7 +461,6 @@ class Replanner:
         return WalkPlan(soles, phases, ZmpPath.of(times, corners, self.omega))
 
     def _plan_center(self, now: Commanded, planner: CenterPlanner, plan: WalkPlan, shift: MomentumShift) -> None:
-        """Set a plan with the path and footholds of another planner."""
         old = self.plan
         velocity = old.path.omega * (old.at(now.t).dcm - now.center[:2])
         xi = now.center[:2] + velocity / self.omega - shift.at(now.t)

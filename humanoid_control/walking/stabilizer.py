@@ -1,10 +1,10 @@
 """Balance feedback: zero-moment point, foot forces and foot positions.
 
 * Divergent component: p = p_ref + (1 + k / w)(xi - xi_ref) + integral, clipped to the support polygon.
-* Foot forces: each sole turns until its moment gives the desired pressure point; one foot is lowered and the other
-  raised until each carries its share (Kajita 2010).
+* Foot forces: each sole turns until its moment gives the desired pressure point; feet are lowered and raised until each
+  carries its share (Kajita 2010).
 * Foot positions: the swing foot is moved to its planned place in the world, since the trunk tilt differs from the
-  model; stance keeps the correction.
+  model.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ class StabilizerGains:
     Attributes:
         dcm: k of the divergent component [1/s].
         integral: of the divergent component [1/s].
-        integral_limit: bound of the integral [m].
+        integral_limit: [m].
         margin: distance of the zero-moment point from the support edge [m].
-        ankle: sole rotation per moment error, for soles of size SOLE or larger [rad/(N m s)]; smaller soles scale it by
-            the inverse square of their size, since they yield more.
+        ankle: sole rotation per moment error, for soles of size SOLE or larger [rad/(N m s)]; compliant smaller soles
+            scale it by the inverse square of their size.
         ankle_leak: return rate under load [1/s].
         ankle_return: return rate in the air [1/s].
-        ankle_limit: bound of the rotation [rad].
+        ankle_limit: [rad].
         height: per force-difference error [m/(N s)].
         height_leak: return rate in double support [1/s].
         height_return: return rate in single support [1/s].
-        height_limit: bound of the height difference [m].
+        height_limit: [m].
         landing: time constant of the swing foot correction [s].
-        upright: return rate of a stance foot's rotation, which straightens the trunk [1/s].
+        upright: return rate of stance foot rotations, which straightens the trunk [1/s].
         force_cutoff: of the measured forces [Hz].
     """
 

@@ -1,8 +1,7 @@
 """Checks before the first step: rest on both feet, and consistent sensors.
 
-At rest, the ground carries the weight and presses below the centre of mass, and the soles are level. Swapped, inverted
-or misaligned sensors violate this. The first weight shift detects swapped feet and the IMU heading, which standing
-cannot show.
+At rest, the ground carries the weight, presses below the centre of mass, and the soles are level; swapped, inverted or
+misaligned sensors violate this. The first weight shift detects swapped feet and a wrong IMU heading.
 """
 
 from __future__ import annotations

@@ -25,10 +25,15 @@ class AdjustmentSettings:
     """Conditions and bounds of step adjustment.
 
     Attributes:
+        place: weight a_u.
+        time: weight a_s.
+        offset: weight a_b.
         threshold: error of the divergent component that triggers [m].
         cut: distance of the desired zero-moment point outside the support that triggers [m].
         earliest: minimum time in the air [s].
+        stretch: greatest relative extension of a swing.
         falling: greatest descent speed of an earlier landing [m/s].
+        latest_phase: swing phase after which nothing changes.
         speed: of a foothold's motion [m/s].
     """
 

@@ -68,6 +68,7 @@ class TrialWalk:
 
         Args:
             height: of the centre of mass above the soles as a function of step length [m].
+            self_collision: whether shapes keep their distance.
             roll: None: flat feet.
         """
         self.roll = ToeRoll.of(robot, feet, roll)
@@ -80,7 +81,6 @@ class TrialWalk:
         self._begin = self._settle(height(0.0))
 
     def _settle(self, height: float) -> _Settled:
-        """Return the walking posture at a height."""
         q, soles = self.robot.q("neutral"), self.soles
         points = [X.act(np.array([*m, 0.0])) for X, m in zip(soles, self.feet.middle, strict=True)]
         center = 0.5 * (points[0] + points[1]) + [0.0, 0.0, height]
@@ -102,6 +102,7 @@ class TrialWalk:
         It excludes the discretisation error of long samples, and the lag that a step's style allows in the air.
 
         Args:
+            steps: from `soles` on.
             length: step length, for the height [m].
             enough: early exit above this [m].
         """

@@ -115,6 +115,7 @@ def support_polygon(table: Table[Soles], swinging: int) -> np.ndarray:
     """Return corners (k, 2) of the hull of the stance soles, less the margin.
 
     Args:
+        table: packed Soles.
         swinging: swing foot, or BOTH.
     """
     s = unpack(table, Soles)
@@ -175,9 +176,10 @@ def distribute(table: Table[Soles], swinging: int, zmp: np.ndarray, weight: floa
     """Compute normal force and moments of both feet for a zero-moment point.
 
     In double support, the shares follow the line between the sole middles; the offset from the line is equal on both.
-    Beyond a sole edge the other foot compensates; with both at an edge, the shares change.
+    Beyond a sole edge the other foot compensates, else the shares change.
 
     Args:
+        table: packed Soles.
         swinging: swing foot, or BOTH.
         zmp: (2,) inside the support [m].
         weight: of the robot [N].
@@ -252,7 +254,11 @@ def ask_for_zmp(
     """Return the stabilising zero-moment point, p = p_ref + gain (xi - xi_ref) + integral.
 
     Args:
+        table: packed Soles.
         swinging: swing foot, or BOTH.
+        request: packed ZmpRequest.
+        gain: of the error.
+        rate: integral gain times tick.
         weight: of the robot [N].
 
     Returns:

@@ -43,6 +43,7 @@ class Quintic:
         c[3] = (20 * d - 12 * v * D - 3 * a * D**2) / (2 * D**3)
         c[4] = (-30 * d + 16 * v * D + 3 * a * D**2) / (2 * D**4)
         c[5] = (12 * d - 6 * v * D - a * D**2) / (2 * D**5)
+        # boundary conditions: value, velocity, acceleration at t0; value at rest at t1
         return cls(t0, t1, c)
 
     def at(self, t: float) -> np.ndarray:
@@ -95,9 +96,11 @@ class Cruise:
         u = min(max((t - self.t0) / D, 0.0), 1.0)
         a, b = self.ramps
         speed = 1.0 / (1.0 - 0.5 * (a + b))
+        # ramp up: the speed 3 x^2 - 2 x^3 integrates to x^3 - x^4 / 2
         if u < a:
             x = u / a
             return speed * a * x**3 * (1 - 0.5 * x), speed * x * x * (3 - 2 * x), speed * 6 * x * (1 - x) / a
+        # ramp down: mirror image
         if u > 1.0 - b:
             x = (1.0 - u) / b
             return 1.0 - speed * b * x**3 * (1 - 0.5 * x), speed * x * x * (3 - 2 * x), -speed * 6 * x * (1 - x) / b
@@ -138,6 +141,8 @@ class SwingPath:
         lift_off: [s].
         land: [s].
         across: x, y and rotation vector from `start`.
+        up: height until the top.
+        down: height after the top.
     """
 
     start: pin.SE3

@@ -28,14 +28,15 @@ LEG_ROWS = 6
 class WalkTask(Task):
     """Task vector of a walk (Schwienbacher 2014, table 4.2, without arms): J v = xdot at time `t`.
 
-    Rows: poses of both soles (12), centre of mass (3), chest orientation (3), and each held joint. References are fed
-    forward over the coming tick; errors decay with the gain. The walk starts from rest in mid-swing, and its clock
-    accelerates during the first cycle.
+    Rows: poses of both soles (12), centre of mass (3), chest orientation (3), each held joint. References are fed
+    forward over the tick; errors decay with the gain. The walk starts from rest in mid-swing; its clock accelerates
+    during the first cycle.
 
     Attributes:
         t: start of the tick [s].
-        comfortable: indices of joints with a posture that the rows leave open: free ones, and legs with redundant
-            joints.
+        free: indices of free joints.
+        held: indices of held joints.
+        comfortable: indices of joints that the rows leave open: free ones, and legs with redundant joints.
     """
 
     def __init__(

@@ -60,6 +60,7 @@ class WalkReport:
     """Result of a tick.
 
     Attributes:
+        why: reason of a fall or rejection.
         foot_error: (2,) sole error of the inverse kinematics [m].
         reaction: measured, of the ground on both soles.
         bias: (2,) lean of the centre of mass against disturbances [m].
@@ -84,6 +85,8 @@ class Walker:
         roll: None: flat feet.
         upper: motion of chest and arms; None: upright chest.
         t: time since the start [s].
+        q: (nq,) commanded configuration in the command world.
+        v: (nv,) commanded velocity in the command world.
     """
 
     def __init__(self, robot: Robot, settings: WalkSettings | None = None) -> None:
@@ -359,7 +362,6 @@ class Walker:
         return now
 
     def _center(self, after: References, dt: float) -> None:
-        """Update the planned centre of mass to the end of the tick."""
         t = self.t + dt
         blend = minimum_jerk(min((t - self._ready) / READY, 1.0))
         self.center[2] = self.replanner.height_at(t)
@@ -403,7 +405,6 @@ class Walker:
     # -- planning -----------------------------------------------------------------------------------------------
 
     def _next_plan(self, measured: BaseEstimate) -> None:
-        """Start, continue, adjust or end the walk."""
         s, t = self.settings, self.t
         if self.state == WalkState.FALLEN:
             return
@@ -483,7 +484,6 @@ class Walker:
 
     @property
     def _pushed(self) -> bool:
-        """Whether the error is large enough for step adjustment."""
         a, b = self.settings.adjustment, self._balance
         if a is None or b is None:
             return False

@@ -42,6 +42,7 @@ class RecordedBounds:
         silence: time from the end of a stream to the end of the robot's other streams [s].
         position: command beyond a range [rad].
         stop: measured position beyond a range, for soft stops [rad].
+        speed: commanded speed over its limit.
         measured_speed: measured (noisy) speed over its limit.
         following: command minus measurement for `lasting` [rad].
         estimate: estimate minus measurement for `lasting` [rad].
@@ -49,6 +50,7 @@ class RecordedBounds:
         tilt: error of the estimated base inclination [rad].
         fall: base inclination of a fall [rad].
         flight: time without foot contact when standing or walking [s].
+        supply: supply voltage over its initial value.
         start: warnings open at the first command that end within this time belong to the start [s].
     """
 
@@ -92,6 +94,7 @@ def find_violations(run: RunStreams, robot: Robot | None = None, bounds: Recorde
     """Check all recorded quantities.
 
     Args:
+        run: from `read_streams`.
         robot: for the limits; None: limits are not checked.
     """
     bounds, found, checked = bounds or RecordedBounds(), [], []

@@ -22,8 +22,10 @@ class StreamDifference:
 
     Attributes:
         first: time after the first command of the first lasting difference [s]; None: never.
+        joint: first joint to differ.
         largest: largest difference of any joint [rad].
         largest_at: its time [s].
+        largest_joint: its joint.
         rates: message rates of both runs [Hz].
     """
 
@@ -42,6 +44,9 @@ class RunDifference:
 
     Attributes:
         streams: by topic, earliest first.
+        only_a: violations of the first run only.
+        only_b: violations of the second run only.
+        missing: topics of one run only.
     """
 
     streams: tuple[StreamDifference, ...]
@@ -77,7 +82,13 @@ class RunDifference:
 
 
 def compare_runs(a: RunStreams, b: RunStreams, violations: tuple[Timeline, Timeline]) -> RunDifference:
-    """Compare two runs stream by stream."""
+    """Compare two runs stream by stream.
+
+    Args:
+        a: from `read_streams`.
+        b: from `read_streams`.
+        violations: time lines of both.
+    """
     found, missing = [], []
     for space in sorted(set(a.robots) | set(b.robots)):
         pair = [run.robots.get(space, RobotStreams()) for run in (a, b)]

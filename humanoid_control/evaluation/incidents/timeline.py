@@ -31,9 +31,12 @@ class Violation:
     Attributes:
         begin: recording time [s].
         end: recording time [s].
+        kind: one of `KINDS`.
         source: topic or node.
         text: joint, value and bound.
+        worst: value farthest beyond the bound.
         bound: None without a number.
+        unit: of both.
     """
 
     begin: float

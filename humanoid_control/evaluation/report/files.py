@@ -35,6 +35,7 @@ def write_scores(scores: Sequence[RobotScore], html: Path | None, folder: Path |
     """Write the requested files atomically; return their names.
 
     Args:
+        html: file for the page.
         folder: for score.json, score.html, errors.png, and a CSV of frames per robot and run.
     """
     if html is None and folder is None:
@@ -58,6 +59,8 @@ def write_files(
     """Write a page to a file, and page, data and other files to a folder, atomically; return their names.
 
     Args:
+        html: file for the page.
+        folder: for all files.
         page: HTML.
         others: name -> content of CSV and other files.
     """

@@ -34,6 +34,8 @@ def person_page(
     """Return the self-contained HTML.
 
     Args:
+        command: command that reproduces the analysis.
+        robots: fitted to the same markers.
         beside: same recording by Plug-in Gait; None: not shown.
     """
     rms = 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2)))

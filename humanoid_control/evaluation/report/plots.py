@@ -64,6 +64,7 @@ def svg(figure: Figure, title: str, legend: Sequence[tuple[str, str]] = ()) -> s
     """Return the figure as a scalable <svg> element in page colours.
 
     Args:
+        title: alternative text for screen readers.
         legend: (label, colour) of the series, shown above.
     """
     out = io.StringIO()
@@ -278,6 +279,9 @@ _CROWDED = 60  # labels above which the font is small
 
 def write_stick_figure(path: Path, figure: StickFigure, title: str) -> None:
     """Draw a stick figure from the front and from the left: left points red, right points blue.
+
+    Args:
+        path: .png file.
 
     Raises:
         ConfigError: if the file cannot be written.

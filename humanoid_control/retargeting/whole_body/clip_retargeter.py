@@ -1,8 +1,8 @@
 """Whole-body retargeting of a clip in overlapping windows, all frames of a window at once.
 
-The frame-by-frame solution is the initial guess. A contact schedule defines time and place of each stance: feet arrive
-in time, in the middle of the person's places. `clip_solver` optimises a window, `feasible_frames` publishes it.
-Published frames are the fixed start of the next window, so memory is bounded except for the result.
+The frame-by-frame solution is the initial guess. A contact schedule defines time and place of each stance, so feet
+arrive in time. `clip_solver` optimises a window, `feasible_frames` publishes it. Published frames are the fixed start
+of the next window, which bounds the memory.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ class ContactSchedule:
     Attributes:
         free: (T, 2, 5) poses of free soles, as in `contacts.FootMemory`.
         edge: (T, 4) edges in contact, in the order of `contacts.EDGES`.
-        height: (T, 2, 2) heights of heel and toe edge of both feet [m].
+        height: (T, 2, 2) of heel and toe edge of both feet [m].
         first: (N,) first frame of each hold.
         end: (N,) frame after the last of each hold.
         foot: (N,) foot of each hold.
-        place: (N, 3) x, y of the middle of the flat sole's heel edge [m], and yaw [rad].
+        place: (N, 3) x, y of the flat sole's heel edge middle [m], and yaw [rad].
         lift: transition frames of an edge between floor and free height.
         glide: transition frames of a foot between place and free path.
     """
@@ -311,6 +311,8 @@ class _Windows:
         problem: the solver's, with its own base frame.
         plan: contacts; places and edges are updated.
         published: last published state and root pose; None before the first.
+        seen: first frame of the last window.
+        state: optimised postures of the last window.
     """
 
     def __init__(self, solver: WholeBodyRetargeter, frames: FrameInputs, plan: ContactSchedule, dt: float) -> None:
@@ -391,7 +393,6 @@ class _Windows:
         return ClipGoal(target, weight)
 
     def _choose(self, first: int, fixed: int, state: ClipPostures) -> None:
-        """Move the holds of a window to the optimised feet."""
         corners = np.empty((len(state.x), 8, 3))
         place_soles(self.problem, state, self.scratch, corners)
         self.plan.choose(first, corners[fixed:])
@@ -404,7 +405,12 @@ class _Windows:
         return self.plan.release(first, off > LOST)
 
     def _step(self, state: ClipPostures, goal: ClipGoal, fixed: int, hard: float, apart: float) -> ClipPostures:
-        """Return the postures after a Gauss-Newton step, shortened where it raises the cost."""
+        """Return the postures after a Gauss-Newton step, shortened where it raises the cost.
+
+        Args:
+            hard: penalty of range and speed violations.
+            apart: penalty of distance and floor violations.
+        """
         p, w, work, W = self.problem, self.scratch, self.work, len(state.x)
         rules = self.rules._replace(hard=hard, apart=apart)
         if not (newton_step(p, rules, state, goal, fixed, w, work) and np.isfinite(work.step[:W]).all()):
@@ -424,7 +430,6 @@ class _Windows:
         return trial
 
     def _nearby(self, values: np.ndarray) -> np.ndarray:
-        """Return moving averages (W,) of values (W,)."""
         n = 2 * self.near + 1
         return np.asarray(uniform_filter1d(values, n, mode="nearest"))
 

@@ -4,10 +4,9 @@ minimise  sum_t sum_k w_tk |p_k(x_t) - target_tk|^2 + posture^2 |x_t - rest|^2 +
           + penalties of: a sole in contact off its place, a joint beyond its range or speed, an acceleration beyond its
             limit, shapes nearer than their margin, a sole below the floor
 
-by Gauss-Newton with linearised points and distances. Violated rows are quadratic penalties; the set of rows changes
-between iterations. Each frame couples with the two before, so the matrix is block-banded and the cost linear in the
-number of frames. Penalties rise from step to step and aim inside each limit, so that remaining violations are mostly
-within the limit itself. `feasible_frames` then enforces every limit.
+by Gauss-Newton with linearised points and distances. Violated rows are quadratic penalties. Each frame couples with the
+two before, so the matrix is block-banded and the cost linear in the number of frames. Penalties rise from step to step
+and aim inside each limit. `feasible_frames` then enforces every limit.
 
 Base coordinates are a translation and a rotation vector in the world, about the pose of each iteration.
 """
@@ -47,6 +46,8 @@ class ClipRules(NamedTuple):
             goal.
         speed: (D,) largest first difference [rad, m].
         acceleration: (D,) largest second difference [rad, m].
+        hard: penalty of range and speed violations.
+        effort: penalty of excess acceleration.
         apart: penalty of distance and floor violations [1/m^2].
         margin: shape distance [m].
     """
@@ -93,6 +94,8 @@ class ClipWork(NamedTuple):
     """Work memory of the optimisation.
 
     Attributes:
+        factor: of the whole matrix.
+        block: for one block row.
         cost: (W,) of each frame.
         step: (W, D) right-hand side, then solution.
         own: (W, D) diagonal of block [t, t] from frame differences.
@@ -265,6 +268,9 @@ def frame_rows(
     """Add a frame's points, distances and floor to the upper triangle of A and the right-hand side; return the cost.
 
     Call after `place_frame`.
+
+    Args:
+        rows: False: cost only.
     """
     A, J, G, g = work.A, work.J, work.G, work.step[t]
     base = w.bodies.p[6] if problem.base > 0 else w.bodies.p[0]
@@ -354,6 +360,9 @@ def newton_step(
     work: ClipWork,
 ) -> bool:
     """Compute the Gauss-Newton step (`work.step`) of all frames and the frame costs (`work.cost`).
+
+    Args:
+        fixed: number of fixed first frames.
 
     Returns:
         False if the matrix is not positive definite.

@@ -1,9 +1,8 @@
 """Foot contacts: detected in a person's motion, and kept by a robot's soles.
 
 The floor is the plane under slow foot points, or under the lowest ones if the feet never rest (run, jump). Heel and toe
-are in contact while low and slow, with hysteresis, and are released after creeping away. A robot's foot in contact is
-locked: one edge of the sole (heel or toe) keeps place and yaw, and the sole is flat or rolls over that edge. Locking
-and release blend from the current pose.
+are in contact while low and slow, with hysteresis, and are released after creeping away. A robot's foot in contact
+keeps place and yaw of a sole edge, and is flat or rolls over that edge. Transitions blend from the current pose.
 """
 
 from __future__ import annotations
@@ -43,14 +42,15 @@ class ContactRules(NamedTuple):
         off_height: height above which it loses contact [m].
         on_speed: speed below which it gets into contact [m/s].
         off_speed: speed above which it loses contact [m/s].
-        rest: minimum time without contact, against flicker of creeping points [s].
-        away: distance from the initial contact at which it is released [m].
+        rest: minimum time without contact, against flicker [s].
+        away: distance from the initial contact that releases it [m].
         blend: transition time of locking and release [s].
-        pivot: yaw between a sole on one edge and the person's foot that releases the edge [rad].
+        pivot: yaw between a sole on one edge and the person's foot that releases it [rad].
         lock: weight of a locked point, well above `frame_solver.LOCKED`.
         landing: weight of a landing point, well below it.
-        posture_return: critically damped return rate of the posture [1/s].
-        body_return: critically damped decay rate of body-point errors once they are free [1/s].
+        free: weight of a swinging point.
+        posture_return: critically damped rate of the posture [1/s].
+        body_return: critically damped rate of free body-point errors [1/s].
         foot_return: likewise of a swing foot [1/s].
     """
 
@@ -113,9 +113,8 @@ def slow_points(feet: np.ndarray, rate: float) -> np.ndarray:
 def find_floor(body: BodyPoints) -> Floor:
     """Return the floor of a clip: slope, if the person walks far enough, and heights of standing feet.
 
-    Quantile regression of slow-point heights, h = level of the point + slope . (x, y); low points weigh more, and the
-    slope is regularised. Points that are never slow (run, jump, two frames) take the level of their lowest frames and
-    do not affect the slope.
+    Quantile regression of slow-point heights, h = level of the point + slope . (x, y); the slope is regularised. Points
+    that are never slow (run, jump) take the level of their lowest frames and do not affect the slope.
 
     Raises:
         ClipError: if the clip lacks the legs.
@@ -444,6 +443,7 @@ def land_edges(
     Args:
         now: (5,) sole pose of the previous frame.
         corners: (4, 3) its corners [m].
+        out: contact is updated.
     """
     contact = out.contact
     stood = contact[2 * f] or contact[2 * f + 1]
@@ -476,6 +476,7 @@ def foot_targets(
         contact: (4,) of the person, in the order of EDGES.
         corners: (8, 3) sole corners of the previous frame [m].
         memory: state, updated.
+        out: result.
     """
     now, before, pose, target = np.empty((2, 5)), np.empty(5), np.empty(5), np.empty((4, 3))
     for f in range(2):

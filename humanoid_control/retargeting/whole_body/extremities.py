@@ -38,6 +38,7 @@ class Extremity:
     """Head or hand with its own joints.
 
     Attributes:
+        name: HEAD or one of HANDS.
         axis: (3,) unit vector in the joint frame: gaze, or along the hand.
         moving: indices of the joints that turn it.
     """

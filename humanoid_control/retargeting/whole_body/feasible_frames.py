@@ -99,6 +99,8 @@ def follow_frames(
     """Publish frames; infeasible ones are solved again from the previous frame.
 
     Args:
+        state: postures for the frames of `out`.
+        goal: goals for the frames of `out`.
         before: last published frame; x, v and the tree's base frame are updated.
 
     Returns:

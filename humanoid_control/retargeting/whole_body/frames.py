@@ -142,6 +142,7 @@ def returning_goal(
 
     Args:
         wanted: (K, 3) targets of the frame [m].
+        goal: result.
     """
     slow, fast = np.exp(-feet.rules.body_return * dt), np.exp(-feet.rules.foot_return * dt)
     corners = problem.soles[0]
@@ -179,6 +180,7 @@ def forget_posture(
     """
     d = before.x.shape[0]
     own = n.damping**2 + n.posture**2 + n.smoothing**2  # diagonal terms added by the solver
+    # z is the discrete pole of the critically damped return
     z, e = np.exp(-feet.rules.posture_return * dt), INDIFFERENT**2
     A, step, last = w.memory, w.vectors[0], d - 1
     for i in range(d):  # reversed order turns the lower triangle into an upper one
@@ -210,6 +212,7 @@ def solve_whole_body_frames(
     """Solve frames one after another.
 
     Args:
+        feet: memory is updated.
         before: previous state; x and v are updated.
         out: results, of the same length.
 
@@ -243,6 +246,7 @@ def solve_whole_body_frames(
         memory.last[:] = w.points - wanted
         out.clearance[t] = last
         out.contact[t] = feet.out.contact
+        # velocity for the next frame; the base frame then follows the base
         v[:] = (out.x[t] - x) / dt
         x[:] = out.x[t]
         move_base(problem, w, x, v)

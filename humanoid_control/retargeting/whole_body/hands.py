@@ -1,8 +1,8 @@
 """Hands in contact with the body, each other or the floor: surface distances are kept, not joint distances.
 
-Robots have other proportions: with directions alone, a hand on the hip ends in the air, and clapping hands overlap.
-Near a surface, the hand target moves to the same place of the robot's surface at the person's distance: same bone, same
-side. Far from surfaces, targets are unchanged; they blend in between.
+With directions alone, a robot's hand on the hip would end in the air, and clapping hands would overlap. Near a surface,
+the hand target moves to the same place of the robot's surface at the person's distance. Far away it is unchanged, in
+between it blends.
 """
 
 from __future__ import annotations
@@ -114,6 +114,7 @@ def _surface(
     """Return distances (S, A) from a bone to the outermost surface of shapes [m].
 
     Args:
+        places: index and pose of each shape.
         start: (3,) of the bone.
         end: (3,) of the bone.
         axes: (3, 3) of the bone, z along it.
@@ -193,6 +194,9 @@ def palms(body: BodyPoints, size: float) -> tuple[np.ndarray, np.ndarray]:
     """Return palm middles (2, T, 3) of a person [m], left and right, and unit vectors (2, T, 3) from the wrists.
 
     They follow the hand if shown, else the forearm.
+
+    Args:
+        size: from `person_size`.
     """
     middle, along = [], []
     for side in "lr":
@@ -233,6 +237,8 @@ def touch(palm: np.ndarray, start: np.ndarray, end: np.ndarray, across: np.ndarr
         start: (T, 3) of the bone [m].
         end: (T, 3) of the bone [m].
         across: (T, 3) leftward.
+        part: index in PARTS.
+        size: from `person_size`.
     """
     R, bone = _axes(start, end, across), np.linalg.norm(end - start, axis=1)
     local = np.einsum("tji,tj->ti", R, palm - start)
@@ -262,6 +268,7 @@ def keep_hands(
 
     Args:
         body: on a level floor at height 0.
+        size: from `person_size`.
         targets: (T, K, 3) of `names`, floor z = 0 [m].
         names: POINTS, hips and knees.
     """

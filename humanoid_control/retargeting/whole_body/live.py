@@ -1,8 +1,8 @@
 """Live whole-body retargeting: markers move root, legs and arms of a robot.
 
 The person first stands upright on both feet, which calibrates scaling, floor and foot heights. Each frame then gives
-point targets, head and hand directions, soles and contacts, and a solver step. Holding, fading and bounds are as for
-the upper body (`live`); a sole adds two points, the middles of heel and toe.
+targets, soles and contacts, and a solver step. Holding, fading and bounds are as in `live`; a sole adds two points, the
+middles of heel and toe.
 """
 
 from __future__ import annotations
@@ -65,7 +65,6 @@ class LiveWholeBody(LiveTargets):
         self._stand()
 
     def _stand(self) -> None:
-        """Put the robot in its neutral posture on the floor."""
         rest, frames = self._points_at_rest(), self.solver.problem.tree.joints
         X = self.robot.X_world_root
         frames.R[0], frames.p[0] = X.rotation, X.translation
@@ -84,7 +83,6 @@ class LiveWholeBody(LiveTargets):
         return np.vstack([s.scratch.points[: s.corners], edge_points(s.legs.soles, poses)])
 
     def _scale_by(self, calibration: BodyPoints, now: float) -> None:
-        """Compute scaling, floor and foot levels from the calibrated person, and restart the robot."""
         if not shows_legs(calibration):
             raise ClipError("the markers show no knees, ankles and toes: the whole body needs legs")
         scaler = WholeBodyScaler(calibration, self.robot, hands=False)  # hands need look-ahead, which live input lacks
@@ -187,6 +185,7 @@ def _onto(person: np.ndarray, robot: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
     Args:
         person: (K, 3) rows that begin with BODY_POINTS [m].
+        robot: likewise.
     """
     left, right = BODY_POINTS.index("l_hip"), BODY_POINTS.index("r_hip")
     across = [p[left] - p[right] for p in (person, robot)]

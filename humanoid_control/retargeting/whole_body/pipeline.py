@@ -48,6 +48,9 @@ class WholeBodyTask:
     """Clip scaled to a robot and ready to solve: inputs are checked, kernels not yet compiled.
 
     Attributes:
+        robot: floating base.
+        targets: at the solving rate.
+        between: solved frames per clip frame.
         notes: messages about skipped frames and the floor.
     """
 
@@ -103,6 +106,7 @@ def whole_body_settings(acceleration: float | None = None, method: str = LIVE) -
 
     Args:
         acceleration: limit of all joints [rad/s^2]; None: default.
+        method: one of WHOLE_BODY_METHODS.
     """
     settings = whole_body_solver(method).SETTINGS
     return settings if acceleration is None else replace(settings, acceleration=acceleration)
@@ -116,21 +120,7 @@ def retarget_whole_body(
     speed: float = 1.0,
     method: str = LIVE,
 ) -> WholeBodyTrajectory:
-    """Return root, joints and contacts of a clip.
-
-    Args:
-        body: person with legs, at any rate.
-        robot: floating base, legs and soles.
-        settings: default: `whole_body_settings()`.
-        progress: called with (frames solved, all frames).
-        speed: pace of the clip; 1: as recorded.
-        method: 'live' (frame by frame) or 'clip' (all frames at once).
-
-    Raises:
-        ClipError: if legs, floor or first posture are missing.
-        RobotError: if legs or soles are missing.
-        UnknownNameError: if the method is unknown.
-    """
+    """Return root, joints and contacts of a clip; arguments and errors as `WholeBodyTask.of` and `solve`."""
     return WholeBodyTask.of(body, robot, speed).solve(settings, progress, method).trajectory
 
 

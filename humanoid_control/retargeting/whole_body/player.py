@@ -46,6 +46,7 @@ class WholeBodyPlayer:
         """Start at the first frame.
 
         Args:
+            frames: from `WholeBodyRetargeter.inputs`.
             seam: transition time to another moment [s].
             speed: 1 is the recorded speed.
             free: (K,) True for vectors (`RetargetingProblem.free`); default: none.
@@ -118,7 +119,6 @@ class WholeBodyPlayer:
         return FrameInputs(self._points[None], self._soles[None], self._contact[None])
 
     def _sample(self) -> None:
-        """Sample the current frame in the robot's world."""
         x = min(self.time * self.targets.rate, len(self._heading) - 1.0)
         k = min(int(x), len(self._heading) - 2)
         s = x - k

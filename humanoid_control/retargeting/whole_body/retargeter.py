@@ -145,6 +145,7 @@ class WholeBodyRetargeter:
         root: last pose of the root link in the world.
         contacts: (4,) locked sole edges, in the order of `contacts.EDGES`.
         clearance: as in JointTrajectory, of the last frame [m].
+        used_fallback: likewise.
         SETTINGS: defaults: upper-body settings with more smoothing and fewer near pairs.
     """
 
@@ -163,6 +164,7 @@ class WholeBodyRetargeter:
         Args:
             robot: floating base, legs and soles.
             settings: method 'constrained'; default: SETTINGS.
+            forearms: whether targets include forearm rotation.
             directions: head and hands of the targets; those the robot cannot turn are ignored.
 
         Raises:
@@ -385,7 +387,6 @@ class WholeBodyRetargeter:
         self._end(last, out)
 
     def _end(self, last: float, out: FrameResults) -> None:
-        """Continue from the last frame of results, with its clearance [m]."""
         self._before = self._before._replace(clearance=last)
         self.contacts = out.contact[-1].copy()
         self._publish(last, int(out.used_fallback[-1]))
@@ -416,7 +417,6 @@ class WholeBodyRetargeter:
         return self._trajectory(targets, out)
 
     def _begin(self, frames: FrameInputs, targets: WholeBodyTargets) -> FrameResults:
-        """Allocate the results of a clip, and fill the first frame."""
         out = self._results(len(targets))
         self.start(frames, float(targets.heading[0]), targets.name)
         out.x[0], out.clearance[0], out.contact[0] = self._before.x, self._before.clearance, self.contacts
@@ -427,11 +427,9 @@ class WholeBodyRetargeter:
         return out
 
     def _solve_part(self, frames: FrameInputs, first: int, last: int, dt: float, out: FrameResults) -> None:
-        """Solve frames first .. last - 1."""
         self._solve(FrameInputs(*(a[first:last] for a in frames)), dt, FrameResults(*(a[first:last] for a in out)))
 
     def _trajectory(self, targets: WholeBodyTargets, out: FrameResults) -> WholeBodyTrajectory:
-        """Return the results as a trajectory of all joints."""
         T, dt = len(targets), 1.0 / targets.rate
         q = np.tile(self.robot.postures["neutral"], (T, 1))
         q[:, self.moving] = out.x[:, 6:]

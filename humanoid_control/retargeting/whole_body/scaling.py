@@ -257,6 +257,8 @@ class WholeBodyScaler:
         """Calibrate.
 
         Args:
+            body: person with legs that sometimes stands.
+            robot: floating base.
             hands: keep hands at touched surfaces; needs 0.2 s of look-ahead.
 
         Raises:

@@ -30,7 +30,7 @@ class ContactRule:
     """Thresholds of ground contact.
 
     Attributes:
-        height: height above the standing height, below which a foot point may be in contact [m].
+        height: above the standing height, below which contact is possible [m].
         slow: speed below which a contact begins [m/s].
         fast: speed above which a contact ends [m/s].
         touching: height below which a contact extends at both ends [m]: a heel strikes before it is slow.
@@ -144,8 +144,8 @@ class DanceLimits:
         quickest: minimum swing time [s].
         longest: duration of a shortened swing [s].
         double: minimum double support [s].
-        hold: longest swing; longer ones are shortened to `longest` [s].
-        wait: longest double support within a list of footsteps [s].
+        hold: longest swing that is not shortened to `longest` [s].
+        wait: longest double support within a list [s].
         share: usable share of the walking limits, since successive steps differ.
         long: foot travel over the greatest forward step, above which a step takes the nominal time.
     """
@@ -167,6 +167,7 @@ class Choreography:
     Attributes:
         lifts: lift-off times from the first lift-off [s].
         clock: times from the first lift-off (k,) and in the clip (k,) [s].
+        told: messages about changes.
     """
 
     steps: list[Footstep]
@@ -184,7 +185,11 @@ def choreography(
     scale: float,
     rule: DanceLimits | None = None,
 ) -> Choreography:
-    """Convert a dancer's steps to footsteps of a robot."""
+    """Convert a dancer's steps to footsteps of a robot.
+
+    Args:
+        scale: leg length of robot over dancer.
+    """
     rule = rule or DanceLimits()
     told: list[str] = []
     steps = _alternating(found, told)

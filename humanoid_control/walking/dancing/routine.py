@@ -45,6 +45,9 @@ class Routine:
         motion: upper-body motion, in walker time.
         steps: the dancer's steps, in time of the paced clip [s].
         when: walker time to send the footsteps [s]; infinite without steps.
+        found: number of detected steps.
+        told: messages about changes.
+        scale: leg length of robot over dancer.
         made: None until the footsteps are sent.
     """
 
@@ -150,8 +153,8 @@ def balance_clock(
     pace to 1 / sqrt(k).
 
     Args:
-        height: centre-of-mass height above the soles [m].
-        rows: (T, 21) rows of the clip, see `UpperBody`.
+        height: of the centre of mass above the soles [m].
+        rows: (T, 21), see `UpperBody`.
         rate: frame rate [Hz].
         room: usable share of the distance from sole middle to end.
 

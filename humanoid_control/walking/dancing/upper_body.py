@@ -118,6 +118,7 @@ def bounded_turn(R: np.ndarray, roll: float = MOST_TILT) -> np.ndarray:
     An angle becomes b tanh(angle / b) with its bound b; small angles are unchanged.
 
     Args:
+        R: in heading axes.
         roll: bound of the sideways tilt [rad]; forward and back it is MOST_TILT.
     """
     axis = np.cross([0.0, 0.0, 1.0], R[:, 2])
@@ -180,10 +181,10 @@ class ClipMotion:
     """Recorded motion: from rest into a clip, through it, and back to rest.
 
     Attributes:
-        begin: time at which the motion leaves rest [s].
-        first: time at which the clip begins [s].
-        last: time at which the clip ends [s].
-        end: time at which the motion is at rest again [s].
+        begin: departure from rest [s].
+        first: begin of the clip [s].
+        last: end of the clip [s].
+        end: return to rest [s].
     """
 
     known = True
@@ -201,9 +202,9 @@ class ClipMotion:
 
         Args:
             rest: (21,) row of `UpperBody`.
-            rows: (T, 21) rows of the clip.
+            rows: (T, 21).
             rate: frame rate [Hz].
-            begin: walker time at which the motion leaves rest [s].
+            begin: walker time of the departure from rest [s].
             clock: rising times since the clip began (k,) and in the clip (k,) [s]; default: as recorded.
             lead: time from rest to the clip, and back [s].
 

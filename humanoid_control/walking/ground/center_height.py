@@ -25,7 +25,11 @@ class Rise(NamedTuple):
 
 
 class CenterHeight:
-    """Centre-of-mass height as a sum of smooth changes, so that replanning causes no jump."""
+    """Centre-of-mass height as a sum of smooth changes, so that replanning causes no jump.
+
+    Attributes:
+        rises: active and future changes.
+    """
 
     def __init__(self, height: float) -> None:
         self._base, self.rises = height, list[Rise]()
@@ -54,9 +58,9 @@ class CenterHeight:
 def support_heights(feet: Sequence[float], phases: Sequence[Phase]) -> list[Rise]:
     """Return the support height of each phase and the time to reach it; `amount` is the height [m].
 
-    The support height averages the stance sole, with weight 2, and the previous and next sole: stairs are climbed
-    evenly, and cross slopes without bobbing. Rises last from touch-down to the middle of the next swing, descents from
-    mid-swing to the next lift-off.
+    It averages the stance sole, with weight 2, and the previous and next sole: stairs are climbed evenly, cross slopes
+    without bobbing. Rises last from touch-down to the middle of the next swing, descents from mid-swing to the next
+    lift-off.
 
     Args:
         feet: initial heights of both soles [m].

@@ -1,7 +1,7 @@
-"""Ground model of the planner: footholds, swing clearance, and the slope felt by the soles.
+"""Ground model of the planner: footholds, swing clearance, slope felt by the soles.
 
-A foothold is the least-squares plane through points of the sole rectangle. Steep or uneven ground, or an edge under the
-sole, is rejected. Without a map, the stance soles measure the slope.
+A foothold is the least-squares plane under the sole; steep or uneven ground and edges are rejected. Without a map, the
+stance soles measure the slope.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ class Terrain:
     """Height map with queries for soles.
 
     Attributes:
+        map: heights in the walker's world.
         outlines: (2, 4, 2) corners of both soles in their frames [m].
         known: False: the map is felt by the soles.
     """
@@ -77,6 +78,7 @@ class Terrain:
         """Return the foothold at (x, y) and heading of a pose.
 
         Args:
+            X: only place and heading count.
             foot: 0 left, 1 right.
         """
         yaw = float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
@@ -124,6 +126,7 @@ class Terrain:
         Args:
             times: of lift-off and touch-down [s].
             lift: minimum lift [m].
+            shape: of a swing over a plane.
         """
         if self.map.as_plane() is not None:
             return SwingPath.between(start, end, *times, lift, shape)
@@ -136,7 +139,6 @@ class Terrain:
         return SwingPath.between(start, end, *times, high, shape)
 
     def _lowest(self, start: pin.SE3, end: pin.SE3, lift: float, foot: int) -> tuple[float, SwingShape]:
-        """Return lift and shape of the lowest clear swing."""
         best, most = (lift, SHAPES[0]), -np.inf
         for more in np.arange(0.0, HIGHEST + 1e-9, 0.02):
             for shape in SHAPES:

@@ -4,8 +4,8 @@ At constant height, angular momentum L about the centre of mass moves the zero-m
 
     p = c - c''/w^2 + (-L'_y, L'_x) / (m g),
 
-so the pendulum is planned for p_v = p + (L'_y, -L'_x) / (m g) (Nishiwaki 2002; Takenaka 2009). The inverse kinematics,
-simulated along the plan, gives L. The shift of xi is
+so the pendulum is planned for p_v = p + (L'_y, -L'_x) / (m g) (Nishiwaki 2002; Takenaka 2009). Simulated inverse
+kinematics give L, which shifts xi by
 
     xi_L(t) = w int_t^inf exp(-w (s - t)) (L'_y, -L'_x)(s) / (m g) ds.
 """
@@ -43,6 +43,7 @@ def anticipated(delta: np.ndarray, fade: float) -> np.ndarray:
         delta: (n, 2) equally spaced samples.
         fade: exp(-w dt).
     """
+    # xi = 0 at the end of the horizon; going backward, this error decays by `fade` per sample
     xi = np.zeros_like(delta)
     for i in range(len(xi) - 2, -1, -1):
         for k in range(xi.shape[1]):
@@ -66,6 +67,11 @@ class DynamicsFilter:
     roll: ToeRoll | None = None
 
     def __init__(self, robot: Robot, feet: Feet, dt: float = 0.02, arms: str = "still") -> None:
+        """Create the simulation.
+
+        Args:
+            arms: as in `BalanceTasks`.
+        """
         self.robot, self.dt = robot, dt
         self.lean = np.zeros(3)
         self._tasks = BalanceTasks(robot, feet, dt, arms)
@@ -96,8 +102,11 @@ class DynamicsFilter:
         """Start the simulation of a plan.
 
         Args:
+            plan: its momentum shift is ignored.
             t: current time [s].
             horizon: simulated time [s].
+            q: (nq,) commanded configuration in the plan's world.
+            v: (nv,) commanded velocity.
             center: (3,) planned centre of mass at t.
             upper: upper-body motion; None: at rest.
         """
@@ -140,6 +149,7 @@ class DynamicsFilter:
         """Return the shift; requires `done`."""
         past = self._past or [self._L[0]]
         L = np.array([*past, *self._L])
+        # filtering in both directions has no delay, since the future samples are known
         rate = filtered_both_ways(np.gradient(L, self.dt, axis=0), self._filter, EDGE)[len(past) :]
         delta = np.column_stack([rate[:, 1], -rate[:, 0]]) / (self.robot.mass * GRAVITY)
         return MomentumShift(self._t0, self.dt, anticipated(delta, float(np.exp(-self._plan.path.omega * self.dt))))

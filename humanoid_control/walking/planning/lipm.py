@@ -97,6 +97,7 @@ def _zmp_at(times: np.ndarray, p: np.ndarray, t: float) -> np.ndarray:
         return p[0].copy()
     if i >= len(times) - 1:
         return p[-1].copy()
+    # linear interpolation between the corners
     s = (t - times[i]) / (times[i + 1] - times[i])
     return p[i] + s * (p[i + 1] - p[i])
 

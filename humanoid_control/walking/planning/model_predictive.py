@@ -1,14 +1,14 @@
 """Model predictive control of a walk: zero-moment point and footholds from one quadratic program.
 
-After Herdt (2010, footholds as unknowns) and Scianca (2020, bounded divergence). The unknowns are the deviations y_k of
-the zero-moment point from its nominal place at nodes, and the moves d_i of each foothold relative to the previous one:
+After Herdt (2010, footholds as unknowns) and Scianca (2020, bounded divergence). Unknown are the deviations y_k of the
+zero-moment point at nodes, and the moves d_i of each foothold relative to the previous one:
 
     minimise    sum_k  stay |y_k|^2 h_k + smooth |y_k - y_(k-1)|^2 / h_k  +  step sum_i |d_i|^2
     subject to  y_k inside the support, which moves along with the footholds; d_i within reach;
                 xi(now) = w int_0^inf exp(-w s) p(now + s) ds.
 
-The last row selects the bounded future of the divergent component. Nodes include all lift-offs and touch-downs. Beyond
-them, the nominal zero-moment point is shifted by the last foothold's move.
+The last row selects the bounded future. Nodes include all lift-offs and touch-downs; beyond them, the nominal
+zero-moment point moves with the last foothold.
 """
 
 from __future__ import annotations
@@ -189,7 +189,6 @@ class ModelPredictive:
         )
 
     def _stance_axes(self, r: CenterRequest, free: Sequence[Phase]) -> np.ndarray:
-        """Return the stance-foot axes (F, 2, 2) of each foothold."""
         feet, out = list(r.feet), []
         for phase in free:
             out.append(feet[1 - phase.step.foot].rotation[:2, :2])

@@ -41,6 +41,7 @@ class References(NamedTuple):
     Attributes:
         heading: (3, 3) mean heading of both feet.
         swinging: swing foot, or None.
+        u: phase of the swing.
         zmp: (2,) [m].
         dcm: (2,) including the momentum shift [m].
         swing: duration of the swing [s].
@@ -77,10 +78,10 @@ class CenterRequest(NamedTuple):
     """Pendulum state and coming footsteps, the input of a planner.
 
     Attributes:
-        t: current time [s].
+        t: now [s].
         omega: of the pendulum [1/s].
         center: (2,) centre of mass [m].
-        xi: (2,) initial divergent component of the path [m].
+        xi: (2,) initial divergent component [m].
         zmp: (2,) current zero-moment point [m].
         rest: transition time to the middle after the last step [s].
     """
@@ -137,7 +138,11 @@ class MomentumShift:
 
 
 class WalkPlan:
-    """Phases of a walk and their zero-moment point."""
+    """Phases of a walk and their zero-moment point.
+
+    Attributes:
+        feet: planned sole poses at the start.
+    """
 
     def __init__(
         self,
@@ -215,7 +220,8 @@ def zmp_corners(
     """Return corners of the zero-moment point: constant under the stance foot, linear between feet.
 
     Args:
-        t: current time [s].
+        phases: not finished at t.
+        t: now [s].
         p: (2,) current zero-moment point.
         rest: transition time to the middle after the last step [s].
 

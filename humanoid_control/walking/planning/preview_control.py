@@ -26,6 +26,7 @@ class PreviewGains(NamedTuple):
     """Gains of the controller.
 
     Attributes:
+        integral: K_I.
         state: (3,) K_x.
         preview: (N,) G_j.
         A: (3, 3) in x' = A x + B u.
@@ -49,6 +50,8 @@ def preview_gains(omega: float, dt: float, horizon: float, error_weight: float, 
     Args:
         omega: [1/s].
         horizon: preview time [s].
+        error_weight: Q of the zero-moment point.
+        jerk_weight: R of the jerk change.
 
     Raises:
         ConfigError: if `dt` is not positive and finite.
@@ -146,7 +149,7 @@ class PreviewControl:
         return SampledPath(at[:count], p + origin, xi + origin, w), list(request.phases)
 
     def _sum_before(self, request: CenterRequest) -> np.ndarray | None:
-        """Return the error sum (2,) of the last plan if this one continues it; else None."""
+        """Return the error sum (2,) of the last plan, None if not continued."""
         if self._before is None or not self._before[0][0] < request.t < self._before[0][-1]:
             return None
         times, xi, totals = self._before

@@ -24,6 +24,9 @@ class StepStyle:
 
     Attributes:
         double_support: share of a calm step's double support.
+        lift: share of a calm step's lift.
+        crouch: share of a calm step's crouch.
+        shape: swing over level ground.
         late: tolerated lag of the foot before landing [m].
     """
 
@@ -74,12 +77,12 @@ class Footstep:
 class StepLimits:
     """Limits of a step; `step_limits.step_limits_of` computes them for a robot.
 
-    The pose relative to the other foot must lie in an ellipsoid with the half-axes `forward` or `backward`, `spread`
-    beyond the neutral width, and `turn_out` or `turn_in`. Below the step time `nominal`, they shrink linearly to the
-    shares `quick` at `shortest`, because joint speeds are limited.
+    The pose relative to the other foot must lie in an ellipsoid with half-axes `forward` or `backward`, `spread` beyond
+    the neutral width, and `turn_out` or `turn_in`. Below the step time `nominal`, they shrink linearly to the shares
+    `quick` at `shortest`.
 
     Attributes:
-        forward: displacement of the middle of the feet in a step [m].
+        forward: displacement of the middle of the feet [m].
         backward: likewise [m].
         sideways: likewise [m].
         turn_out: yaw away from the other foot [rad].
@@ -87,13 +90,13 @@ class StepLimits:
         quick: shares of `forward`, `backward`, `sideways` and turns at `shortest`.
         nominal: step time [s].
         shortest: step time [s].
-        change: (3,) change between steps of 0.8 s: forward, sideways [m], turn [rad].
+        change: (3,) between steps of 0.8 s: forward, sideways [m], turn [rad].
         width: neutral distance of the soles [m].
         gap: least distance of the sole centre lines [m].
         rise: height difference of the soles [m].
-        lift: maximum lift [m].
+        lift: maximum [m].
         outlines: (4, 2) sole corners in each sole frame, counter-clockwise [m].
-        clearance: distance of the outlines [m].
+        clearance: of the outlines [m].
     """
 
     forward: float = 0.4
@@ -139,6 +142,7 @@ class StepLimits:
         Args:
             d: forward, sideways [m], turn [rad].
             T: step time [s].
+            out: whether the foot turns outward.
         """
         s = 1.0 if self.nominal <= T else max(T - self.shortest, 0.0) / (self.nominal - self.shortest)
         back = d[0] < 0
@@ -167,6 +171,7 @@ class StepLimits:
         """Return why a step is not possible; empty if it is.
 
         Args:
+            X_stance: pose of the other sole.
             X_from: initial pose of the stepping sole; None: the swing is not checked.
         """
         side = 1.0 if step.foot == 0 else -1.0
@@ -189,7 +194,6 @@ class StepLimits:
         return ""
 
     def _pose_refusal(self, X: pin.SE3, side: float, pace: Pace) -> str:
-        """Return why a foot cannot stand at a pose relative to the other."""
         (T, style), (x, y, z) = pace, X.translation
         yaw = yaw_of(X)
         if side * y < self.gap - EXACT:
@@ -229,6 +233,7 @@ class StepTimes:
     Attributes:
         nominal: step time up to `comfortable`, on soles of at least WIDE [s].
         shortest: least step time [s].
+        double_support: share of the step time.
         comfortable: displacement above which steps become quicker [m].
         lift: of the swing foot [m].
     """

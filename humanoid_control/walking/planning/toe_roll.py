@@ -1,8 +1,8 @@
 """Foot roll with toe joints: over the toes before lift-off, from the heel at landing.
 
-Flat toes stay on the ground while the foot turns about their axis, heel up, from the weight transfer until a tenth of
-the swing; the toe joint compensates. A foot lands on its heel edge and is flat before it is loaded. A rolling leg
-reaches further back, so that the centre of mass is higher or the steps are longer.
+The flat toes stay on the ground while the foot turns about their axis, heel up, from the weight transfer until a tenth
+of the swing. A foot lands on its heel edge and is flat before it is loaded. A rolling leg reaches further back: the
+centre of mass is higher or the steps are longer.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class ToeRoll:
         angles: (2,) positive: heel up about the toe axis; negative: toes up about the heel [rad].
         joints: (2,) indices of the toe joints.
         sign: (2,) of the toe motion that lifts the toes.
-        axis: (2, 3) points of the toe axes in the sole frames [m].
-        heel: (2, 3) points of the heel axes in the sole frames [m].
+        axis: (2, 3) points of the toe axes in S [m].
+        heel: (2, 3) points of the heel axes in S [m].
     """
 
     def __init__(self, robot: Robot, feet: Feet, settings: RollSettings, toes: Sequence[Toe]) -> None:
@@ -171,7 +171,7 @@ class ToeRoll:
         """Return the loaded part of each foot: whole sole, toes or heel.
 
         Returns:
-            Lower and upper corners (2, 2) in the sole frames [m]; which feet (2,) stand on a part only.
+            Lower and upper corners (2, 2) in the sole frames [m]; whether a foot stands on a part only (2,).
         """
         lower, upper, angles = self._feet.lower.copy(), self._feet.upper.copy(), self.angles.tolist()
         for k, angle in enumerate(angles):
@@ -182,7 +182,6 @@ class ToeRoll:
         return lower, upper, [abs(angle) > ROLLED for angle in angles]
 
     def _turn(self, foot: int, angle: float) -> pin.SE3:
-        """Return the rotation of a foot by an angle, cached for repeated calls within a tick."""
         known = self._turned[foot]
         if known[0] != angle:
             known = self._turned[foot] = angle, self._turn_by(foot, angle)
@@ -200,7 +199,6 @@ def _rise(t: float, begin: float, end: float) -> float:
 
 
 def _toe(robot: Robot, feet: Feet, side: int) -> Toe | None:
-    """Return the toe joint of a foot, or None."""
     model, carrier = robot.model, int(robot.model.frames[feet.frames[side]].parentJoint)
     joints = {sole.joint for sole in feet.soles[side]} - {carrier}
     if len(joints) != 1:
