@@ -231,7 +231,6 @@ def _self_collision(m: ClipMeasures) -> dict[str, float]:
 
 
 def _ground(m: ClipMeasures) -> dict[str, float]:
-    """Return ground contact numbers, and agreement with the person's; empty for an upper body."""
     if m.ground is None or m.whole is None:
         return {}
     contacts, row = m.whole.contacts, m.ground.row()

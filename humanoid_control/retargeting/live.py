@@ -195,7 +195,6 @@ class LiveTargets:
     # -- calibration --------------------------------------------------------------------------------------------------
 
     def _collect(self, labels: tuple[str, ...], positions: np.ndarray, now: float) -> None:
-        """Add a calibration frame, and try to complete the calibration."""
         c = self._calibration
         names, at, twice = distinct(labels, positions)
         self._say("labels", f"label {first_few(twice)} occurs twice: not used" if twice else "")
@@ -389,7 +388,6 @@ class SteadyPoints:
         return self.shown
 
     def _blended(self, desired: np.ndarray, dt: float) -> np.ndarray:
-        """Return the desired points, blended from the start of a lead-in."""
         if self._blend >= 1.0:
             return desired
         self._blend = min(1.0, self._blend + dt / self._lead) if self._lead > 0 else 1.0

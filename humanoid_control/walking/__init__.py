@@ -1,6 +1,7 @@
 """Biped walking: footsteps that follow a commanded velocity, and balance from sensor feedback.
 
-`Walker` plans footsteps, zero-moment point and divergent component, and corrects by foot forces:
+`Walker` plans footsteps, the zero-moment point (ZMP) and the divergent component of motion (DCM) of the centre of mass
+(CoM), and corrects by foot forces:
 
     from humanoid_control.robots import load_robot
     from humanoid_control.simulation import SimulationConfig

@@ -91,9 +91,9 @@ class ArmSwing:
 
 
 class ArmsLikeLegs(Task):
-    """Task: each arm's centre of mass moves forward with the opposite leg, scaled by the length ratio.
+    """Task: each arm's CoM moves forward with the opposite leg, scaled by the length ratio.
 
-    Positions are relative to the robot's centre of mass and the neutral posture. Other joints are assumed to keep their
+    Positions are relative to the robot's CoM and the neutral posture. Other joints are assumed to keep their
     velocity, so the legs do not follow the arms.
 
     Attributes:

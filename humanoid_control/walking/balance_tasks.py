@@ -111,7 +111,7 @@ class BalanceTasks:
         """Set the targets at the end of the coming tick.
 
         Args:
-            center: (3,) centre of mass [m].
+            center: (3,) CoM [m].
             heading: (3, 3) chest heading.
             upper: goal of chest and arms; None: upright chest.
         """

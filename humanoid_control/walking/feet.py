@@ -47,7 +47,7 @@ class Reaction(NamedTuple):
 
     Attributes:
         force: (3,) in the world [N].
-        zmp: (2,) zero-moment point at the height of the loaded soles [m]; between the soles without load.
+        zmp: (2,) ZMP at the height of the loaded soles [m]; between the soles without load.
         yaw_torque: about the vertical through `zmp` [N m].
         friction: tangential over normal force.
     """
@@ -94,7 +94,7 @@ class Feet:
         frames: (2,) ids of the sole frames.
         lower: (2, 2) lower corners of the support rectangles, in S [m].
         upper: (2, 2) upper corners [m]; limited to points at which toe joints and ankles hold the whole weight.
-        middle: (2, 2) nominal zero-moment points, in S [m].
+        middle: (2, 2) nominal ZMPs, in S [m].
         outlines: (2, 4, 2) corners of the full rectangles in S, counter-clockwise [m].
         width: lateral distance of the soles in the neutral posture [m].
     """
@@ -104,7 +104,7 @@ class Feet:
 
         Args:
             robot: floating base.
-            inward: inward offset of the nominal zero-moment point [m].
+            inward: inward offset of the nominal ZMP [m].
 
         Raises:
             RobotError: if the base is fixed, or there are not two feet with soles.
@@ -271,13 +271,13 @@ def carried_pose(joint: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[np.nd
 
 
 class LegReach:
-    """Centre-of-mass height at which the legs keep a bend at the end of a step."""
+    """CoM height at which the legs keep a bend at the end of a step."""
 
     def __init__(self, robot: Robot, feet: Feet, crouch: float, share: float = 0.96) -> None:
         """Measure the legs.
 
         Args:
-            crouch: minimum lowering of the centre of mass [m].
+            crouch: minimum lowering of the CoM [m].
             share: usable share of the stretched leg.
         """
         q = robot.q("neutral")
@@ -292,7 +292,7 @@ class LegReach:
         self.neutral, self.crouch = float(center[2] - ground), crouch
 
     def height(self, step: float, rise: float = 0.0, raised: float = 0.0) -> float:
-        """Return the centre-of-mass height above the soles [m].
+        """Return the CoM height above the soles [m].
 
         A rear foot lifts off about 0.6 steps behind its hip, when a fifth of a rise is done or of a descent is left.
 

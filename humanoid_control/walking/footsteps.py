@@ -172,7 +172,6 @@ class VelocityPlanner:
         return replace(self.make(stance, d, *pace), limited=True), d
 
     def _off_edges(self, stance: Footstep, step: Footstep, d: np.ndarray, pace: Pace) -> tuple[Footstep, np.ndarray]:
-        """Return the step, shifted away from an edge ahead or behind."""
         if self.terrain is None or self.terrain.map.as_plane() is not None:
             return step, d
         away = np.array([EDGE_ROOM, 0.0, 0.0])
@@ -236,7 +235,6 @@ class VelocityPlanner:
         return part(bisect(lambda s: not self.limits.refusal(part(s), stance.X), 1.0, HALVINGS))
 
     def _displacement_of(self, step: Footstep, X_stance: pin.SE3) -> np.ndarray:
-        """Return the displacement (3,) of a listed step relative to the neutral width."""
         X = X_stance.actInv(step.X)
         side = 1.0 if step.foot == 0 else -1.0
         return np.array([X.translation[0], X.translation[1] - side * self.limits.width, yaw_of(X)])

@@ -64,9 +64,9 @@ class GaitPoint:
     Attributes:
         soles: (2, 3) flat left and right sole [m].
         headings: (3,) of left foot, right foot, chest [rad].
-        center: (3,) centre of mass [m].
-        acceleration: (3,) of the centre of mass [m/s^2].
-        zmp: (2,) zero-moment point on the ground [m].
+        center: (3,) CoM [m].
+        acceleration: (3,) of the CoM [m/s^2].
+        zmp: (2,) ZMP on the ground [m].
         support: 'left', 'right' or 'both'.
     """
 
@@ -86,11 +86,11 @@ class Gait:
     """
 
     def __init__(self, settings: GaitSettings, width: float, height: float, start: tuple[float, float, float]) -> None:
-        """Compute the harmonics of the centre of mass.
+        """Compute the harmonics of the CoM.
 
         Args:
             width: lateral distance of the soles [m]; side steps widen it, so that it is a minimum.
-            height: of the centre of mass above the soles [m].
+            height: of the CoM above the soles [m].
             start: (3,) middle between the soles at t = 0 [m].
 
         Raises:
@@ -133,7 +133,7 @@ class Gait:
         return step, min(max(into / both, 0.0), 1.0), min(max((into - both) / (1 - both), 0.0), 1.0)
 
     def zmp(self, t: float) -> np.ndarray:
-        """Return the zero-moment point (2,) [m]."""
+        """Return the ZMP (2,) [m]."""
         step, passed, _ = self.phase(t)
         return _between(self._foothold(step - 1)[0], self._foothold(step)[0], passed)
 

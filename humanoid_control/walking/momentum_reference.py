@@ -62,7 +62,7 @@ class MomentumReference:
     (7.11), (7.12). Value and rate are continuous.
 
     Attributes:
-        inertia: constant I_zz about the centre of mass [kg m^2].
+        inertia: constant I_zz about the CoM [kg m^2].
         step: current cubic; None before the first.
     """
 
@@ -90,7 +90,7 @@ class TurnMomentum:
         """Start at zero.
 
         Args:
-            inertia: about the vertical through the centre of mass [kg m^2].
+            inertia: about the vertical through the CoM [kg m^2].
         """
         self._reference, self._lift = MomentumReference(inertia), float("-inf")
 

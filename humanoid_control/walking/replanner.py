@@ -60,8 +60,8 @@ class WalkSettings:
     """Settings of a walk; the defaults suit an adult-size robot.
 
     Attributes:
-        crouch: of the centre of mass below the neutral posture [m].
-        inward: of the zero-moment point from the sole centre line [m].
+        crouch: of the CoM below the neutral posture [m].
+        inward: of the ZMP from the sole centre line [m].
         start: weight shift before the first step [s].
         settle: weight shift after the last step [s].
         arms: one of ARM_SWINGS.
@@ -99,7 +99,7 @@ class Commanded(NamedTuple):
     Attributes:
         t: current time [s].
         q: (nq,) configuration.
-        center: (3,) planned centre of mass [m].
+        center: (3,) planned CoM [m].
         upper: upper-body motion; None: at rest.
     """
 
@@ -128,7 +128,7 @@ class Replanner:
 
     Attributes:
         omega: of the pendulum in the coming plan [1/s].
-        height: of the standing centre of mass above the soles [m].
+        height: of the standing CoM above the soles [m].
         coming: prepared plan, or None.
         felt: ground model without a map, or None.
         raised: requested height offset of the coming steps [m].
@@ -155,7 +155,7 @@ class Replanner:
     coming: Coming | None
 
     def stand(self, t: float, soles: Sequence[pin.SE3], center: np.ndarray) -> None:
-        """Plan to stand on both soles, from a centre of mass (3,) [m] at a time [s]."""
+        """Plan to stand on both soles, from a CoM (3,) [m] at a time [s]."""
         middle = 0.5 * sum(X.act(np.array([*m, 0.0])) for X, m in zip(soles, self.feet.middle, strict=True))
         self.omega, self._above = float(np.sqrt(GRAVITY / self.height)), self.height
         self.raised = self._raised = 0.0
@@ -172,7 +172,7 @@ class Replanner:
         self._before = np.zeros(3)
 
     def raise_center(self, t: float) -> None:
-        """Move the centre of mass to the height `raised` from time t on [s], while standing."""
+        """Move the CoM to the height `raised` from time t on [s], while standing."""
         if self._raised == self.raised:
             return
         self._raised = self.raised
@@ -201,11 +201,11 @@ class Replanner:
         return float(np.hypot(*self._before[:2])) / (first.swing + first.double)
 
     def height_of(self, step: float, style: StepStyle) -> float:
-        """Return the centre-of-mass height above the soles for a step length and style [m]."""
+        """Return the CoM height above the soles for a step length and style [m]."""
         return self.reach.height(step, 0.0, (1.0 - style.crouch) * self.settings.crouch)
 
     def height_at(self, t: float) -> float:
-        """Return the planned centre-of-mass height in the world [m]."""
+        """Return the planned CoM height in the world [m]."""
         return self.heights.at(t)
 
     def prepare(self, now: Commanded, lift: float, foot: int, ending: bool = False) -> None:
@@ -233,7 +233,7 @@ class Replanner:
             self.filter.start(self._plan_of(now.t, soles, phases), now.t, horizon, *now[1:])
 
     def sway(self, now: Commanded, samples: int) -> None:
-        """Compensate the upper-body momentum by the centre of mass, in double support.
+        """Compensate the upper-body momentum by the CoM, in double support.
 
         A known motion is simulated repeatedly, `samples` per call. A live motion's momentum L is assumed to last for
         GUESS; the filter integral is then -w exp(-w GUESS) L.
@@ -447,7 +447,7 @@ class Replanner:
         Args:
             soles: poses of both soles before the phases.
             carried: earliest end of the stance foot's load [s].
-            stand: (2,) zero-moment point during the current swing.
+            stand: (2,) ZMP during the current swing.
         """
         now = self.plan.path.zmp(t)
         timed = list(phases)
@@ -469,7 +469,7 @@ class Replanner:
         self.plan = WalkPlan(plan.feet, phases, path, shift)
 
     def _go_on(self, now: Commanded, plan: WalkPlan, shift: MomentumShift, until: float) -> None:
-        """Set a plan with continuous references: the zero-moment point absorbs the difference until a time [s]."""
+        """Set a plan with continuous references: the ZMP absorbs the difference until a time [s]."""
         old = self.plan.at(now.t)
         velocity = self.plan.path.omega * (old.dcm - now.center[:2])
         xi = now.center[:2] + velocity / self.omega
@@ -478,7 +478,7 @@ class Replanner:
         self.plan = WalkPlan(plan.feet, plan.phases, path, shift)
 
     def _set_height(self, t: float, phases: Sequence[Phase]) -> None:
-        """Lower the centre of mass for longer and steeper steps, during the first swing."""
+        """Lower the CoM for longer and steeper steps, during the first swing."""
         d, feet = self._before, self.plan.soles(t)
         heights = [X.translation[2] for X in (feet[1 - phases[0].step.foot], *(p.step.X for p in phases))]
         rise = float(np.abs(np.diff(heights)).max())
@@ -493,7 +493,7 @@ class Replanner:
             self.omega = float(np.sqrt(GRAVITY / above))
 
     def _climb(self, t: float, soles: Sequence[pin.SE3], phases: Sequence[Phase]) -> None:
-        """Let the centre of mass follow the sole heights of the phases; active changes are finished."""
+        """Let the CoM follow the sole heights of the phases."""
         self.heights.forget(t)
         for floor, begin, end in support_heights([float(X.translation[2]) for X in soles], phases):
             self.heights.change(floor + self._above - self.heights.goal, max(begin, t), max(end, t + 0.1))

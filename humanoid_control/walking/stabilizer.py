@@ -35,10 +35,10 @@ class StabilizerGains:
     """Gains of the loops.
 
     Attributes:
-        dcm: k of the divergent component [1/s].
-        integral: of the divergent component [1/s].
+        dcm: k of the DCM [1/s].
+        integral: of the DCM [1/s].
         integral_limit: [m].
-        margin: distance of the zero-moment point from the support edge [m].
+        margin: distance of the ZMP from the support edge [m].
         ankle: sole rotation per moment error, for soles of size SOLE or larger [rad/(N m s)]; compliant smaller soles
             scale it by the inverse square of their size.
         ankle_leak: return rate under load [1/s].
@@ -76,7 +76,7 @@ class Balance:
 
     Attributes:
         error: (2,) xi - xi_ref [m].
-        zmp: (2,) desired zero-moment point [m].
+        zmp: (2,) desired ZMP [m].
         cut: distance by which it was clipped [m].
         margin: its distance from the support edge [m].
         wrenches: (2, 3) desired normal force [N] and moments about x, y of the sole frames [N m].
@@ -131,7 +131,7 @@ class Stabilizer:
     # -- divergent component of motion --------------------------------------------------------------------------
 
     def balance(self, ref: References, now: BaseEstimate, omega: float, dt: float) -> Balance:
-        """Return the zero-moment point and foot wrenches that lead back to the plan."""
+        """Return the ZMP and foot wrenches that lead back to the plan."""
         g, r = self.gains, self._request.record
         r.xi[:] = now.center[:2] + now.center_velocity[:2] / omega
         r.xi_ref[:], r.zmp_ref[:] = ref.dcm, ref.zmp
@@ -246,7 +246,7 @@ class Stabilizer:
         return np.asarray(left * self.offsets[0] + (1.0 - left) * self.offsets[1])
 
     def commanded(self, ref: References) -> tuple[list[pin.SE3], np.ndarray]:
-        """Return sole poses for the inverse kinematics, and the common shift (3,) of the centre of mass [m]."""
+        """Return sole poses for the inverse kinematics, and the common shift (3,) of the CoM [m]."""
         out = []
         for k, (X, sign) in enumerate(zip(ref.soles, (-1.0, 1.0), strict=True)):
             p = X.translation + self.offsets[k]

@@ -123,7 +123,7 @@ class StartCheck:
         return self.terrain.foothold(X, foot).X.rotation[:, 2]
 
     def _off_balance(self, wrenches: np.ndarray, total: float) -> list[str]:
-        """Return a problem if the ground presses away from the centre of mass."""
+        """Return a problem if the ground presses away from the CoM."""
         e = self._estimator
         moments = np.zeros(2)
         for f, w in zip(self.feet.frames, wrenches, strict=True):
@@ -177,7 +177,7 @@ class ShiftCheck:
         """Add a tick of the shift; directions are not judged if many ticks are late, or the robot is pushed.
 
         Args:
-            asked: (2,) commanded acceleration of the centre of mass, in the estimated world [m/s^2].
+            asked: (2,) commanded acceleration of the CoM, in the estimated world [m/s^2].
             forces: (2,) measured normal forces [N].
             wanted: (2,) commanded normal forces [N].
         """

@@ -28,8 +28,8 @@ class AdjustmentSettings:
         place: weight a_u.
         time: weight a_s.
         offset: weight a_b.
-        threshold: error of the divergent component that triggers [m].
-        cut: distance of the desired zero-moment point outside the support that triggers [m].
+        threshold: error of the DCM that triggers [m].
+        cut: distance of the desired ZMP outside the support that triggers [m].
         earliest: minimum time in the air [s].
         stretch: greatest relative extension of a swing.
         falling: greatest descent speed of an earlier landing [m/s].
@@ -54,8 +54,8 @@ class SwingChoice:
     """Input of the adjustment, in stance-foot axes.
 
     Attributes:
-        xi: (2,) divergent component [m].
-        zmp: (2,) zero-moment point until touch-down [m].
+        xi: (2,) DCM [m].
+        zmp: (2,) ZMP until touch-down [m].
         omega: [1/s].
         foothold: (2,) planned [m].
         offset: (2,) planned xi - foothold at touch-down [m].

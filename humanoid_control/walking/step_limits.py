@@ -67,7 +67,7 @@ class TrialWalk:
         """Settle into the walking posture.
 
         Args:
-            height: of the centre of mass above the soles as a function of step length [m].
+            height: of the CoM above the soles as a function of step length [m].
             self_collision: whether shapes keep their distance.
             roll: None: flat feet.
         """
@@ -149,7 +149,7 @@ def step_limits_of(
     """Return the step limits of a robot, cached.
 
     Args:
-        height: of the centre of mass above the soles as a function of step displacement [m].
+        height: of the CoM above the soles as a function of step displacement [m].
         styled: likewise for other styles; default: `height`.
         roll: of feet with toes; None: flat feet.
 
@@ -220,7 +220,6 @@ def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes, roll: RollSe
 def _faster(
     robot: Robot, feet: Feet, height: StyledHeight, calm: StepLimits, t: StepTimes, roll: RollSettings | None
 ) -> tuple[StepLimits, ...]:
-    """Return forward limits of the faster styles."""
     found: list[StepLimits] = []
     fastest, reached = FASTEST * float(np.sqrt(GRAVITY * height(0.0, CALM))), 0.0
     for style in (BRISK, EVEN):

@@ -96,7 +96,7 @@ class Soles(NamedTuple):
     Attributes:
         lower: (2, 2) lower corners of the support rectangles, in sole frames [m].
         upper: (2, 2) upper corners [m].
-        middle: (2, 2) nominal zero-moment points, in sole frames [m].
+        middle: (2, 2) nominal ZMPs, in sole frames [m].
         R: (2, 3, 3) rotations in the world.
         p: (2, 3) positions in the world [m].
         margin: distance from the edges [m].
@@ -154,7 +154,7 @@ def _inside(s: Soles, k: int, p: np.ndarray) -> np.ndarray:
 
 @kernel
 def left_share(table: Table[Soles], swinging: int, zmp: np.ndarray) -> float:
-    """Return the load share of the left foot, by the zero-moment point (2,) between both middles."""
+    """Return the load share of the left foot, by the ZMP (2,) between both middles."""
     s = unpack(table, Soles)
     if swinging != BOTH:
         return 1.0 if swinging == 1 else 0.0
@@ -173,7 +173,7 @@ def _middle(s: Soles, k: int) -> np.ndarray:
 
 @kernel
 def distribute(table: Table[Soles], swinging: int, zmp: np.ndarray, weight: float, out: np.ndarray) -> None:
-    """Compute normal force and moments of both feet for a zero-moment point.
+    """Compute normal force and moments of both feet for a ZMP.
 
     In double support, the shares follow the line between the sole middles; the offset from the line is equal on both.
     Beyond a sole edge the other foot compensates, else the shares change.
@@ -233,7 +233,7 @@ class ZmpRequest(NamedTuple):
     """Input of the feedback in a tick.
 
     Attributes:
-        xi: (2,) measured divergent component [m].
+        xi: (2,) measured DCM [m].
         xi_ref: (2,) planned [m].
         zmp_ref: (2,) planned [m].
         integral: (2,) of the error, updated [m].
@@ -251,7 +251,7 @@ class ZmpRequest(NamedTuple):
 def ask_for_zmp(
     table: Table[Soles], swinging: int, request: Table[ZmpRequest], gain: float, rate: float, weight: float
 ) -> tuple[np.ndarray, float, float, np.ndarray]:
-    """Return the stabilising zero-moment point, p = p_ref + gain (xi - xi_ref) + integral.
+    """Return the stabilising ZMP, p = p_ref + gain (xi - xi_ref) + integral.
 
     Args:
         table: packed Soles.

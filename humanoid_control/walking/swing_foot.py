@@ -107,11 +107,9 @@ class Cruise:
         return speed * (u - 0.5 * a), speed, 0.0
 
     def at(self, t: float) -> np.ndarray:
-        """Return values (m,)."""
         return self.start + self._share(t)[0] * (self.end - self.start)
 
     def state(self, t: float) -> np.ndarray:
-        """Return value, velocity, acceleration (3, m)."""
         s, v, a = self._share(t)
         way, D = self.end - self.start, self.t1 - self.t0
         return np.array([self.start + s * way, v / D * way, a / D**2 * way])

@@ -28,7 +28,7 @@ LEG_ROWS = 6
 class WalkTask(Task):
     """Task vector of a walk (Schwienbacher 2014, table 4.2, without arms): J v = xdot at time `t`.
 
-    Rows: poses of both soles (12), centre of mass (3), chest orientation (3), each held joint. References are fed
+    Rows: poses of both soles (12), CoM (3), chest orientation (3), each held joint. References are fed
     forward over the tick; errors decay with the gain. The walk starts from rest in mid-swing; its clock accelerates
     during the first cycle.
 

@@ -63,7 +63,7 @@ class WalkReport:
         why: reason of a fall or rejection.
         foot_error: (2,) sole error of the inverse kinematics [m].
         reaction: measured, of the ground on both soles.
-        bias: (2,) lean of the centre of mass against disturbances [m].
+        bias: (2,) lean of the CoM against disturbances [m].
     """
 
     state: WalkState
@@ -184,11 +184,11 @@ class Walker:
 
     @property
     def raised(self) -> float:
-        """Requested height offset of the centre of mass [m]; 0 after `reset`."""
+        """Requested height offset of the CoM [m]; 0 after `reset`."""
         return self._raised
 
     def raise_center(self, height: float) -> None:
-        """Raise or lower the centre of mass from the coming steps on, as far as the legs reach.
+        """Raise or lower the CoM from the coming steps on, as far as the legs reach.
 
         Args:
             height: offset within +-HIGHEST [m].
@@ -330,7 +330,6 @@ class Walker:
         return now
 
     def _observe(self, now: BaseEstimate) -> Reaction:
-        """Update the disturbance lean; return the ground reaction."""
         reaction = reaction_of(now.soles, self._forces)
         if self.settings.observer is not None and self.state != WalkState.FALLEN:
             omega = self.plan.path.omega
@@ -372,7 +371,6 @@ class Walker:
         self.center[:2] = follow_dcm(self.center[:2], before, after.dcm, self.plan.path.omega, dt)
 
     def _world_of_commands(self, now: BaseEstimate) -> pin.SE3:
-        """Return the pose of the command world in the estimated world."""
         return pin.XYZQUATToSE3(now.q[:7]) * pin.XYZQUATToSE3(self.q[:7]).inverse()
 
     def _remember(self) -> None:
@@ -457,7 +455,6 @@ class Walker:
         return int(np.ceil(s.horizon / s.filter_dt / max(time / s.dt - 2.0, 1.0)))
 
     def _swing(self, now: Commanded, measured: BaseEstimate, phase: Phase) -> None:
-        """Handle early landing, and adjust the foothold after a push."""
         s, u = self.settings, phase.swing.phase(self.t)
         if u > EXPECTED and measured.touches[phase.step.foot] and phase.land - self.t > s.dt:
             foot, height = self.replanner.land(now)

@@ -355,7 +355,6 @@ def _supply(run: _RecordedRun) -> Found:
 
 
 def _reports(statuses: dict[str, list[Any]], begin: float, b: RecordedBounds, duration: float) -> Found:
-    """Yield warnings and errors of nodes, from the first to the last report."""
     for node, rows in statuses.items():
         open_since: dict[str, tuple[float, str, int]] = {}
         for t, status in [*rows, (duration, None)]:

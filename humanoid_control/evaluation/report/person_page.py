@@ -212,7 +212,6 @@ def _robot_curves(a: Analysis, robots: Sequence[RobotMotion]) -> str:
 
 
 def _tracked_curves(a: Analysis) -> str:
-    """Plot the tracked minus the measured root coordinates."""
     assert a.tracking is not None
     error = a.tracking.motion.error
     panels = [
@@ -296,7 +295,6 @@ def _motion(a: Analysis) -> str:
 
 
 def _clip_labels(a: Analysis) -> list[str]:
-    """Return the fitted labels in the clip's spelling."""
     from humanoid_control.human.ik_setup import FitTasks
     from humanoid_control.human.marker_fit import match_markers
 

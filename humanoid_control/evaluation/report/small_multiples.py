@@ -125,7 +125,6 @@ def _points(x: np.ndarray, y: np.ndarray) -> str:
 
 
 def _path(x: np.ndarray, y: np.ndarray) -> str:
-    """Return a line with gaps at missing numbers."""
     return "".join(f"M{_points(x[a:b], y[a:b])}" for a, b in _runs(np.isfinite(y)))
 
 

@@ -192,7 +192,6 @@ def _cell(numbers: Mapping[str, float], key: str, digits: int) -> Any:
 
 
 def _meshes(s: WholeBodyScore) -> list[Any]:
-    """Return the number of checked frames and the most frequent pair in contact."""
     m = s.measures.meshes
     if m is None:
         return [UNKNOWN, UNKNOWN]
@@ -299,7 +298,6 @@ def _filled(values: np.ndarray) -> np.ndarray:
 
 
 def _contacts(s: WholeBodyScore) -> str:
-    """Plot contacts of robot and person, a row per edge."""
     figure, (ax,) = subplots(1, 1, WIDTH, 1.9)
     rate, motion = s.motion.rate, s.motion
     shown = [

@@ -385,7 +385,6 @@ class _Windows:
         return state
 
     def _goal(self, first: int, end: int, lock: float) -> ClipGoal:
-        """Return targets and weights of frames; scheduled contacts have the weight `lock`."""
         target = self.frames.points[first:end].copy()
         place_corners(self.plan.soles, self.plan.poses(first, end), target[:, self.corners :])
         weight = np.tile(self.problem.weight, (end - first, 1))
@@ -434,7 +433,6 @@ class _Windows:
         return np.asarray(uniform_filter1d(values, n, mode="nearest"))
 
     def _publish(self, state: ClipPostures, goal: ClipGoal, out: FrameResults) -> None:
-        """Publish frames (`follow_frames`) from the end of the previous window."""
         p = self.problem
         if self.published is None:
             x = state.x[0].copy()

@@ -147,13 +147,13 @@ def _least_pace(t: np.ndarray, s: np.ndarray) -> float:
 def balance_clock(
     robot: Robot, feet: Feet, height: float, upper: UpperBody, rows: np.ndarray, rate: float, room: float = ROOM
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a clip clock, slowed where the motion needs more centre-of-mass sway than the feet allow.
+    """Return a clip clock, slowed where the motion needs more CoM sway than the feet allow.
 
     The dynamics filter predicts the sway, which grows with the square of the pace: a sway k times too large slows the
     pace to 1 / sqrt(k).
 
     Args:
-        height: of the centre of mass above the soles [m].
+        height: of the CoM above the soles [m].
         rows: (T, 21), see `UpperBody`.
         rate: frame rate [Hz].
         room: usable share of the distance from sole middle to end.
@@ -179,7 +179,7 @@ def balance_clock(
 
 
 def _sway(robot: Robot, feet: Feet, height: float, motion: ClipMotion) -> np.ndarray:
-    """Return shift (k, 2) of the divergent component every SAMPLE [m]."""
+    """Return shift (k, 2) of the DCM every SAMPLE [m]."""
     soles = [planar(X) for X in _neutral_soles(robot, feet)]
     q = robot.q("neutral")
     center = robot.center_of_mass(q)

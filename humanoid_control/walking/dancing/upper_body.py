@@ -140,9 +140,9 @@ def _goal(row: np.ndarray, velocity: np.ndarray) -> UpperGoal:
 
 
 class CenterRise:
-    """Rise of the centre of mass due to chest and arms, with legs in the neutral posture.
+    """Rise of the CoM due to chest and arms, with legs in the neutral posture.
 
-    At a constant centre-of-mass height, raised arms would bend the knees and increase the knee torque.
+    At a constant CoM height, raised arms would bend the knees and increase the knee torque.
     """
 
     def __init__(self, robot: Robot, stand: float) -> None:
@@ -158,7 +158,7 @@ class CenterRise:
         self._stand, self._smooth, self.height = stand, 0.0, stand
 
     def look(self, joints: np.ndarray, dt: float) -> float:
-        """Return the centre-of-mass rise at constant leg bend [m], low-pass filtered, in steps of RISE.
+        """Return the CoM rise at constant leg bend [m], low-pass filtered, in steps of RISE.
 
         Args:
             joints: (n,) commanded positions.

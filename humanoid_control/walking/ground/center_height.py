@@ -25,7 +25,7 @@ class Rise(NamedTuple):
 
 
 class CenterHeight:
-    """Centre-of-mass height as a sum of smooth changes, so that replanning causes no jump.
+    """CoM height as a sum of smooth changes, so that replanning causes no jump.
 
     Attributes:
         rises: active and future changes.

@@ -228,12 +228,10 @@ class FeltGround:
         return self.felt * min(max((size - AS_LEVEL) / (SURE - AS_LEVEL), 0.0), 1.0)
 
     def heights(self, points: np.ndarray) -> np.ndarray:
-        """Return heights (k,) at points (k, 2) [m]."""
         z, dx, dy = self.as_plane()
         return z + points @ np.array([dx, dy])
 
     def as_plane(self) -> tuple[float, float, float]:
-        """Return height at the origin [m] and slopes along x and y."""
         x, y, z = (float(c) for c in self.place)
         dx, dy = (float(c) for c in self.slope)
         return z - dx * x - dy * y, dx, dy

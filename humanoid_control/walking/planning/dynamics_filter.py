@@ -56,8 +56,8 @@ class DynamicsFilter:
     """Simulation of a plan ahead of time, a few samples per call.
 
     Attributes:
-        height: centre-of-mass height at a time [m]; None: constant.
-        lean: (3,) offset of the commanded centre of mass from the plan [m].
+        height: CoM height at a time [m]; None: constant.
+        lean: (3,) offset of the commanded CoM from the plan [m].
         turning: vertical momentum reference; None: no reference.
         roll: rolling feet; None: flat feet.
     """
@@ -107,7 +107,7 @@ class DynamicsFilter:
             horizon: simulated time [s].
             q: (nq,) commanded configuration in the plan's world.
             v: (nv,) commanded velocity.
-            center: (3,) planned centre of mass at t.
+            center: (3,) planned CoM at t.
             upper: upper-body motion; None: at rest.
         """
         self._upper, self._turning = upper, None if self.turning is None else self.turning.copy()
@@ -142,7 +142,7 @@ class DynamicsFilter:
             self._L.append(self.momentum(result.q, result.v))
 
     def momentum(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return angular momentum (3,) about the centre of mass [N m s] at (nq,), (nv,)."""
+        """Return angular momentum (3,) about the CoM [N m s] at (nq,), (nv,)."""
         return np.array(pin.computeCentroidalMomentum(self.robot.model, self._data, q, v).angular)
 
     def result(self) -> MomentumShift:

@@ -22,12 +22,12 @@ from humanoid_control.jit import kernel
 
 
 class ZmpPath(NamedTuple):
-    """Piecewise linear zero-moment point and its divergent component.
+    """Piecewise linear ZMP and its DCM.
 
     Attributes:
         t: (k,) rising times of the corners [s].
         p: (k, 2) corners, held before the first and after the last [m].
-        xi: (k, 2) divergent component at the corners [m].
+        xi: (k, 2) DCM at the corners [m].
         omega: of the pendulum [1/s].
     """
 
@@ -53,16 +53,16 @@ class ZmpPath(NamedTuple):
         return cls(t, p, xi, float(omega))
 
     def zmp(self, t: float) -> np.ndarray:
-        """Return the zero-moment point (2,) [m]."""
+        """Return the ZMP (2,) [m]."""
         return np.asarray(_zmp_at(self.t, self.p, float(t)))
 
     def dcm(self, t: float) -> np.ndarray:
-        """Return the divergent component of motion (2,) [m]."""
+        """Return the DCM (2,) [m]."""
         return np.asarray(_dcm_at(self.t, self.p, self.xi, self.omega, float(t)))
 
 
 class SampledPath(NamedTuple):
-    """Densely sampled zero-moment point and divergent component, linear between samples.
+    """Densely sampled ZMP and DCM, linear between samples.
 
     Attributes:
         t: (k,) rising [s].
@@ -77,11 +77,9 @@ class SampledPath(NamedTuple):
     omega: float
 
     def zmp(self, t: float) -> np.ndarray:
-        """Return the zero-moment point (2,) [m]."""
         return _between(self.t, self.p, t)
 
     def dcm(self, t: float) -> np.ndarray:
-        """Return the divergent component of motion (2,) [m]."""
         return _between(self.t, self.xi, t)
 
 
@@ -125,7 +123,7 @@ def _dcm(t: float, t0: float, t1: float, p0: np.ndarray, p1: np.ndarray, xi1: np
 
 
 def shift_to(shift: np.ndarray, omega: float, duration: float) -> np.ndarray:
-    """Return the constant shift (2,) of the zero-moment point over a duration [s] that changes xi now by `shift` (2,).
+    """Return the constant shift (2,) of the ZMP over a duration [s] that changes xi now by `shift` (2,).
 
     From xi(t0) = int_t0^inf w exp(-w (s - t0)) p(s) ds.
     """
@@ -134,7 +132,7 @@ def shift_to(shift: np.ndarray, omega: float, duration: float) -> np.ndarray:
 
 @kernel
 def follow_dcm(c: np.ndarray, xi0: np.ndarray, xi1: np.ndarray, omega: float, dt: float) -> np.ndarray:
-    """Return the centre of mass (2,) after dt, with xi linear from xi0 to xi1: c' = w (xi - c), integrated exactly."""
+    """Return the CoM (2,) after dt, with xi linear from xi0 to xi1: c' = w (xi - c), integrated exactly."""
     v = (xi1 - xi0) / dt
     rest = xi0 - v / omega  # particular solution c = xi(t) - v / w
     return rest + v * dt + (c - rest) * np.exp(-omega * dt)

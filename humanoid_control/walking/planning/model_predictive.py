@@ -35,7 +35,7 @@ class PredictiveWeights:
     """Weights of the program.
 
     Attributes:
-        stay: of a deviation of the zero-moment point [1/(m^2 s)].
+        stay: of a deviation of the ZMP [1/(m^2 s)].
         smooth: of its velocity deviation [s/m^2].
         step: of a foothold's move [1/m^2].
         margin: distance from the edge of a sole [m].
@@ -48,11 +48,11 @@ class PredictiveWeights:
 
 
 class Nodes(NamedTuple):
-    """Nodes of the zero-moment point.
+    """Nodes of the ZMP.
 
     Attributes:
         t: (N + 1,) times from now [s].
-        p: (N + 1, 2) nominal zero-moment point [m].
+        p: (N + 1, 2) nominal ZMP [m].
         share: (N + 1, F) share of each foothold's move in the support's move.
         R: (N + 1, 2, 2) axes of the support.
         lower: (N + 1, 2) lower bound of the deviation, in these axes [m].
@@ -68,11 +68,11 @@ class Nodes(NamedTuple):
 
 
 class ModelPredictive:
-    """Planner of the centre of mass and the next footholds by a quadratic program.
+    """Planner of the CoM and the next footholds by a quadratic program.
 
     Attributes:
         nodes: number per single and per double support.
-        missed: start error of the divergent component in the last plan [m]; positive: it cannot be captured.
+        missed: start error of the DCM in the last plan [m]; positive: it cannot be captured.
         unsolved: number of failed programs; their path and footholds stay nominal.
     """
 
@@ -121,7 +121,7 @@ class ModelPredictive:
         t, share, R, low, high = [r.t], [np.zeros(len(free))], [np.eye(2)], [both[0]], [both[1]]
 
         def add(until: float, count: int, frames: tuple[int, int], moved: tuple[int, int]) -> None:
-            """Add nodes up to a time, from one support to another; `moved` are the footholds that move them."""
+            """Add nodes up to a time, between two supports; `moved` are the footholds that move them."""
             start = t[-1]
             if until <= start + 1e-9:
                 return
@@ -224,7 +224,7 @@ class ModelPredictive:
 
 
 def hat_integrals(t: np.ndarray, omega: float) -> np.ndarray:
-    """Return weights (k,) of corners at times t (k,) from now in the current divergent component.
+    """Return weights (k,) of corners at times t (k,) from now in the current DCM.
 
     w int_0^inf exp(-w s) p(s) ds for p linear between the corners and constant after the last.
     """

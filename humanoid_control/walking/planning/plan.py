@@ -57,7 +57,7 @@ class References(NamedTuple):
 
 
 class CenterPath(Protocol):
-    """Zero-moment point over time and its divergent component."""
+    """ZMP over time and its DCM."""
 
     @property
     def t(self) -> np.ndarray:
@@ -68,10 +68,10 @@ class CenterPath(Protocol):
         """Natural frequency of the pendulum [1/s]."""
 
     def zmp(self, t: float) -> np.ndarray:
-        """Return the zero-moment point (2,) [m]."""
+        """Return the ZMP (2,) [m]."""
 
     def dcm(self, t: float) -> np.ndarray:
-        """Return the divergent component of motion (2,) [m]."""
+        """Return the DCM (2,) [m]."""
 
 
 class CenterRequest(NamedTuple):
@@ -80,9 +80,9 @@ class CenterRequest(NamedTuple):
     Attributes:
         t: now [s].
         omega: of the pendulum [1/s].
-        center: (2,) centre of mass [m].
-        xi: (2,) initial divergent component [m].
-        zmp: (2,) current zero-moment point [m].
+        center: (2,) CoM [m].
+        xi: (2,) initial DCM [m].
+        zmp: (2,) current ZMP [m].
         rest: transition time to the middle after the last step [s].
     """
 
@@ -98,14 +98,14 @@ class CenterRequest(NamedTuple):
 
 
 class CenterPlanner(Protocol):
-    """Planner of the centre of mass through footsteps."""
+    """Planner of the CoM through footsteps."""
 
     def plan(self, request: CenterRequest) -> tuple[CenterPath, list[Phase]]:
         """Return the path from the requested state, and its phases, possibly with moved footholds."""
 
 
 class DcmPlanner:
-    """Closed-form planner: the zero-moment point rests under each foot; the initial error fades during a step."""
+    """Closed-form planner: the ZMP rests under each foot; the initial error fades during a step."""
 
     def plan(self, request: CenterRequest) -> tuple[ZmpPath, list[Phase]]:
         """Return the path from the requested state, and its unchanged phases."""
@@ -115,7 +115,7 @@ class DcmPlanner:
 
 @dataclass(frozen=True)
 class MomentumShift:
-    """Shift (k, 2) of the divergent component for angular momentum, every dt from t0 [m]."""
+    """Shift (k, 2) of the DCM for angular momentum, every dt from t0 [m]."""
 
     t0: float
     dt: float
@@ -138,7 +138,7 @@ class MomentumShift:
 
 
 class WalkPlan:
-    """Phases of a walk and their zero-moment point.
+    """Phases of a walk and their ZMP.
 
     Attributes:
         feet: planned sole poses at the start.
@@ -217,12 +217,12 @@ def schedule(
 def zmp_corners(
     soles: Feet, feet: Sequence[pin.SE3], phases: Sequence[Phase], t: float, p: np.ndarray, rest: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return corners of the zero-moment point: constant under the stance foot, linear between feet.
+    """Return corners of the ZMP: constant under the stance foot, linear between feet.
 
     Args:
         phases: not finished at t.
         t: now [s].
-        p: (2,) current zero-moment point.
+        p: (2,) current ZMP.
         rest: transition time to the middle after the last step [s].
 
     Returns:
@@ -243,7 +243,7 @@ def zmp_corners(
 
 
 def request_corners(r: CenterRequest) -> tuple[np.ndarray, np.ndarray]:
-    """Return times (k,) and corners (k, 2) of the zero-moment point for a request's footsteps."""
+    """Return times (k,) and corners (k, 2) of the ZMP for a request's footsteps."""
     times, corners = zmp_corners(r.soles, r.feet, r.phases, r.t, r.zmp, r.rest)
     if r.phases and r.phases[0].lift <= r.t + 1e-9:
         corners[0] = corners[1]  # single support begins now
@@ -251,12 +251,12 @@ def request_corners(r: CenterRequest) -> tuple[np.ndarray, np.ndarray]:
 
 
 def standing_point(soles: Feet, feet: Sequence[pin.SE3], foot: int) -> np.ndarray:
-    """Return the zero-moment point (2,) in single support."""
+    """Return the ZMP (2,) in single support."""
     return feet[foot].act(np.array([*soles.middle[foot], 0.0]))[:2]
 
 
 def continued(path: ZmpPath, xi: np.ndarray, until: float) -> ZmpPath:
-    """Return the path with a zero-moment point shift that decays until a time [s], so that it starts at xi (2,).
+    """Return the path with a ZMP shift that decays until a time [s], so that it starts at xi (2,).
 
     A shift d (1 - s / D) of p over D moves the initial xi by d (1 - (1 - exp(-w D)) / (w D)).
     """

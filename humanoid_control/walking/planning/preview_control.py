@@ -50,7 +50,7 @@ def preview_gains(omega: float, dt: float, horizon: float, error_weight: float, 
     Args:
         omega: [1/s].
         horizon: preview time [s].
-        error_weight: Q of the zero-moment point.
+        error_weight: Q of the ZMP.
         jerk_weight: R of the jerk change.
 
     Raises:
@@ -79,7 +79,7 @@ def preview_gains(omega: float, dt: float, horizon: float, error_weight: float, 
 
 
 class PreviewControl:
-    """Planner of the centre of mass by preview control.
+    """Planner of the CoM by preview control.
 
     Attributes:
         horizon: preview time [s].
@@ -115,7 +115,7 @@ class PreviewControl:
     def plan(self, request: CenterRequest) -> tuple[SampledPath, list[Phase]]:
         """Return the path from the requested state, and its unchanged phases.
 
-        The initial acceleration follows from centre of mass and zero-moment point, so both are continuous. A continued
+        The initial acceleration follows from CoM and ZMP, so both are continuous. A continued
         plan keeps its error sum.
         """
         times, corners = request_corners(request)
