@@ -68,14 +68,12 @@ class Analysis:
 
     Attributes:
         clip: in the axes of the person.
-        person: fitted person.
         motion: filtered q (T, n) with derivatives.
         tau: (T, n) generalised forces [N m, N]; NaN: unexplained.
         residual_before: (T, 6) of the root before the correction by plates.
         residual: (T, 6) of the root after it.
         loads: plate forces by foot, or None.
         carriers: foot -> body under load.
-        warnings: findings and assumptions.
         guesses: assumptions that affect the results.
         tracking: forward-tracked motion, or None.
     """
@@ -132,10 +130,9 @@ def analyse(
 
     Args:
         person: with the subject's size and mass.
-        clip: any axis up; it is turned to the person's axes.
+        clip: any axis up; it is turned to the person's.
         wrenches: of all plates, clip axes; none: angles only.
-        tasks: weights of the fit.
-        calibrate_by: clips with the same markers and axes, such as a static trial, for calibration.
+        calibrate_by: clips with the same markers and axes, such as a static trial.
 
     Raises:
         ClipError: if markers or vertical differ from the person's, or clip and forces do not overlap.
@@ -205,7 +202,7 @@ def _said_of_time(clip: MarkerClip, asked: tuple[float, float] | None) -> tuple[
 
 
 def _check_same_set(person: Person, clip: MarkerClip) -> None:
-    """Reject a clip with few common labels: they may mean other places."""
+    """Reject few common labels: they may mean other places."""
     pairs = match_markers(person, clip.labels, FitTasks())
     seen = np.isfinite(clip.positions).all(axis=2).mean(axis=0)
     common = float(seen[[k for k, _ in pairs]].sum())
@@ -354,7 +351,7 @@ def upward(person: Person) -> np.ndarray:
 
 
 def with_free_root(person: Person) -> Person:
-    """Return the person with an unbounded root: recordings exceed half a turn."""
+    """Return the person with an unbounded root."""
     root = {person.names[k] for k in root_coordinates(person)}
     free = tuple(replace(c, clamped=False) if c.name in root else c for c in person.all_coordinates)
     return replace(person, all_coordinates=free)
@@ -390,7 +387,7 @@ def root_wrench(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarr
 def upright(
     person: Person, clip: MarkerClip, wrenches: Sequence[MeasuredWrench]
 ) -> tuple[MarkerClip, list[MeasuredWrench], np.ndarray]:
-    """Return clip and forces turned to the person's up, and the rotation (3, 3)."""
+    """Return clip and forces with the person's up, and the rotation (3, 3)."""
     trunk = trunk_direction(person, clip.positions, clip.labels)
     k = int(np.argmax(np.abs(trunk)))
     up = np.sign(trunk[k]) * np.eye(3)[k]
@@ -420,7 +417,7 @@ def trunk_direction(person: Person, markers: np.ndarray, labels: Sequence[str]) 
 
 
 def turning_to_up(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the smallest rotation (3, 3) from unit vector a to b."""
+    """Return the smallest rotation (3, 3) from a to b."""
     if a @ b < -0.99:
         other = np.eye(3)[int(np.argmin(np.abs(a)))]
         return 2 * np.outer(other, other) - np.eye(3)
@@ -449,7 +446,7 @@ def feet_of(person: Person) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]
 
 
 def sole_points(person: Person, q: np.ndarray, feet: dict[str, tuple[str, ...]]) -> dict[str, np.ndarray]:
-    """Return foot -> points (T, k, 3) [m]: markers and body origins."""
+    """Return foot -> points (T, k, 3) [m]."""
     R, p = person.body_poses(q)
     out = {}
     for side, names in feet.items():

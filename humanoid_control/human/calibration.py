@@ -30,11 +30,10 @@ SMALLEST, LARGEST = 0.5, 1.6  # accepted factors relative to the given model
 
 @dataclass(frozen=True)
 class CalibrationSettings:
-    """Settings of a calibration, with standard deviations.
+    """Settings of a calibration; the last four are standard deviations.
 
     Attributes:
         frames: number, spread over the clip.
-        rounds: Gauss-Newton rounds.
         noise: markers from a rigid body [m].
         anatomical: places of anatomical markers [m].
         tracking: places of other markers [m].
@@ -55,11 +54,10 @@ class Calibration:
 
     Attributes:
         person: scaled, with moved markers.
-        factors: body -> factor.
+        factors: by body.
         moved: marker -> distance from its scaled place [m].
-        frames: indices.
-        before: fit with the given person.
-        after: fit with the result.
+        before: fit of the given person.
+        after: fit of the result.
     """
 
     person: Person
@@ -212,7 +210,7 @@ def _eliminated(
     measured: tuple[np.ndarray, np.ndarray],
     pulls: tuple[np.ndarray, np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return normal equations of factors and places, without coordinates.
+    """Return normal equations of factors and places.
 
     Args:
         J: (K, M, 3, n) by coordinates.

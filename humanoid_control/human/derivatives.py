@@ -27,7 +27,6 @@ class SmoothMotion(NamedTuple):
         values: (n, ...) filtered.
         velocity: (n, ...) per second.
         acceleration: (n, ...) per second squared.
-        warnings: one sentence each.
     """
 
     times: np.ndarray
@@ -206,6 +205,6 @@ def _even(times: np.ndarray, part: np.ndarray, report: _Report) -> tuple[np.ndar
 
 
 def _natural(y: np.ndarray) -> tuple:
-    """Natural quintic spline: third and fourth end derivatives are zero."""
+    """Return zero third and fourth derivatives at both ends."""
     ends = [(3, np.zeros(y.shape[1:])), (4, np.zeros(y.shape[1:]))]
     return ends, ends

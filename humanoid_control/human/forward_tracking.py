@@ -199,11 +199,11 @@ class ConstantSettings:
 
     Attributes:
         mass: relative.
-        com: of the trunk [m].
+        com: trunk [m].
         force: plate zero [N].
         moment: plate zero [N m].
-        residual: of the root [N, N m].
-        independent: share of independent frames after the filter.
+        residual: root [N, N m].
+        independent: share of independent frames.
     """
 
     mass: float = 0.02
@@ -288,7 +288,7 @@ class Tracking:
     """Forward tracking of a recording.
 
     Attributes:
-        constants: over all frames with known forces.
+        constants: over all known frames.
         motion: NaN in frames not tracked.
     """
 

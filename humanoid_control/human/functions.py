@@ -79,6 +79,7 @@ class FunctionTable(NamedTuple):
 def pack_functions(functions: list[Function]) -> FunctionTable:
     """Return functions as flat arrays."""
     kind, start, count, data = [], [], [], list[float]()
+    # Lengths differ, so each function starts at its own offset in the shared data; gains are included there.
     for f in functions:
         start.append(len(data))
         if f.x:
@@ -102,6 +103,7 @@ def pack_functions(functions: list[Function]) -> FunctionTable:
 def evaluate(table: FunctionTable, k: int, u: float) -> tuple[float, float, float]:
     """Return value, first and second derivative of function k at u."""
     at, n, data = table.start[k], table.size[k], table.data
+    # Kernels hold numbers, not function objects: the kind selects the formula.
     if table.kind[k] == POLYNOMIAL:
         return polynomial_at(data, at, n, u)
     return spline_at(data, at, n, u)

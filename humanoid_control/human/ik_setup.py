@@ -23,7 +23,7 @@ class CoordinateTask:
     """Target value of a coordinate.
 
     Attributes:
-        weight: relative to marker weights [m^2; 1 for a length], or to their sum if `relative`.
+        weight: relative to marker weights [m^2; 1 for a length], or to their sum.
         value: constant or (T,) [rad or m].
         relative: see `weight`.
     """
@@ -38,10 +38,10 @@ class FitTasks:
     """Weights and targets of a marker fit.
 
     Attributes:
-        markers: weight by name; 0 excludes a marker.
+        markers: weight by name; 0 excludes.
         coordinates: tasks by name.
-        others: weight of markers without an entry.
-        time_range: first and last time [s] of a setup file; reported, not applied.
+        others: weight of other markers.
+        time_range: [s] of a setup file; reported, not applied.
     """
 
     markers: Mapping[str, float] = field(default_factory=dict)

@@ -46,11 +46,11 @@ class FitSettings:
     """Settings of a fit.
 
     Attributes:
-        tolerance: step that ends the search [rad, m]; 1e-4 suffices live.
+        tolerance: last step [rad, m]; 1e-4 suffices live.
         most_steps: of a frame.
         hold: weight of undetermined coordinates, relative to the mean [m^2].
         starts: random postures in the first frame and after jumps of the cost.
-        spread: their standard deviation around rest [rad].
+        spread: standard deviation of starts [rad].
         outliers: residual in medians from which the weight falls; 0: never.
         swaps: detect swapped sides.
         root: compute the root covariance.
@@ -387,7 +387,7 @@ class ClipFit:
 
 
 def other_side(name: str) -> str:
-    """Return the name on the other side (R.Knee, r_knee, RKNE, knee_r), or the same."""
+    """Return the name on the other side (R.Knee, r_knee, RKNE, knee_r)."""
     mirrored = mirrored_name(name)
     if mirrored != name:
         return mirrored
@@ -420,7 +420,7 @@ def root_coordinates(person: Person) -> list[int]:
 
 @functools.lru_cache(maxsize=8)
 def headings(person: Person) -> np.ndarray:
-    """Return rest postures (K, n) with the root turned by quarters, each orientation once."""
+    """Return rest postures (K, n) with the root turned by quarters."""
     turns = [c for c in root_coordinates(person) if person.rotational[c] and not person.coordinates[c].locked]
     quarters = np.array(np.meshgrid(*[[0.0, np.pi / 2, -np.pi / 2, np.pi]] * len(turns), indexing="ij"))
     grid = np.tile(person.rest, (quarters[0].size if turns else 1, 1))

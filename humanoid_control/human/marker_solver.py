@@ -1,7 +1,6 @@
 """Posture of best marker fit, by Newton and Levenberg-Marquardt steps within bounds.
 
-A step solves (H + lambda diag H) step = g without coordinates at active bounds. H is exact near a solution, else
-Gauss-Newton.
+A step solves (H + lambda diag H) step = g without coordinates at active bounds.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class FitProblem(NamedTuple):
     Attributes:
         u: (nf,) weights of targets.
         hold: weight of undetermined coordinates.
-        tolerance: step that ends the search [rad, m].
+        tolerance: last step [rad, m].
         most: steps of a frame.
         rest: (n,) also of fixed coordinates.
         root: (nf,) True: root.
@@ -170,6 +169,7 @@ def apply_step(layout: MarkerLayout, step: np.ndarray, q: np.ndarray, out: np.nd
     for r in range(len(layout.entry)):
         c = layout.entry[r]
         out[c] = min(max(q[c] + step[r], layout.lower[r]), layout.upper[r])
+        # After clipping: a step into a bound counts as small.
         largest = max(largest, abs(out[c] - q[c]))
     return largest
 
@@ -289,7 +289,7 @@ def first_posture(
     prior: Prior,
     q: np.ndarray,
 ) -> None:
-    """Find a first posture: the root from many headings, then all from many starts."""
+    """Find a first posture: the root from many headings, then all."""
     held = ~problem.root
     trial, start, least = np.empty_like(q), np.empty_like(q), np.inf
     for k in range(len(problem.headings)):

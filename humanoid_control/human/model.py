@@ -36,8 +36,6 @@ class Person:
     """Model of a person; bodies and joints are sorted parents first.
 
     Attributes:
-        joints: one a body.
-        all_coordinates: independent and dependent.
         gravity: (3,) [m/s^2], ground axes.
         notes: omissions and assumptions of the reader.
         sizes: body -> size group of a calibration; empty: from markers.
@@ -134,15 +132,15 @@ class Person:
             raise UnknownNameError("body", body, self.body_names) from None
 
     def body_poses(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return rotations (T, bodies, 3, 3) and origins (T, bodies, 3) [m] at q (T, n), ground frame."""
+        """Return rotations (T, bodies, 3, 3) and origins (T, bodies, 3) [m], ground frame."""
         return place_clip(self.chain.table, self.check(q))
 
     def body_twists(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return angular [rad/s] and origin velocities [m/s] (T, bodies, 3), ground frame."""
+        """Return angular [rad/s] and linear velocities [m/s] (T, bodies, 3), ground frame."""
         return body_velocities(self.chain.table, self.check(q), self.check(qd, "qd"))
 
     def marker_positions(self, q: np.ndarray) -> np.ndarray:
-        """Return (T, markers, 3) [m] at q (T, n), ground frame."""
+        """Return (T, markers, 3) [m], ground frame."""
         bodies = np.array([self.body_index(m.body) for m in self.markers], dtype=np.int64)
         places = np.array([m.place for m in self.markers], dtype=float).reshape(-1, 3)
         return marker_positions(self.chain.table, self.check(q), bodies, places)

@@ -1,7 +1,4 @@
-"""Compiled Newton-Euler dynamics of functional joints, and correction by force plates.
-
-Wrenches are about the ground origin, so they add.
-"""
+"""Compiled Newton-Euler dynamics of functional joints, about the ground origin."""
 
 from __future__ import annotations
 

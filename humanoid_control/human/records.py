@@ -63,7 +63,7 @@ def moments_table(a: Analysis) -> tuple[list[str], np.ndarray]:
 
 
 def forces_table(a: Analysis) -> tuple[np.ndarray, list[str], np.ndarray]:
-    """Return times, names and values of foot forces: force, centre of pressure, free moment."""
+    """Return times, names, values: force, centre of pressure, free moment by foot."""
     assert a.loads is not None
     names, columns = [], []
     for foot, wrench in a.loads.wrenches.items():
@@ -140,7 +140,7 @@ def _write_tracked(a: Analysis, folder: Path) -> dict[str, Any]:
 
 
 def tracking_summary(a: Analysis) -> dict[str, Any]:
-    """Return residuals, distance from the measured motion and constants of forward tracking."""
+    """Return residuals, deviations and constants of forward tracking."""
     assert a.tracking is not None
     m, c = a.tracking.motion, a.tracking.constants
     e = np.isfinite(m.tau).all(axis=1)

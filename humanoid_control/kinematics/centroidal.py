@@ -31,7 +31,7 @@ class CentroidalMomentumMap:
 
 
 def centroidal_momentum_map(model: pin.Model, data: pin.Data, q: np.ndarray) -> CentroidalMomentumMap:
-    """Return the centroidal momentum map at q (nq,); `data` then holds the joint placements and Jacobians."""
+    """Return the map at q (nq,); `data` then holds joint placements and Jacobians."""
     A = pin.computeCentroidalMap(model, data, q).reshape(6, -1)
     return CentroidalMomentumMap(np.array(A[:3]), np.array(A[3:]), np.array(data.com[0]))
 
@@ -41,13 +41,12 @@ def centroidal_momentum_rate(
 ) -> np.ndarray:
     """Return the rate of linear and angular momentum (6,) = A a + (dA/dt) v [N, N m].
 
-    It equals the sum of external forces and their moment about the centre of mass; gravity contributes (0, 0, -M g, 0,
-    0, 0).
+    It is the sum of external forces and their moment about the centre of mass; gravity gives (0, 0, -M g, 0, 0, 0).
     """
     return np.array(pin.computeCentroidalMomentumTimeVariation(model, data, q, v, a).vector)
 
 
 def inertia_about_center(model: pin.Model, data: pin.Data, q: np.ndarray) -> np.ndarray:
-    """Return the inertia (3, 3) of the robot, frozen at q, about its centre of mass in world axes [kg m^2]."""
+    """Return the inertia (3, 3) at q about the centre of mass, world axes [kg m^2]."""
     pin.ccrba(model, data, q, np.zeros(model.nv))
     return np.array(data.Ig.inertia)

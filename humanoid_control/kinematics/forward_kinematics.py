@@ -31,7 +31,7 @@ class JointFrames(NamedTuple):
 
 
 def joint_axis(model: pin.Model, j: int) -> tuple[np.ndarray, bool]:
-    """Return the axis (3,) of a joint in its own frame, and whether it is prismatic."""
+    """Return the axis (3,) in the joint frame, and True if prismatic."""
     # model.createData() is avoided: its memory grows with the cube of the number of joints.
     joint = model.joints[j]
     data = joint.createData()
@@ -56,8 +56,8 @@ def place_joint(
 
     Args:
         value: [rad], prismatic [m].
-        parent: row of the parent body.
-        body: row of the moved body.
+        parent: row of the parent.
+        body: row of the body.
         R: (B, 3, 3) world.
         p: (B, 3) world [m].
         axes: (J, 3) world.
@@ -91,10 +91,9 @@ def place_joint(
 
 
 class ModelTree(NamedTuple):
-    """Joints of a pinocchio model; row j is its joint j, row 0 the world.
+    """Joints of a pinocchio model; row 0 is the world.
 
     Attributes:
-        joints: world and floating base have no axis.
         parent: (njoints,).
         idx_q: (njoints,) index in q.
         floating: joint 1 is a floating base.
@@ -110,7 +109,7 @@ class ModelTree(NamedTuple):
         """Return the tree of a model.
 
         Raises:
-            RobotError: if a joint other than a floating base has several values in q (unlimited: cosine, sine).
+            RobotError: if a joint other than a floating base has several values in q.
         """
         n = model.njoints
         floating = n > 1 and model.joints[1].nq == 7
@@ -177,7 +176,7 @@ class WorldPoses(NamedTuple):
 
 @kernel
 def joint_poses(tree: ModelTree, q: np.ndarray, poses: WorldPoses) -> None:
-    """Fill the world poses of all joints at q (nq,)."""
+    """Fill the world poses of all joints."""
     R, p, axes = poses.R, poses.p, poses.axes
     first = 1
     if tree.floating:
@@ -229,10 +228,10 @@ def place_base(R0: np.ndarray, p0: np.ndarray, q: np.ndarray, R: np.ndarray, p: 
 
 
 class JointPoses:
-    """Forward kinematics of a whole model into reused arrays.
+    """Forward kinematics of a model into reused arrays.
 
     Attributes:
-        R: (njoints, 3, 3) world; joint 0 is the world.
+        R: (njoints, 3, 3) world; row 0 is the world.
         p: (njoints, 3) world [m].
     """
 
@@ -258,11 +257,10 @@ class KinematicTree(NamedTuple):
     Body 0 is the world. Joint k moves body k + 1.
 
     Attributes:
-        joints: M frames.
         parent: (M,) body that carries joint k.
         coordinate: (M,) that drives joint k.
         gain: (M,) joint = gain * coordinate + offset.
-        offset: (M,) see `gain`.
+        offset: (M,).
         moves: (M + 1, M) 1 where joint j moves body b.
     """
 
@@ -283,16 +281,16 @@ class KinematicTree(NamedTuple):
     ) -> tuple[KinematicTree, BodyOfJoint]:
         """Return the tree of the given joints of a model, and the places of all joints in it.
 
-        A floating base becomes joints 0 to 5: slides along x, y, z, then turns about z, x, y (`BASE_AXES`), at row 0 of
-        `joints.R` and `joints.p`. Move this row to the base pose at every step to avoid the singularity of the turns.
+        A floating base becomes joints 0 to 5: slides along x, y, z, turns about z, x, y (`BASE_AXES`), at row 0 of
+        `joints.R` and `joints.p`. Move this row to the base pose at every step to avoid the singularity.
 
         Args:
             q_held: (nq,) configuration of the held joints.
-            joints: robot joint indices in the order of coordinates.
+            joints: robot joint indices, in coordinate order.
             mimic: (follower, leader, multiplier, offset).
 
         Raises:
-            RobotError: if another joint has more than one degree of freedom.
+            RobotError: if another joint has more degrees of freedom.
         """
         floating = model.njoints > 1 and model.joints[1].nq == 7
         if model.nq != model.njoints - 1 + 6 * floating:
@@ -367,7 +365,7 @@ class BodyOfJoint:
 
 @kernel
 def body_poses(tree: KinematicTree, x: np.ndarray, poses: WorldPoses) -> None:
-    """Fill the world poses of bodies and joint axes at the coordinates x (D,)."""
+    """Fill the world poses of bodies and axes at x (D,)."""
     R, p, axes = poses.R, poses.p, poses.axes
     # Row 0 is the world: identity, whatever the memory held before.
     for i in range(3):

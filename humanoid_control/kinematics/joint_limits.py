@@ -61,9 +61,9 @@ def velocity_bounds(
     speed take priority over acceleration.
 
     Args:
-        joints: (n,) positions [rad].
+        joints: (n,) [rad].
         dt: [s].
-        recovery_speed: limit of a return into the range [rad/s].
+        recovery_speed: limit of a return [rad/s].
         previous: (n,) velocities [rad/s]; None: no acceleration limit.
         acceleration: scalar or (n,) [rad/s^2].
         next_dt: shortest step that may follow [s]; None: dt.
@@ -142,11 +142,10 @@ def keep_acceleration(
 
 @kernel
 def approach_speed(room: float, acceleration: float, dt: float, next_dt: float, ease: float) -> float:
-    """Return the highest speed [rad/s] toward the end of a range for a joint with a lagging drive.
+    """Return the highest speed [rad/s] toward the end of a range for a lagging drive.
 
-    A braking drive lags in proportion to its torque. Within `ease` = d the speed is (room after this step) / sqrt(d /
-    a): deceleration and lag fall to zero on arrival. Farther away, v^2 = 2 a (room - d / 2). Other arguments as in
-    `braking_speed`.
+    A drive lags in proportion to its torque. Within `ease` = d the speed is (room after this step) / sqrt(d / a):
+    deceleration and lag fall to zero. Farther away, v^2 = 2 a (room - d / 2). Other arguments as in `braking_speed`.
     """
     if room >= ease or ease <= 0.0:
         # Eased part: v (T + dt) = room. Both branches give v = sqrt(a ease) at room = ease as steps go to zero.
@@ -158,8 +157,8 @@ def approach_speed(room: float, acceleration: float, dt: float, next_dt: float, 
 def braking_speed(room: float, acceleration: float, dt: float, next_dt: float) -> float:
     """Return the highest speed [rad/s] from which a joint can stop within a distance.
 
-    A joint that moves at v for dt and then brakes in steps of h needs v (dt - h / 2) + v^2 / (2 a), and up to a h^2 / 8
-    more. h = 0 is safe for any steps.
+    At v for dt, then braking in steps of h, it needs v (dt - h / 2) + v^2 / (2 a), and up to a h^2 / 8 more. h = 0 is
+    safe for any steps.
 
     Args:
         room: distance [rad].

@@ -43,7 +43,6 @@ class Measurement(NamedTuple):
     """Reading of all sensors of a robot.
 
     Attributes:
-        joints: encoders and drives.
         imu: of the root link.
         foot_wrenches: foot -> (6,) ground force [N], torque [N m], sole frame.
     """
@@ -65,7 +64,7 @@ class NodeStatus(NamedTuple):
 
 
 def node_statuses(message: Any) -> dict[str, NodeStatus]:
-    """Return the statuses by node (without slashes) in a diagnostic_msgs/DiagnosticArray."""
+    """Return the statuses by node (no slashes) in a diagnostic_msgs/DiagnosticArray."""
     return {s.name.strip("/"): _status(s) for s in message.status if PART not in s.name}
 
 
@@ -100,7 +99,7 @@ class RobotInterface(Protocol):
         """Command the drives from now on.
 
         A position selects a position drive with velocity and effort as feed-forward, a velocity alone a velocity drive,
-        an effort alone a torque. Values are clipped to the limits. Joints without a finite value keep their command.
+        an effort alone a torque. Values are clipped. Joints without a finite value keep their command.
 
         Args:
             positions: (n,) [rad], prismatic [m].

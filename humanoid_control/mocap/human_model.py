@@ -120,7 +120,7 @@ _Turns = tuple[tuple[str, int, int], ...]
 
 
 def _ball(joint: str, s: int) -> _Turns:
-    """Ball joint: flexion, abduction, inward rotation."""
+    """Return flexion, abduction and inward rotation of a ball joint."""
     return (f"{joint}_flex", Y, -1), (f"{joint}_abd", X, s), (f"{joint}_rot", Z, -s)
 
 

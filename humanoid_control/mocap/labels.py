@@ -141,7 +141,7 @@ class _State:
 
 
 def _quiet(positions: np.ndarray) -> np.ndarray:
-    """(T,) True where each marker moves steadily, or stays missing; invariant under swaps."""
+    """Return True (T,) where each marker moves steadily or stays missing; invariant under swaps."""
     quiet = np.zeros(len(positions), dtype=bool)
     off_course = np.linalg.norm(np.diff(positions, 2, axis=0), axis=2)
     missing = np.isnan(positions[..., 0])

@@ -106,7 +106,7 @@ class MarkerTracks:
         return shown
 
     def _plausible(self, positions: np.ndarray, dt: float) -> np.ndarray:
-        """(M,) True for visible markers with plausible motion."""
+        """Return True (M,) for visible markers with plausible motion."""
         with np.errstate(invalid="ignore"):
             measured = (np.abs(positions) < FARTHEST).all(axis=1)
             time = self._absent + dt
@@ -144,7 +144,7 @@ class MarkerTracks:
         return R, b - R @ a
 
     def _faded(self, dt: float) -> np.ndarray:
-        """(M,) time at full velocity equivalent to this fading step [s]."""
+        """Return the time (M,) at full velocity equivalent to this fading step [s]."""
         T = max(self.settings.fade, 1e-6)
         begin, end = np.minimum(self.hidden, T), np.minimum(self.hidden + dt, T)
         return (end - begin) - (end**2 - begin**2) / (2 * T)

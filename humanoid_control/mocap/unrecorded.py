@@ -56,7 +56,7 @@ def _hide_stand_ins(clip: MarkerClip) -> tuple[MarkerClip, tuple[str, ...]]:
 
 
 def _changed(P: np.ndarray) -> np.ndarray:
-    """(T - 1, M) True where places (T, M, 3) differ from the previous frame."""
+    """Return True (T - 1, M) where places (T, M, 3) differ from the previous frame."""
     same = (P[1:] == P[:-1]) | (np.isnan(P[1:]) & np.isnan(P[:-1]))
     return np.asarray(~same.all(axis=2))
 

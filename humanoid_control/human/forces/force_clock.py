@@ -43,8 +43,7 @@ def propose_offset(
 ) -> float | None:
     """Return the offset [s] of the force times with which feet land under the forces, or None.
 
-    It puts most of the load, at least 60 %, under soles without vertical motion. On a treadmill horizontal speed is not
-    informative.
+    It puts most of the load, at least 60 %, under soles without vertical motion.
 
     Args:
         wrenches: of all plates at the same times, zeroed.
@@ -81,7 +80,8 @@ def propose_offset(
 
 
 def _resting(points: np.ndarray, times: np.ndarray, normal: np.ndarray, flat: np.ndarray) -> np.ndarray:
-    """Return sole points (m, k, 2) along the surface; NaN if all move vertically."""
+    """Return sole points (m, k, 2) along the surface; NaN if moving vertically."""
+    # Vertical motion only: on a treadmill a standing foot moves along.
     rise = np.abs(sole_velocity(points, times) @ normal)
     rests = np.where(np.isnan(rise), np.inf, rise).min(axis=1) < AssignmentSettings().speed
     return np.where(rests[:, None, None], points @ flat, np.nan)

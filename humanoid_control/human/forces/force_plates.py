@@ -67,8 +67,8 @@ def read_force_plates(path: str | Path) -> tuple[MeasuredWrench, ...]:
 def force_plates(content: C3dContent, source: str) -> tuple[MeasuredWrench, ...]:
     """Return the wrenches of the plates as recorded, neither zeroed nor filtered.
 
-    The person is on the side of the markers, else of the positive axis; forces away from it are reversed. Unsupported
-    plates are omitted. Both cause a warning.
+    The person is on the side of the markers, else of the positive axis; other forces are reversed. Unsupported plates
+    are omitted. Both cause a warning.
 
     Raises:
         ClipError: if there are no usable plates, or parameters are inconsistent.
@@ -100,7 +100,7 @@ def force_plates(content: C3dContent, source: str) -> tuple[MeasuredWrench, ...]
 
 
 def has_force_plates(content: C3dContent) -> bool:
-    """Return True if a C3D file declares force plates."""
+    """Return True if a file declares force plates."""
     used = content.numbers("FORCE_PLATFORM:USED")
     return bool(used.size and used[0] > 0)
 
@@ -188,7 +188,7 @@ def _axes(corners: np.ndarray) -> np.ndarray | None:
 
 
 def _side(plate: Plate, content: C3dContent) -> float:
-    """Return +1 if the person is on the side of z, else -1."""
+    """Return +1 if the person is toward z, else -1."""
     z = plate.R[:, 2]
     seen = content.points[~content.missing]
     seen = seen[(seen != 0).any(axis=1) & np.isfinite(seen).all(axis=1)]
@@ -209,7 +209,7 @@ def _length_unit(content: C3dContent) -> float:
 
 
 def _scales(plate: Plate, analog: AnalogChannels, unit: float) -> np.ndarray:
-    """Return factors (C,) to N, N m, m; unknown units count as N and the file's length."""
+    """Return factors (C,) to N, N m, m; default: N and the file's length."""
     force = [_FORCE_UNITS.get(text.strip().lower(), 1.0) for text in np.array(analog.units)[plate.channels]]
     if plate.kind == 3:
         return np.array(force)
@@ -228,7 +228,7 @@ def _moment_unit(text: str, unit: float) -> float:
 
 
 def _in_plate(plate: Plate, raw: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return force (n, 3) [N] and moment (n, 3) [N m] about the surface centre, plate axes."""
+    """Return force (n, 3) [N] and moment (n, 3) [N m] about the centre, plate axes."""
     v = raw @ plate.calibration.T * scales if plate.kind == 4 else raw * scales
     if plate.kind == 1:
         F, arm = v[:, :3], np.column_stack([v[:, 3:5], np.zeros(len(v))])

@@ -42,8 +42,7 @@ class StorageTable(NamedTuple):
         labels: of the C columns after the time.
         times: (n,) increasing [s].
         values: (n, C).
-        in_degrees: from the header; None: not stated.
-        warnings: contradictions between header and rows.
+        in_degrees: None: not stated.
     """
 
     labels: tuple[str, ...]
@@ -175,7 +174,7 @@ def _in_seconds(table: StorageTable, source: str) -> StorageTable:
 
 
 def _wrench(load: _Load, table: StorageTable, unit: float, source: str, said: tuple[str, ...]) -> MeasuredWrench:
-    """Return force and moment of one load about the world origin."""
+    """Return the wrench of a load about the world origin."""
     zeros = np.zeros((len(table.times), 3))
     force = table.values[:, load.force] if load.force else zeros
     point = table.values[:, load.point] * unit if load.point else zeros
@@ -237,7 +236,7 @@ def _data_file(path: Path, loads: ET.Element) -> Path:
 
 
 def _declared(loads: ET.Element, labels: tuple[str, ...], where: str) -> tuple[list[_Load], tuple[str, ...]]:
-    """Return the loads of an ExternalLoads element, and notes on omitted ones."""
+    """Return the loads of an ExternalLoads element, and notes."""
     found, skipped = [], []
     objects = loads.find("objects")
     for k, force in enumerate(objects.iter("ExternalForce") if objects is not None else (), start=1):
@@ -315,5 +314,5 @@ def _named(labels: tuple[str, ...]) -> tuple[list[_Load], tuple[str, ...]]:
 
 
 def _first_of(names: list[str], whole: dict[str, list[int]]) -> list[int]:
-    """Return the columns of the first existing name, final underscore optional."""
+    """Return columns of the first existing name."""
     return next((whole[n] for name in names for n in (name, name.rstrip("_")) if n in whole), [])

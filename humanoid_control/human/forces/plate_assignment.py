@@ -56,7 +56,6 @@ class FootLoads:
         estimated: (n,) samples of shared plates.
         contacts: by plate and time.
         floor_velocity: (3,) of a treadmill [m/s]; else zero.
-        warnings: one sentence each.
     """
 
     wrenches: dict[str, MeasuredWrench]
@@ -79,7 +78,7 @@ def assign_plates(
         wrenches: of all plates at the same times, zeroed, not filtered, in the axes of the points.
         times: (m,) of the frames, plate clock [s].
         feet: foot -> (m, k, 3) sole points [m]; NaN: not visible.
-        bodies: body in the file -> foot, for checks.
+        bodies: body in the file -> foot.
 
     Raises:
         ClipError: if frames and forces do not overlap.
@@ -180,7 +179,7 @@ def _floor_velocity(wrenches: Sequence[MeasuredWrench], scenes: list, settings: 
 
 
 def _clock_doubt(contacts: list, wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Mapping) -> list[str]:
-    """Warn if feet and forces match better with a time offset."""
+    """Warn if a time offset matches better."""
     if 2 * sum(not c.feet for c in contacts) <= len(contacts):
         offer = offset_offer(wrenches, times, feet)
         return [f"forces may not be in time with the markers{offer}"] if offer else []
@@ -250,7 +249,7 @@ def _share_out(
 
 
 def _middle(scene: SoleScene, foot: str, times: np.ndarray, wrench: MeasuredWrench) -> np.ndarray:
-    """Return sole middles (m, 3) on the surface at times (m,) [m]."""
+    """Return sole middles (m, 3) on the surface [m]."""
     points = scene.feet[foot]
     seen = np.isfinite(points).all(axis=2)
     centre = np.nansum(points, axis=1) / np.maximum(seen.sum(axis=1), 1)[:, None]

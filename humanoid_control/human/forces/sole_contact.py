@@ -62,17 +62,17 @@ class SoleScene:
         return np.array([np.argmin(np.abs(self.times - (start + end) / 2))]) if inside else None
 
     def rests(self, foot: str, floor: np.ndarray, settings: AssignmentSettings) -> np.ndarray:
-        """(m,) True if a sole point is slow."""
+        """Return True (m,) where a sole point is slow."""
         speed = np.linalg.norm(self.velocity[foot] - floor, axis=2)
         return np.where(np.isnan(speed), np.inf, speed).min(axis=1) < settings.speed
 
     def at(self, foot: str, floor: np.ndarray, settings: AssignmentSettings) -> np.ndarray:
-        """(m,) True if a foot rests under the centre of pressure."""
+        """Return True (m,) where a foot rests under the pressure."""
         near = np.nan_to_num(self.distance[foot], nan=np.inf) <= settings.distance
         return near & (self.load > 0) & self.rests(foot, floor, settings)
 
     def between(self, rows: np.ndarray, rests: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return distances (rows,) of the pressure from the outline of two resting feet."""
+        """Return distances (rows,) from the outline of two resting feet."""
         out = np.full(len(rows), np.inf)
         for one, other in combinations(self.soles, 2):
             both = np.concatenate([self.soles[one][rows], self.soles[other][rows]], axis=1)
@@ -93,7 +93,7 @@ class SoleScene:
 
 
 def surface_axes(normal: np.ndarray) -> np.ndarray:
-    """Return two directions (3, 2) along a surface, as columns."""
+    """Return directions (3, 2) along a surface as columns."""
     e1 = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
     e1 = e1 / np.linalg.norm(e1)
     return np.stack([e1, np.cross(normal, e1)], axis=1)

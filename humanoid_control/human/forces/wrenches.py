@@ -1,7 +1,7 @@
 """Measured wrenches on a person: zeroed, filtered, resampled.
 
-Moments are about the world origin. The centre of pressure is meaningless at small forces: it is computed on request,
-never filtered, interpolated or summed.
+Moments are about the world origin. The centre of pressure is meaningless at small forces: it is never filtered,
+interpolated or summed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class MeasuredWrench:
         return self.moment_about(self.center_of_pressure()) @ self.normal
 
     def rotated(self, R: np.ndarray) -> MeasuredWrench:
-        """Return the wrench in other world axes: every vector x becomes R x."""
+        """Return the wrench in other world axes: x becomes R x."""
         turned = {k: getattr(self, k) @ R.T for k in ("force", "moment", "normal", "surface")}
         return replace(self, **turned, corners=None if self.corners is None else self.corners @ R.T)
 
@@ -104,7 +104,7 @@ class MeasuredWrench:
         return out._saying(f"{self.name} reads {size:.1f} N unloaded: taken out") if size > 5 else out
 
     def _stated_unloaded(self) -> np.ndarray | None:
-        """Return the samples that the file declares unloaded, or None."""
+        """Return the samples declared unloaded, or None."""
         if self.unloaded is None:
             return None
         first, last = self.unloaded
@@ -112,7 +112,7 @@ class MeasuredWrench:
         return within if len(within) and np.isfinite(self.normal_force[within]).any() else None
 
     def _pulls(self, quiet: np.ndarray) -> bool:
-        """Return True if this zero makes the plate pull by more than 50 N."""
+        """Return True if this zero makes the plate pull."""
         v = self.normal_force - np.nanmedian(self.normal_force[quiet])
         return bool(np.nanpercentile(v, 1.0) < -_LARGEST_ZERO)
 
@@ -153,7 +153,7 @@ class MeasuredWrench:
     def low_passed(self, cutoff: float) -> MeasuredWrench:
         """Return the wrench filtered as in `derivatives`; cutoff [Hz].
 
-        Another cut-off than that of the kinematics creates false moments at impact.
+        Another cut-off than the kinematic one creates false moments at impact.
         """
         smooth = low_pass(self.times, np.hstack([self.force, self.moment]), cutoff)
         return replace(self, force=smooth[:, :3], moment=smooth[:, 3:])
@@ -172,7 +172,7 @@ class MeasuredWrench:
 
 
 def upright_force(wrench: MeasuredWrench) -> MeasuredWrench:
-    """Return the wrench, reversed with a warning if it pulls the person down."""
+    """Return the wrench, reversed if it pulls the person down."""
     v = wrench.normal_force
     pressing = np.abs(v) > LOADED
     if not pressing.any() or v[pressing].mean() >= 0:

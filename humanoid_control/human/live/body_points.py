@@ -1,7 +1,7 @@
 """Joint centres of a fitted person for imitation, and bones to draw.
 
-A joint centre is the joint origin in its moved body: limb lengths are constant. Bodies are recognised by anatomical
-words. Imitation places the sternum between hips and shoulders.
+A joint centre is the joint origin in its moved body: limb lengths are constant. Imitation places the sternum between
+hips and shoulders.
 """
 
 from __future__ import annotations

@@ -74,8 +74,8 @@ def fit_live(table: Table[LiveRecord], markers: np.ndarray, turn: np.ndarray) ->
     """Fit a frame from the state; return the RMS residual [m].
 
     Args:
-        markers: (M, 3), NaN: not visible; turned in place to person axes.
-        turn: (3, 3).
+        markers: (M, 3), NaN: not visible; turned in place.
+        turn: (3, 3) to person axes.
     """
     live = unpack(table, LiveRecord)
     fit, rest = live.fit, live.fit.problem.rest

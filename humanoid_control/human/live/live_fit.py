@@ -94,7 +94,7 @@ class LiveFit:
         self.restart()
 
     def restart(self) -> None:
-        """Discard the posture; the next frame tries many starts."""
+        """Discard the posture."""
         self._clip: ClipFit | None = None
         self._first: list[np.ndarray] = []
 
@@ -103,7 +103,7 @@ class LiveFit:
 
         Args:
             labels: unknown and duplicate ones are ignored.
-            positions: one a label [m]; NaN, infinite or exactly (0, 0, 0): not visible.
+            positions: [m]; NaN, infinite or exactly (0, 0, 0): not visible.
         """
         if labels != self._given:
             found = [self._exact.get(label, self._plain.get(plain_label(label), -1)) for label in labels]
@@ -184,14 +184,11 @@ class LiveRecorder:
         return self.collected >= self.duration
 
     def calibrate(self, person: Person, turn: np.ndarray, labels: Sequence[str]) -> Calibration:
-        """Calibrate the person to the recorded frames.
+        """Calibrate the person to the recorded frames; ClipError as `calibrate`.
 
         Args:
             turn: (3, 3) marker to person axes.
             labels: of the M markers.
-
-        Raises:
-            ClipError: as `humanoid_control.human.calibrate`.
         """
         markers = np.array(self._frames) @ turn.T
         often = np.isfinite(markers[..., 0]).mean(axis=0) > 0.1

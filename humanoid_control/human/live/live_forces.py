@@ -1,8 +1,8 @@
 """Live moments of a person, with plate loads assigned to feet.
 
-Coordinates, their derivatives and foot loads pass two filters, each with the transfer function w^2 / (s + w)^2, so all
-have the delay 4 / w. A filter is twice y += (1 - r) (x - y), r = exp(-w T), T the sample time. Its rate is the output
-difference over T; the delay is 2 r T / (1 - r).
+Coordinates, derivatives and foot loads pass two filters, each with the transfer function w^2 / (s + w)^2, so all have
+the delay 4 / w. A filter is twice y += (1 - r) (x - y), r = exp(-w T), T the time since the last sample. Its rate is
+the output difference over T; the delay is 2 r T / (1 - r).
 
 Moments are NaN while the root's vertical force exceeds a fifth of the weight.
 """
@@ -57,7 +57,7 @@ class PlateWrench:
         return float(self.wrench[:3] @ self.normal)
 
     def center_of_pressure(self) -> np.ndarray:
-        """Return the surface point (3,) with moment along the normal [m]."""
+        """Return the surface point (3,) [m] with moment along the normal."""
         moment = self.wrench[3:] - cross(self.surface, self.wrench[:3])
         return np.asarray(self.surface + cross(self.normal, moment) / self.load)
 
@@ -157,7 +157,6 @@ class LiveContacts:
     """Causal assignment of plate loads to feet.
 
     Attributes:
-        feet: F names.
         carriers: foot -> body under load.
         problems: plate -> problem.
         shared: two feet share a plate.
@@ -242,7 +241,7 @@ class LiveContacts:
         return self._who.get(name, ())
 
     def _standing(self, name: str, plate: PlateWrench) -> tuple[str, ...]:
-        """Return resting feet under or around the pressure, else the previous ones."""
+        """Return the feet under or around the pressure, else the previous ones."""
         soles, settings = self._soles.record, self.settings
         soles.pressure[:], soles.flat[:] = plate.center_of_pressure(), self._flat_of(name, plate.normal)
         measure_soles(self._soles.table, settings.speed)
@@ -303,7 +302,7 @@ class LiveForces:
     """Delayed moments of a person.
 
     Attributes:
-        velocity: (n,) with half of `delay`.
+        velocity: (n,) delayed by half of `delay`.
         tau: (n,) [N m, N]; NaN: unexplained.
         explained: moments are known.
         delay: [s].
@@ -319,7 +318,7 @@ class LiveForces:
 
     @cached_property
     def residual(self) -> np.ndarray:
-        """(6,) residual about the root origin, ground axes [N, N m]; NaN: unknown."""
+        """Root residual (6,) about its origin, ground axes [N, N m]; NaN: unknown."""
         if self.left is None:
             return np.full(6, np.nan)
         return root_wrench(self.person, *self.left)[0]
@@ -402,7 +401,7 @@ class LiveDynamics:
     def _solve(
         self, motion: tuple[np.ndarray, ...], loads: np.ndarray, certainty: tuple[np.ndarray, np.ndarray]
     ) -> None:
-        """Fill corrected moments and the residual before."""
+        """Fill corrected moments, and the residual before correction."""
         record, (std, root) = self._record.record, certainty
         record.q[0], record.qd[0], record.qdd[0] = motion
         record.corrected[0] = motion[2]

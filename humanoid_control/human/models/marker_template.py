@@ -30,7 +30,7 @@ _KEYS = ("schema", "about", "markers", "computed", "computed_sides")
 
 @dataclass(frozen=True)
 class MarkerRow:
-    """Marker: label, and landmark or body without a defined place."""
+    """Marker: label, and landmark or body."""
 
     label: str
     landmark: str = ""
@@ -53,13 +53,13 @@ class MarkerTemplate:
     computed: frozenset[str] = frozenset()
 
     def markers(self, file: PersonFile, labels: Sequence[str] | None = None) -> tuple[list[Marker], list[str]]:
-        """Return markers in the zero posture for stature 1, and labels without defined place.
+        """Return markers in the zero posture for stature 1, and labels without place.
 
         Args:
             labels: of a clip; None: all.
 
         Raises:
-            UnknownNameError: if the model lacks a landmark or body.
+            UnknownNameError: if a landmark or body is unknown.
         """
         wanted = None if labels is None else {plain_label(label) for label in labels}
         middle = _middles(file)
@@ -86,7 +86,7 @@ class TemplateMatch:
     Attributes:
         found: labels of markers.
         computed: labels of computed points.
-        unknown: labels not fitted.
+        unknown: other labels.
         runners_up: other templates with counts.
     """
 
@@ -133,7 +133,7 @@ def find_template(clip: MarkerClip, name: str | Path | None = None) -> TemplateM
     Raises:
         UnknownNameError: if there is no such template.
         RobotError: if its file is invalid.
-        ClipError: if none knows half of the labels, or subjects share labels.
+        ClipError: if less than half of the labels match, or subjects share labels.
     """
     seen = dict(zip(clip.labels, np.isfinite(clip.positions).all(axis=2).mean(axis=0), strict=True))
     labels = [label for label in clip.labels if seen[label] > 0.0]
@@ -224,7 +224,7 @@ def _rows(row: Any, where: str) -> list[MarkerRow]:
 
 
 def _middles(file: PersonFile) -> dict[str, np.ndarray]:
-    """Return body -> middle between its joint and its children's, zero posture."""
+    """Return body -> middle between its joint and its children's."""
     at = {j.body: j.at for j in file.joints}
     ends: dict[str, list[np.ndarray]] = {body: [place] for body, place in at.items()}
     for j in file.joints:

@@ -120,7 +120,7 @@ def _frame(parent: ET.Element, name: str, body: str, frame: OffsetFrame) -> None
 
 
 def _three(axes: tuple[CoordinateAxis, ...]) -> list[CoordinateAxis]:
-    """Return three axes that span space: the given ones and constant ones."""
+    """Return three independent axes, constant ones added."""
     out = list(axes)
     for unit in np.eye(3):
         have = np.array([a.vector for a in out]).reshape(-1, 3)

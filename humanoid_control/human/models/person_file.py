@@ -1,7 +1,7 @@
 """Model file of a person (humanoid_person/1).
 
 Lengths are shares of the stature in the zero posture; all bodies have axes x forward, y up from the floor, z right.
-Names with _r stand for both sides, mirrored. Inertias come from tables for men and women (de Leva 1996).
+Names with _r stand for both sides, mirrored. Inertias are those of de Leva 1996.
 
 A spine region distributes coordinates over its levels by published ranges (Simonidis et al. 2011).
 """
@@ -92,7 +92,7 @@ class PersonFile:
         segments: parents first.
         joints: parents first.
         coordinates: [rad].
-        spreads: standard deviation around rest of poorly determined coordinates [rad].
+        spreads: standard deviation of poorly determined coordinates [rad].
     """
 
     name: str
@@ -346,7 +346,7 @@ def _region(row: Any, names: Sequence[str], joints: list[_JointRow], where: str)
 
 @dataclass(frozen=True, eq=False)
 class _Level(_JointRow):
-    """Level of the spine; `top` is the start of the next."""
+    """Level of the spine; the next starts at `top`."""
 
     top: np.ndarray
 
@@ -390,7 +390,7 @@ def _landmark(row: Any, names: Sequence[str], where: str) -> Landmark:
 
 
 def _lengths(joints: Sequence[_JointRow]) -> set[str]:
-    """Return the coordinates that are lengths: only linear translations."""
+    """Return the coordinates that are lengths."""
     return {a.coordinate for j in joints for a in j.translations if a.function.linear} - {
         a.coordinate for j in joints for a in j.rotations
     }
@@ -401,13 +401,13 @@ def _root(joints: Sequence[_JointRow]) -> set[str]:
 
 
 def _order(joints: Sequence[_JointRow]) -> list[str]:
-    """Return coordinates in the order of the joints, the root first."""
+    """Return coordinates in joint order, the root first."""
     first = sorted(joints, key=lambda j: j.parent != GROUND)
     return list(dict.fromkeys(a.coordinate for j in first for a in (*j.rotations, *j.translations)))
 
 
 def _both_sides(rows: Sequence[Any], mirrored: Any) -> list[Any]:
-    """Return the rows of the right, then those of the left."""
+    """Return right rows, then left ones."""
     right = [mirrored(row) for row in rows]
     return [*rows, *(m for row, m in zip(rows, right, strict=True) if m is not row)]
 

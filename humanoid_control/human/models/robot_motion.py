@@ -66,7 +66,7 @@ class RobotMotion:
 
     @property
     def rms(self) -> float:
-        """RMS marker distance at the size of the person [m]."""
+        """RMS marker distance at the person's size [m]."""
         return float(np.sqrt(np.nanmean(self.fit.rms**2)))
 
     @property
@@ -81,7 +81,7 @@ class RobotMotion:
         return sign * self.joint(name)
 
     def joint(self, name: str) -> np.ndarray:
-        """Return the values (T,) of a joint [rad], mimic joints included."""
+        """Return joint values (T,) [rad], mimic joints included."""
         return self.person.with_dependent(self.fit.q)[name]
 
 
@@ -228,7 +228,7 @@ def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _RobotSegmen
 
 
 def _knee(robot: Robot, side: str, foot: int) -> int | None:
-    """Return the knee joint by name, else the lateral hinge with the longest bones."""
+    """Return the knee by name, else the lateral hinge with longest bones."""
     named = robot.joint_for(f"{side}_knee_flexion")
     if named is not None:
         return int(robot.model.getJointId(named))
@@ -297,8 +297,7 @@ def _between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def robot_rows(analysis: Analysis, motions: Sequence[RobotMotion]) -> list[dict[str, Any]]:
     """Return comparison rows of the person and each robot.
 
-    Columns: coordinates, markers, RMS distance, joints at limits, correlation and RMS difference [deg] of knees and
-    elbows.
+    Correlation and RMS difference [deg] are of knees and elbows.
     """
     a = analysis
     rms = 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2)))

@@ -46,9 +46,7 @@ class Subject:
 
     Attributes:
         person: with markers, size and mass.
-        tasks: weights that hold poorly determined coordinates.
         stature: [m].
-        notes: findings.
         guesses: assumptions that affect the results.
         match: marker template, or None.
         calibration: None without a clip.
@@ -108,7 +106,7 @@ def own_person(
 
 
 def tasks_of(file: PersonFile) -> FitTasks:
-    """Return weights (marker noise / spread)^2 [m^2] of poorly determined coordinates."""
+    """Return weights (marker noise / spread)^2 [m^2] of coordinates."""
     rest = {c.name: c.default for c in file.coordinates}
     return FitTasks(coordinates={n: CoordinateTask((NOISE / s) ** 2, rest[n]) for n, s in file.spreads.items()})
 
@@ -138,8 +136,7 @@ def find_subject(
     Args:
         clip: any axis up.
         wrenches: of all plates, clip axes, as recorded.
-        static: standing trial of the same person and axes.
-        settings: known data.
+        static: standing trial of the person, same axes.
 
     Raises:
         ClipError: if labels match no template, or the size is implausible.
@@ -194,7 +191,7 @@ def _check_known(s: SubjectSettings) -> None:
 
 
 def _frames(clips: Sequence[MarkerClip], names: list[str], most: int) -> tuple[np.ndarray, list[str]]:
-    """Return equally many frames (F, M, 3) of each clip; NaN: absent."""
+    """Return equally many frames (F, M, 3) of each clip."""
     parts = []
     for clip in clips:
         column = {plain_label(label): k for k, label in reversed(list(enumerate(clip.labels)))}
@@ -283,7 +280,7 @@ def _length(person: Person) -> float:
 
 
 def _stature(file: PersonFile, person: Person, start: float) -> float:
-    """Return the upright height [m], from mean sole to top of the head."""
+    """Return the upright height [m], soles to top of the head."""
     posture = np.where(person.rotational, 0.0, person.rest)
     _, p = person.body_poses(posture)
     origin = {j.body: j.at for j in file.joints}
@@ -298,7 +295,7 @@ def _stature(file: PersonFile, person: Person, start: float) -> float:
 
 
 def _growth(model: Person, person: Person) -> dict[str, float]:
-    """Return body -> factor from joint distances, else of its size group."""
+    """Return body -> factor from joint distances, else its group's."""
     ways: dict[str, list[float]] = {name: [] for name in person.body_names}
     place = {j.child: j.P.p for j in model.joints}
     for joint in person.joints:
@@ -320,7 +317,7 @@ def _growth(model: Person, person: Person) -> dict[str, float]:
 def _mass(
     person: Person, clip: MarkerClip, wrenches: Sequence[MeasuredWrench], tasks: FitTasks
 ) -> tuple[float | None, str]:
-    """Return the mass [kg] from plates and a note, or None and the reason."""
+    """Return the mass [kg] and a note, or None and the reason."""
     if not wrenches:
         return None, "no forces"
     if clip.n_frames < SHORTEST:
@@ -344,7 +341,7 @@ def _mass(
 
 
 def centre_of_mass(person: Person, q: np.ndarray) -> np.ndarray:
-    """Return the centre of mass (T, 3) [m] at q (T, n)."""
+    """Return the centre of mass (T, 3) [m]."""
     R, p = person.body_poses(q)
     mass = np.array([b.mass for b in person.bodies])
     local = np.array([b.com for b in person.bodies])

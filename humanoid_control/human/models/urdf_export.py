@@ -71,7 +71,7 @@ def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[An
     """Return the nearest hinge of a one-coordinate joint, and its deviation [rad, m].
 
     Raises:
-        RobotError: if there are several coordinates, no range or no rotation.
+        RobotError: without a single coordinate with range and rotation.
     """
     names = {a.coordinate for a in (*joint.rotations, *joint.translations) if a.coordinate}
     if len(names) != 1:
@@ -108,7 +108,7 @@ def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[An
 
 
 def _moved(joint: AnatomicalJoint, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rotations (n, 3, 3) and translations (n, 3) of the joint."""
+    """Return joint rotations (n, 3, 3) and translations (n, 3)."""
     R, t = np.tile(np.eye(3), (len(q), 1, 1)), np.zeros((len(q), 3))
     for a in joint.translations:
         t += np.outer(a.function(q), a.vector / np.linalg.norm(a.vector))
@@ -123,7 +123,7 @@ def _rotation(axis: np.ndarray, angle: float) -> np.ndarray:
 
 
 def _rotation_vector(R: np.ndarray) -> np.ndarray:
-    """Return axis times angle of a rotation below half a turn."""
+    """Return axis times angle, below half a turn."""
     v = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
     s, c = np.linalg.norm(v) / 2, (np.trace(R) - 1) / 2
     return np.asarray(v / 2 if s < 1e-12 else v / (2 * s) * np.arctan2(s, c))
@@ -229,7 +229,7 @@ def _mimic(
     line: tuple[float, float],
     state: tuple[dict[str, Coordinate], set[str]],
 ) -> None:
-    """Mimic the coordinate's joint, created on its own link if needed."""
+    """Mimic the coordinate's joint, created if needed."""
     known, taken = state
     if leader not in taken:
         taken.add(leader)
