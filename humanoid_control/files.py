@@ -41,7 +41,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_files(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder whose files move to `folder` at the end; none after an error.
+    """Yield a temporary folder; its files move to `folder` at the end, none after an error.
 
     Raises:
         ConfigError: if they cannot be written.

@@ -386,7 +386,7 @@ def _link_apart() -> None:
 
             return again
 
-        # Called libraries are placed before their callers, whose addresses are resolved at once.
+        # Place called libraries before their callers: the addresses of calls are resolved at once.
         apart = tuple(place(generator, name, entry, code, reader(entry, code)) for name, entry, code in called)
         loaded = place(generator, name, entry, code, reader(entry, code))
         if not entry:

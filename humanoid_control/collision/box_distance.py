@@ -88,6 +88,7 @@ def _edge_gap(boxes: TwoBoxes, best: float, n: Vec, c: Vec, which: int) -> tuple
 
     The edges are `which` of the first box and one along c of the second.
     """
+    # Cross product of the axis `which` of the first box and c.
     u = (0.0, -c[2], c[1]) if which == 0 else (c[2], 0.0, -c[0]) if which == 1 else (-c[1], c[0], 0.0)
     m2 = dot(u, u)
     if m2 < PARALLEL * PARALLEL:

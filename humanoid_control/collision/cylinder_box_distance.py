@@ -64,6 +64,7 @@ def _nearest(q: Vec, c: Vec, u: Vec, radius: float, half: float) -> tuple:
     rho = norm(side)
     end = 1.0 if abs(z) > half else 0.0
     at = along(c, _clip(z, half), u)
+    # Within the radius only an end face matters: no curvature across the axis.
     if rho <= radius:
         return add(at, side), u, end, 0.0, 0.0
     e = mul(1.0 / rho, side)
@@ -85,6 +86,7 @@ def _step(u: Vec, e: Vec, end: float, out: float, turn: float, g: Vec, q: Vec, s
         free[i], x[i] = 0 if _held(q[i], g[i], sides[i]) else 1, -g[i]
     for i in range(3):
         for j in range(3):
+            # Held coordinates leave the system.
             both = free[i] and free[j]
             H[i, j] = end * u[i] * u[j] + out * e[i] * e[j] + turn * t[i] * t[j] if both else 0.0
         if free[i]:
@@ -110,6 +112,7 @@ def _over_face(c: Vec, u: Vec, radius: float, half: float, sides: Vec, k: int) -
     i, j = (k + 1) % 3, (k + 2) % 3
     sign, uk, across = math.copysign(1.0, c[k]), u[k], math.hypot(u[i], u[j])
     gap = abs(c[k]) - sides[k] - half * abs(uk) - radius * across
+    # A disc nearly parallel to the face has no accurate nearest rim point.
     if gap <= 0.0 or across <= ALIGNED:
         return False, c, c
     # Farthest towards the face: along the axis, then against the part of the face normal orthogonal to the axis.

@@ -31,6 +31,7 @@ def _from_face(bodies: TwoBoxes, lead: float, j: int, c: Vec) -> tuple:
     """
     e, b = bodies.a, bodies.b
     n = mul(math.copysign(1.0, lead), c)
+    # Extreme point along n: E n / sqrt(n . E n) with E = diag(e^2).
     x = (e[0] * e[0] * n[0], e[1] * e[1] * n[1], e[2] * e[2] * n[2])
     m = math.sqrt(dot(x, n))
     x = mul(1.0 / m, x)
@@ -138,6 +139,7 @@ def ellipsoid_box(e: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: V
     bodies = two_boxes(e, R1, p1, b, R2, p2)
     t, c0, c1, c2 = bodies.t, bodies.c0, bodies.c1, bodies.c2
     lead = (dot(c0, t), dot(c1, t), dot(c2, t))
+    # Faces in closed form first, then edges and corners by iteration.
     ok, d, n, x = _from_face(bodies, lead[0], 0, c0)
     if not ok:
         ok, d, n, x = _from_face(bodies, lead[1], 1, c1)

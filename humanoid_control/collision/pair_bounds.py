@@ -119,6 +119,7 @@ def fill_travel(motion_bound: np.ndarray, moved: np.ndarray, out: np.ndarray) ->
 def lower_bounds(bounds: PairBounds, joints: np.ndarray) -> None:
     """Lower the bounds by the largest change for a motion to `joints` (n,)."""
     moved, lower, travel = np.empty(joints.shape[0]), bounds.lower, bounds.travel
+    # Motion since the last update.
     for c in range(joints.shape[0]):
         moved[c] = joints[c] - bounds.joints[c]
         bounds.joints[c] = joints[c]
@@ -184,9 +185,11 @@ def update_pairs(
         d, n, x1, x2 = pair_distance(shapes, R, p, i, j)
         lower[k] = d
         if moving:
+            # The exact normal gives the exact closing speed, below the bound of `reach_of`.
             speed = closing_speed(reach.twist, shapes.joint[i], shapes.joint[j], n, x1)
             far = far_enough(reach, speed + SLACK, np.inf)
         _keep(bounds, k, n, x1)
+        # Closing too slowly to matter now.
         if d >= far:
             continue
         bounds.state[k] = FOUND
@@ -233,6 +236,7 @@ def find_faster_pairs(
         speed = closing_speed(
             reach.twist, shapes.joint[i], shapes.joint[j], row(bounds.normal, k), row(bounds.point, k)
         )
+        # Measure again: the second witness point was not stored.
         if lower[k] < far_enough(reach, speed, np.inf):
             d, n, x1, x2 = pair_distance(shapes, R, p, i, j)
             put_row(out, count, k, d, n, x1, x2)

@@ -140,6 +140,7 @@ def distance_rate(n: Vec, moment_1: Vec, moment_2: Vec, moves_1: float, moves_2:
         moment_2: x x n of witness point 2, world frame.
     """
     angular = (J[3, c], J[4, c], J[5, c])
+    # Linear part by the normal, angular part by the moments.
     rate = (moves_2 - moves_1) * dot(n, (J[0, c], J[1, c], J[2, c]))
     rate += moves_2 * dot(moment_2, angular) - moves_1 * dot(moment_1, angular)
     return rate
@@ -175,9 +176,11 @@ INSIDE = 1e-12  # [m] round-off of a separation
 def swept_solid(swept: Solid, solid: Solid) -> tuple:
     """Return (d, n, x1, x2) of a sphere or capsule and another solid."""
     radius, axis = swept.size[0], mul(swept.size[3], (swept.R[0, 2], swept.R[1, 2], swept.R[2, 2]))
+    # Core segment in the frame of the solid.
     a, u = unrotate(solid.R, sub(swept.p, solid.p)), unrotate(solid.R, axis)
     size = solid.size
     d, n, s = segment_solid(solid.kind, size[0], size[1], size[2], size[3], a, u)
+    # The outward normal of the solid points towards the swept sphere.
     n = mul(-1.0, rotate(solid.R, n))
     core = along(swept.p, s, axis)
     # No point of the axis is deeper than d; d is exact unless the whole axis needs a longer way out.
@@ -304,11 +307,13 @@ def boxes_apart(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: in
     apart = 0.0
     for a in range(3):
         u, v, w = R[i, 0, a], R[i, 1, a], R[i, 2, a]
+        # Half extent of the second box along axis a of the first one.
         reach = x * abs(u * R[j, 0, 0] + v * R[j, 1, 0] + w * R[j, 2, 0])
         reach += y * abs(u * R[j, 0, 1] + v * R[j, 1, 1] + w * R[j, 2, 1])
         reach += z * abs(u * R[j, 0, 2] + v * R[j, 1, 2] + w * R[j, 2, 2])
         own = sizes[i, a] + (sizes[i, 3] if a == 2 else 0.0)
         gap = abs(u * dx + v * dy + w * dz) - own - reach
+        # Distance of boxes with common axes: Pythagoras over the gaps.
         if gap > 0.0:
             apart += gap * gap
     return apart >= threshold * threshold
@@ -321,6 +326,7 @@ def shape_pose(
     """Compute the pose of shape s; arguments as in `shape_poses`."""
     j, R_local, p_local = shapes.joint[s], shapes.R, shapes.p
     for r in range(3):
+        # X_world_shape = X_world_joint X_joint_shape, row by row.
         a, b, c = joint_R[j, r, 0], joint_R[j, r, 1], joint_R[j, r, 2]
         for k in range(3):
             out_R[s, r, k] = a * R_local[s, 0, k] + b * R_local[s, 1, k] + c * R_local[s, 2, k]
@@ -365,9 +371,11 @@ def pair_distances(
     for k in range(pairs.shape[0]):
         i, j = pairs[k, 0], pairs[k, 1]
         x, y, z = p[i, 0] - p[j, 0], p[i, 1] - p[j, 1], p[i, 2] - p[j, 2]
+        # Bounding spheres.
         apart = radii[i] + radii[j] + threshold
         if apart <= 0.0 or x * x + y * y + z * z >= apart * apart:
             continue
+        # Boxes only pay off for solids, which take long to measure.
         slow = selective and (kinds[i] > CAPSULE or kinds[j] > CAPSULE)
         if slow and (boxes_apart(shapes, R, p, i, j, threshold) or boxes_apart(shapes, R, p, j, i, threshold)):
             continue

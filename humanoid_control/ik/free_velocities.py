@@ -58,14 +58,17 @@ class DofSelection:
         free = [*range(robot.iv), *(robot.iv + k for k in range(robot.n) if k not in fixed and k not in followers)]
         S = np.zeros((robot.nv, len(free)))
         S[free, np.arange(len(free))] = 1.0
+        # A follower moves at a multiple of its leader's velocity.
         for f, (leader, multiplier) in followers.items():
             if robot.iv + leader in free:
                 S[robot.iv + f, free.index(robot.iv + leader)] = multiplier
+        # v^T W v = u^T (S^T W S) u: a free velocity has the weights of all velocities that it moves.
         self.k, self.mobility = len(free), 1.0 / (W @ S**2)
         self.free = np.array(free, dtype=int)
         self.column_of = np.where(S.any(axis=1), np.abs(S).argmax(axis=1) if len(free) else 0, -1)
         self.factor = S.sum(axis=1)
         self.map = DofMap(self.column_of, self.factor)
+        # Without followers a selection of columns replaces the product with S.
         tied = np.count_nonzero(S) > len(free)
         self._S = S if tied else None
         self._nv = robot.nv
@@ -110,6 +113,7 @@ def fill_downhill(
 ) -> None:
     """Add `DofSelection.downhill` to out (k,)."""
     for i in range(gradient.shape[0]):
+        # Chain rule through v = S u, then the inverse weight of the free velocity.
         c = column_of[i]
         if c >= 0:
             out[c] -= gain * mobility[c] * factor[i] * gradient[i]

@@ -209,6 +209,7 @@ def accept_samples(
             if time - samples.jump_since[row] < law.jump_hold:
                 verdicts[k] = JUMP
                 continue
+        # The sample is consistent with the last one, or the jump is accepted.
         samples.jump[row] = np.nan
         # After a jump or a timeout the difference of positions is not a velocity of the target.
         if first or jumped or dt > law.timeout:
@@ -239,12 +240,14 @@ def advance_references(
     for k in range(x.shape[0]):
         age = tick.now - samples.time[k]
         alive = age < tick.timeout  # false also without a sample (NaN)
+        # Extrapolate the goal with its velocity, at most by the horizon.
         ahead = min(max(age, 0.0), tick.horizon) if alive else 0.0
         speed = path = 0.0
         for i in range(3):
             # Relative to the moving goal the error decays as (e + (e' + omega e) t) exp(-omega t).
             u = samples.velocity[k, i] if alive else 0.0
             goal = samples.position[k, i] + u * ahead
+            # Error at the start of the tick, relative to the goal at that time.
             e = x[k, i] - (goal - u * dt)
             c = v[k, i] - u + tick.omega * e
             v[k, i] = u + (c - tick.omega * (e + c * dt)) * tick.decay

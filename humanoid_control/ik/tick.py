@@ -148,6 +148,7 @@ def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out:
         0, or PENETRATING: then nothing is filled.
     """
     t = unpack(table, TickTables)
+    # Shapes in penetration need the recovery, which is not compiled.
     near = watch(t, q, v) if t.with_pairs else 0
     if near < 0:
         return PENETRATING
@@ -158,6 +159,7 @@ def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out:
     share, desired, iv = 1.0, np.empty(v.shape[0]), v.shape[0] - t.limits.lower.shape[0]
     # Repeat while the solution is so fast that further pairs come within their activation distance.
     while again:
+        # Rows use decelerations of free velocities, the monitor those of all velocities.
         if t.with_pairs:
             law = CollisionLaw(n.margin, n.barrier_gain, n.pair_recovery_speed, t.free_acceleration, GRADIENT)
             found = found_pairs(t.found, near)
@@ -181,6 +183,7 @@ def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out:
             if share < 1.0:
                 for c in range(v.shape[0]):
                     desired[c] = program.brake[c] + share * (desired[c] - program.brake[c])
+    # Violation of the rows after slowing.
     slack = largest_slack(t.program, rows, desired) if rows > 0 else 0.0
     advance(t.integration, q, desired, dt, out)
     last = q.shape[0] + v.shape[0]
@@ -229,8 +232,10 @@ def fill_bounds(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float, near: in
     """Fill the bounds of all limits in order, and the braking velocity; return the worst range violation [rad]."""
     n, program, violation = t.numbers, unpack(t.program, SolverArrays), 0.0
     lower, upper, iv = program.lower, program.upper, v.shape[0] - t.limits.lower.shape[0]
+    # No bounds before the first limit.
     for c in range(v.shape[0]):
         lower[c], upper[c] = -np.inf, np.inf
+    # Later limits have precedence.
     for kind in t.order:
         if kind == SPEED:
             keep_speed(t.limits.velocity, n.velocity_scale, n.base_velocity, lower, upper)

@@ -52,6 +52,7 @@ class SolverArrays(NamedTuple):
 @kernel
 def begin_cost(v: np.ndarray, damping: float, smoothing: float, diagonal: np.ndarray, linear: np.ndarray) -> None:
     """Set diagonal and linear (nv,) to the cost of a velocity and of its change from v (nv,)."""
+    # damping^2 |v|^2 + smoothing^2 |v - v_last|^2, halved and without constant.
     for c in range(v.shape[0]):
         diagonal[c] = damping**2 + smoothing**2
         linear[c] = -(smoothing**2) * v[c]
@@ -71,6 +72,7 @@ def add_posture(
     n = weights.shape[0]
     iv, iq = diagonal.shape[0] - n, q.shape[0] - n
     for k in range(n):
+        # The Jacobian is the identity: w^2 (v - gain (posture - q))^2.
         w = (weight * weights[k]) ** 2
         diagonal[iv + k] += w
         linear[iv + k] -= w * gain * (posture[k] - q[iq + k])
@@ -114,6 +116,7 @@ def fill_cost(
             for j in range(i + 1):
                 H[i, j] += s * J[r, j]
     for c in range(diagonal.shape[0]):
+        # S^T diag S and S^T linear: each velocity adds to its free velocity.
         i, f = dofs.column[c], dofs.factor[c]
         if i >= 0:
             H[i, i] += f * f * diagonal[c]
@@ -128,6 +131,7 @@ def add_rows(table: Table[SolverArrays], J: np.ndarray, desired: np.ndarray, wei
     k = g.shape[0]
     a = np.empty(k)
     for r in range(J.shape[0]):
+        # Row by the free velocities: w J S.
         a[:] = 0.0
         for c in range(J.shape[1]):
             if dofs.column[c] >= 0:
@@ -150,6 +154,7 @@ def reduce_bounds(table: Table[SolverArrays], v: np.ndarray, iv: int, dt: float)
     a = unpack(table, SolverArrays)
     lower, upper, dofs, free = a.lower, a.upper, a.dofs, a.free
     low, high = a.bounds
+    # Own bounds of the leader; an empty interval collapses to its lower end.
     for k in range(free.shape[0]):
         low[k], high[k] = lower[free[k]], max(lower[free[k]], upper[free[k]])
     for c in range(lower.shape[0]):

@@ -6,7 +6,7 @@ subject to  low <= x <= high                       (hard)
 
 Bounds are always feasible, and slack makes every row feasible, so there is always a solution. Method of Goldfarb and
 Idnani (1983): from the optimum of a working set with multipliers of the right sign, add the most violated constraint,
-and drop constraints whose multiplier would change sign.
+and drop constraints before their multiplier changes sign.
 
 With the prices p of the rows, the conditions are one symmetric system in y = (x, -p),
 
@@ -80,6 +80,7 @@ def solve_box_qp_from(
             side[i] = HELD
         elif side[i] == HELD:
             side[i] = FREE
+        # Variables between equal bounds are constants, outside of the system.
         live += side[i] != HELD
         x[i] = problem.high[i] if side[i] == AT_HIGH else problem.low[i] if side[i] != FREE else 0.0
     for i in range(n + rows):
@@ -146,6 +147,7 @@ def _solve(
     largest = 0.0
     for k in range(size):
         i = s.variable[k]
+        # A non-positive diagonal rules out a positive definite H.
         if i < n and not s.table[k * s.stride + k] > 0.0:
             return NOT_POSITIVE, True
         largest = max(largest, abs(s.table[size * s.stride + k]))
@@ -174,8 +176,10 @@ def _solve(
             if p < 0:
                 break
             used += _add(s, problem, guess, p)
+        # Few pivots on a well-conditioned system need no polishing.
         exact = used <= FEW and size == n + rows and max(spread, _spread(s, problem, n)) < WELL_POSED
         if used >= limit or exact or not _polish(s, problem, rho, rows, x, multipliers, ROUGH * largest):
+            # Pivots within these bounds have kept their digits.
             settled = used < limit and most < ILL_POSED * s.pivots[0] and rho * s.pivots[1] < ILL_POSED
             break
     for k in range(size):
@@ -257,6 +261,7 @@ def _place(s: SweptSystem) -> None:
     for i in range(0, stride, WIDTH):
         put_lanes(w, i, lanes(s.table, size * stride + i))
     for k in range(size):
+        # Fixed entries act on w through their columns.
         if s.swept[k] == 0 and y[k] != 0.0:
             take_column(s, k)
             add_multiple(w, y[k], s.column, stride)
@@ -300,8 +305,10 @@ def _most_violated(s: SweptSystem, problem: BoxQp, guess: Guess) -> int:
         i, room = s.variable[k], 0.0
         if i < n:
             if s.swept[k] == 1:
+                # Distance of a free variable to its nearer bound.
                 room = min(s.y[k] - problem.low[i], problem.high[i] - s.y[k])
         elif s.swept[k] == 0:
+            # Slack of a row outside the working set.
             room = s.w[k]
         if room < worst:
             worst, p = room, k
@@ -310,7 +317,7 @@ def _most_violated(s: SweptSystem, problem: BoxQp, guess: Guess) -> int:
 
 @kernel
 def _add(s: SweptSystem, problem: BoxQp, guess: Guess, p: int) -> int:
-    """Add the constraint of entry p, drop those whose multipliers would change sign, and return the number of steps.
+    """Add the constraint of entry p, dropping others before their multipliers change sign; return the number of steps.
 
     As the multiplier grows by t (a force sign t on a variable, a price t of a row, i.e. y changes by -t), the free y
     change by -a t times the column and the other w by a t times it; a is the sign, -1 for a row.

@@ -22,6 +22,7 @@ def cost_gradient(problem: BoxQp, rows: int, rho: float, x: np.ndarray, out: np.
     n, H, scale = x.shape[0], problem.H, 0.0
     for i in range(n):
         out[i] = 0.0
+    # H x from the lower triangle.
     for i in range(n):
         out[i] += dot(H[i], x, i + 1)
         for j in range(i):
@@ -30,6 +31,7 @@ def cost_gradient(problem: BoxQp, rows: int, rho: float, x: np.ndarray, out: np.
         scale = max(scale, abs(out[i]), abs(problem.g[i]))
         out[i] += problem.g[i]
     for r in range(rows):
+        # Only violated rows have a price.
         price = rho * (problem.b[r] - dot(problem.A[r], x, n))
         if not price <= 0.0:  # also NaN
             for i in range(n):

@@ -31,6 +31,7 @@ def descend(problem: BoxQp, rows: int, rho: float, x: np.ndarray, side: np.ndarr
     n, low, high = x.shape[0], problem.low, problem.high
     gradient, step, short, change = np.empty(n), np.empty(n), np.empty(rows), np.empty(rows)
     index, M, calm, limit = np.empty(n, dtype=np.int64), np.empty((n, n)), 0, 10 * (n + rows) + 50
+    # Start within the bounds.
     for i in range(n):
         x[i] = min(max(x[i] if np.isfinite(x[i]) else 0.0, low[i]), high[i])
         side[i] = AT_LOW if x[i] <= low[i] else AT_HIGH if x[i] >= high[i] else FREE
@@ -72,6 +73,7 @@ def descend(problem: BoxQp, rows: int, rho: float, x: np.ndarray, side: np.ndarr
             i = index[k]
             x[i] = min(max(x[i] + share * step[i], low[i]), high[i])
         calm = calm + 1 if same and share < reach else 0
+        # The step ended at a bound, which now holds its variable.
         if share >= reach:
             side[first] = AT_HIGH if step[first] > 0.0 else AT_LOW
             x[first] = high[first] if step[first] > 0.0 else low[first]
@@ -155,6 +157,7 @@ def _line_search(
         reach: share at the first bound, or infinite.
     """
     n, rows, slope, bend = step.shape[0], short.shape[0], 0.0, 0.0
+    # Slope and curvature of the cost along the step.
     for i in range(n):
         slope += gradient[i] * step[i]
         if step[i] != 0.0:

@@ -38,6 +38,7 @@ def filtered_both_ways(x: np.ndarray, f: np.ndarray, edge: int) -> np.ndarray:
     n, m = x.shape
     out, y = np.empty((n, m)), np.empty(n + 2 * edge)
     for column in range(m):
+        # Point-symmetric continuation reduces transients at the ends.
         for i in range(edge):
             y[i] = 2 * x[0, column] - x[edge - i, column]
             y[n + edge + i] = 2 * x[n - 1, column] - x[n - 2 - i, column]
@@ -47,6 +48,7 @@ def filtered_both_ways(x: np.ndarray, f: np.ndarray, edge: int) -> np.ndarray:
             second = (f[2] - f[4]) * y[0]  # steady state of the first value
             first = (f[1] - f[3]) * y[0] + second
             for i in range(len(y)):
+                # Transposed direct form II.
                 z = y[i]
                 y[i] = f[0] * z + first
                 first = f[1] * z - f[3] * y[i] + second

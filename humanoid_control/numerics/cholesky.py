@@ -56,12 +56,14 @@ def skyline_cholesky(M: np.ndarray, first: np.ndarray, n: int, L: np.ndarray) ->
         a = first[i]
         for j in range(a, i):
             s = M[i, j]
+            # Both rows are zero before their first columns.
             for k in range(max(a, first[j]), j):
                 s -= L[i, k] * L[j, k]
             L[i, j] = s / L[j, j]
         s = M[i, i]
         for k in range(a, i):
             s -= L[i, k] * L[i, k]
+        # A vanishing pivot means a singular matrix.
         if not s > SINGULAR * M[i, i]:
             return False
         L[i, i] = np.sqrt(s)
@@ -87,6 +89,7 @@ def inverse_diagonal(L: np.ndarray, first: np.ndarray, n: int, y: np.ndarray, ou
     """out := diagonal of (L L')^-1 for a factor of `skyline_cholesky`; y (n,) is work memory."""
     for c in range(n):
         y[c] = 1.0 / L[c, c]
+        # Column c of L^-1: its squares sum to entry c of the diagonal of (L L')^-1.
         total = y[c] * y[c]
         for i in range(c + 1, n):
             s = 0.0
@@ -115,9 +118,11 @@ def upper_cholesky(U: np.ndarray, n: int) -> bool:
             scale = 1.0 / np.sqrt(U[k, k])
             for j in range(k, n):
                 U[k, j] *= scale
+        # No rows remain behind an incomplete panel.
         if last - first < 4:
             return True
         for i in range(last, n):
+            # Subtract four outer products in one pass.
             c0, c1, c2, c3 = U[first, i], U[first + 1, i], U[first + 2, i], U[first + 3, i]
             for j in range(i, n):
                 U[i, j] -= (c0 * U[first, j] + c1 * U[first + 1, j]) + (c2 * U[first + 2, j] + c3 * U[first + 3, j])
@@ -128,6 +133,7 @@ def upper_cholesky(U: np.ndarray, n: int) -> bool:
 def solve_upper(U: np.ndarray, n: int, b: np.ndarray) -> None:
     """b := (U' U)^-1 b for a factor of `upper_cholesky`."""
     for k in range(n):
+        # Forward substitution with U', along rows of U.
         s = b[k] / U[k, k]
         b[k] = s
         for j in range(k + 1, n):
@@ -280,12 +286,14 @@ def solve_banded(factor: BandedFactor, b: np.ndarray) -> None:
     """b := (L L')^-1 b for blocks b (T, n)."""
     T = b.shape[0]
     for t in range(T):
+        # Forward substitution by blocks.
         if t >= 1:
             b[t] -= np.dot(factor.one[t], b[t - 1])
         if t >= 2:
             b[t] -= np.dot(factor.two[t], b[t - 2])
         b[t] = np.dot(factor.inverse[t], b[t])
     for t in range(T - 1, -1, -1):
+        # Backward substitution.
         if t + 1 < T:
             b[t] -= np.dot(factor.one[t + 1].T, b[t + 1])
         if t + 2 < T:

@@ -40,6 +40,7 @@ def rotation_vector(A: np.ndarray, A_d: np.ndarray, out: np.ndarray) -> None:
     c = 0.5 * (R[0, 0] + R[1, 1] + R[2, 2] - 1.0)
     angle = math.atan2(s, c)
     if c > NEAR_HALF_TURN:
+        # Small angles: angle / sin(angle) tends to 1.
         share = angle / s if s > STRAIGHT else 1.0
         out[0], out[1], out[2] = share * x, share * y, share * z
         return
@@ -64,6 +65,7 @@ def rotation_defect(R: np.ndarray) -> float:
         for j in range(i + 1):
             dot = R[i, 0] * R[j, 0] + R[i, 1] * R[j, 1] + R[i, 2] * R[j, 2]
             worst = max(worst, abs(dot - (1.0 if i == j else 0.0)))
+    # A negative determinant means a mirrored matrix.
     x, y = R[1, 1] * R[2, 2] - R[1, 2] * R[2, 1], R[1, 2] * R[2, 0] - R[1, 0] * R[2, 2]
     volume = R[0, 0] * x + R[0, 1] * y + R[0, 2] * (R[1, 0] * R[2, 1] - R[1, 1] * R[2, 0])
     return worst + 2.0 if volume < 0.0 else worst

@@ -1,6 +1,6 @@
 """Cubic splines through points, and polynomials, with two derivatives, for kernels.
 
-The ends are those of Forsythe, Malcolm and Moler 1977: the third derivative of the first (last) piece is that of the
+The ends follow Forsythe, Malcolm and Moler 1977: the third derivative of the first (last) piece equals the one of the
 cubic through the first (last) four points. For three points it is zero; two points give a line. Splines continue
 linearly outside.
 """
@@ -97,6 +97,7 @@ def spline_at(data: F1, at: int, n: int, u: float) -> tuple[float, float, float]
     if u > data[at + n - 1]:
         last = pieces + 4 * (n - 1)
         return data[last] + data[last + 1] * (u - data[at + n - 1]), data[last + 1], 0.0
+    # Bisection for the piece.
     low, high = 0, n - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -104,6 +105,7 @@ def spline_at(data: F1, at: int, n: int, u: float) -> tuple[float, float, float]
             high = middle
         else:
             low = middle
+    # Horner's scheme on the piece that contains u.
     t, c = u - data[at + low], pieces + 4 * low
     b, c2, c3 = data[c + 1], data[c + 2], data[c + 3]
     return data[c] + t * (b + t * (c2 + t * c3)), b + t * (2.0 * c2 + 3.0 * t * c3), 2.0 * c2 + 6.0 * t * c3

@@ -175,6 +175,7 @@ def sweep(s: SweptSystem, p: int, least: float) -> float:
     T, c, stride = s.table, s.column, s.stride
     take_column(s, p)
     pivot = c[p]
+    # Pivots that are too small are replaced by `least`.
     inverse = 1.0 / (c[p] if abs(c[p]) > least else least)
     scale, minus = splat(inverse if s.swept[p] == 0 else -inverse), splat(-inverse)
     for i in range(0, stride, WIDTH):
@@ -186,6 +187,7 @@ def sweep(s: SweptSystem, p: int, least: float) -> float:
             put_tile(T, at, stride, add_outer(tile(T, at, stride), s.scaled, i, 1, v))
     for i in range(0, stride, WIDTH):
         put_lanes(c, i, scale * lanes(c, i))
+    # A swept entry holds the negative inverse of its pivot.
     c[p], s.swept[p] = -inverse, 1 - s.swept[p]
     _put_column(s, p)
     return pivot
@@ -198,6 +200,7 @@ def multiply(s: SweptSystem, v: np.ndarray, out: np.ndarray) -> None:
     for j in range(0, stride, WIDTH):
         put_lanes(out, j, splat(0.0))
     for i in range(s.variable.shape[0]):
+        # Row i left of its tile also represents the column above the diagonal.
         tile_of_i, f, along = i - i % WIDTH, splat(v[i]), splat(0.0)
         for j in range(0, tile_of_i, WIDTH):
             t = lanes(T, i * stride + j)

@@ -56,6 +56,7 @@ def norm(a: Vec) -> float:
 @kernel
 def perpendicular(u: Vec) -> Vec:
     """Return a unit vector orthogonal to u; x for a zero vector."""
+    # Cross product with the axis of the smallest component.
     x, y, z = abs(u[0]), abs(u[1]), abs(u[2])
     if x <= y and x <= z:
         w = (0.0, -u[2], u[1])

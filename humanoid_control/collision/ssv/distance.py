@@ -262,6 +262,7 @@ def measure_lanes(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -
 def turn_normal(found: PairsFound, k: int, normal: np.ndarray, radius_0: float) -> None:
     """Replace the normal of a result; the contact of the cores stays."""
     for c in range(3):
+        # Core point behind the first surface point.
         core = found.point_1[k, c] - radius_0 * found.normal[k, c]
         found.normal[k, c] = normal[c]
         found.point_1[k, c] = core + radius_0 * normal[c]
@@ -304,6 +305,7 @@ def measure_segments(
         activation: [m], finite.
     """
     for j in range(poses.shape[0]):
+        # Layout of PoseArray: columns of the rotation, then the position.
         for i in range(3):
             poses[j, i], poses[j, 3 + i], poses[j, 6 + i], poses[j, 9 + i] = R[j, i, 0], R[j, i, 1], R[j, i, 2], p[j, i]
     m = unpack(table, SegmentMemory)

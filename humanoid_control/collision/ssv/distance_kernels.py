@@ -106,6 +106,7 @@ def line_line(u: Vec, uu: float, iu: float, v: Vec, vv: float, iv: float, w: Vec
     uv, uw, vw = dot(u, v), dot(u, w), dot(v, w)
     m = cross(u, v)
     N = dot(m, m)
+    # Infinite lines: t = -m . (u x w) / |m|^2 with m = u x v; parallel lines give NaN, hence 0.
     t = unit(-dot(m, cross(u, w)) / N)
     a, b = uw * iu, (uw + uv) * iu  # ends of the second edge along the first one
     middle = 0.5 * (max(0.0, min(a, b)) + min(1.0, max(a, b)))
@@ -214,6 +215,7 @@ def line_triangle(w: Vec, u: Vec, e0: Vec, e1: Vec) -> Candidate:
     """
     n, k0, k1 = plane(e0, e1)
     y, z = over_plane(w, n, k0, k1), over_plane(add(w, u), n, k0, k1)
+    # Ends over the inside, piercing, then the three edges.
     best = (over(w, y.a, y.b, e0, e1), y.a, y.b, 0.0, 0.0)
     best = nearer(best, (over(z.point, z.a, z.b, e0, e1), z.a, z.b, 1.0, 0.0))
     dd, a, b, s = pierce(y, z, e0, e1)
@@ -261,6 +263,7 @@ def triangle_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
     p, q, r = dot(e0, e0), dot(e1, e1), dot(e2, e2)
     x, y, z = dot(f0, f0), dot(f1, f1), dot(f2, f2)
     ip, iq, ir, ix, iy, iz = inverse(p), inverse(q), inverse(r), inverse(x), inverse(y), inverse(z)
+    # Starts of the third edges.
     wf, we = add(w, f0), sub(w, e0)
     dd, s, t = edge_edge(e0, p, ip, f0, x, ix, w)
     best = nearer(best, (dd, s, 0.0, t, 0.0))
@@ -305,6 +308,7 @@ def separate_meeting_cores(code: int, block: np.ndarray, i: int) -> None:
                 apart = dot(m, centres) / length
                 if abs(apart) > best:
                     best, n = abs(apart), mul(-1.0 / length if apart < 0.0 else 1.0 / length, m)
+    # No triangle: crossing lines, otherwise parallel lines and points.
     if best < 0.0:
         u, v = _longest(block, FIRST, i, kind0), _longest(block, SECOND, i, kind1)
         m = cross(u, v)

@@ -85,6 +85,7 @@ def _search(
         return swept_volume(core, farthest(points, core))
 
     def descend(x: np.ndarray) -> np.ndarray:
+        # The first simplex spans a tenth of the size along each parameter.
         simplex = np.vstack([x, x + 0.1 * size * np.eye(len(x))])
         options = {"xatol": 1e-5 * size, "fatol": 1e-7 * size**3, "maxiter": 150 * len(x), "initial_simplex": simplex}
         return minimize(volume, x, method="Nelder-Mead", options=options).x
@@ -101,6 +102,7 @@ def _principal(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     _, _, axes = np.linalg.svd(points - points.mean(0), full_matrices=True)
     local = points @ axes.T
     low, high = local.min(0), local.max(0)
+    # Longest extent first.
     order = np.argsort(low - high, kind="stable")
     axes = axes[order]
     return ((low + high) / 2)[order] @ axes, axes, ((high - low) / 2)[order]
@@ -115,6 +117,7 @@ def fit_point(points: np.ndarray) -> Fit:
 def fit_line(points: np.ndarray) -> Fit:
     """Fit a line volume around points (n, 3)."""
     middle, axes, half = _principal(points)
+    # Cores along the two longest axes, shortened by the radius.
     reaches = [max(half[k] - max(np.delete(half, k)), 0.0) * axes[k] for k in range(2)]
     starts = [np.concatenate([middle - r, middle + r]) for r in reaches]
     return _search(points, lambda x: x.reshape(2, 3), starts, 2 * half[0])
@@ -156,6 +159,7 @@ def fit_polygon(points: np.ndarray, polygon: np.ndarray, axes: np.ndarray | None
         at = middle + x[2] * turned[2] + (x[6] * turned[0] + x[7] * turned[1] if axes is None else 0.0)
         return at + (polygon * np.abs(x[:2])) @ turned[:2]
 
+    # Start: the plate of the extents without the radius at its rim.
     x = np.concatenate([np.maximum(half[:2] - half[2], 0.0), np.zeros(1 if axes is not None else 6)])
     return _search(points, core_of, [x], size)
 
@@ -237,6 +241,7 @@ def inertia_points(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.n
         RobotError: if no body has this mass and inertia.
     """
     moments, R = np.linalg.eigh(np.asarray(inertia, dtype=float))
+    # Uniform ellipsoid: I_x = m (b^2 + c^2) / 5, solved for the squared half axes.
     squares = 2.5 * (moments.sum() - 2 * moments) / mass if mass > 0 else np.array([-1.0])
     if not (squares > -1e-9 * np.abs(squares).max()).all():
         raise RobotError("a link with this mass and inertia does not exist: draw its volumes by hand")
@@ -253,7 +258,7 @@ def circumscribed_sphere(count: int = DIRECTIONS) -> np.ndarray:
 
 # -------- Volumes that hold a shape
 
-# [m] thicker boxes, or ends of elliptic capsules, are cut into layers, whose rounded edges protrude less.
+# [m] thicker boxes, or ends of elliptic capsules, are cut into layers: thin layers protrude less.
 THICK_BOX, THICK_END = 0.14, 0.2
 OCTAGON = np.array([[math.cos(t), math.sin(t)] for t in (np.arange(8) + 0.5) * math.pi / 4])
 
@@ -321,7 +326,7 @@ def _plate(points: np.ndarray, across: int) -> tuple[np.ndarray, float]:
 
 
 def _around_elliptic_capsule(points: np.ndarray, shape: EllipticCapsule, name: str) -> tuple[Volume, ...]:
-    """Fit a plate whose rounded ends stay inside the shape, and octagons at the ends."""
+    """Fit a plate with rounded ends inside the shape, and octagons at the ends."""
     low, high = float(points[:, 2].min()), float(points[:, 2].max())
     centre, half = (low + high) / 2, (high - low) / 2 - min(shape.a, shape.b)
     if half <= 0.0:

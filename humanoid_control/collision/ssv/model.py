@@ -46,6 +46,7 @@ def tight_box(vertices: np.ndarray, radii: np.ndarray, R: np.ndarray) -> np.ndar
 def boxes_apart(a: np.ndarray, b: np.ndarray, distance: float) -> bool:
     """Return True if two oriented boxes, enlarged by distance / 2, do not touch: fifteen separating axes."""
     x, y, z = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+    # Enlarge both boxes by half the distance.
     h = 0.5 * distance
     ax, ay, az = a[12] + h, a[13] + h, a[14] + h
     bx, by, bz = b[12] + h, b[13] + h, b[14] + h
@@ -256,14 +257,17 @@ def place_segments(poses: np.ndarray, arrays: SegmentArrays, out: PlacedSegments
             r = radii[i]
             for k in range(3):
                 a, b, c = vertices[i, k, 0], vertices[i, k, 1], vertices[i, k, 2]
+                # Pose layout: three columns of the rotation, then the position.
                 x = X[9] + X[0] * a + X[3] * b + X[6] * c
                 y = X[10] + X[1] * a + X[4] * b + X[7] * c
                 z = X[11] + X[2] * a + X[5] * b + X[8] * c
                 out_vertices[i, k, 0], out_vertices[i, k, 1], out_vertices[i, k, 2] = x, y, z
                 if i == start[s] and k == 0:  # not from infinity: NaN must persist
                     low0, low1, low2, high0, high1, high2 = x - r, y - r, z - r, x + r, y + r, z + r
+                # World-aligned bounds of all vertices with their radii.
                 low0, low1, low2 = min(low0, x - r), min(low1, y - r), min(low2, z - r)
                 high0, high1, high2 = max(high0, x + r), max(high1, y + r), max(high2, z + r)
+        # NaN in one coordinate makes the sum NaN.
         total = low0 + low1 + low2 + high0 + high1 + high2
         if total != total:  # with one NaN coordinate, no other may exclude the segment
             low0, low1, low2, high0, high1, high2 = total, total, total, total, total, total
@@ -272,6 +276,7 @@ def place_segments(poses: np.ndarray, arrays: SegmentArrays, out: PlacedSegments
         a, b, c = boxes[s, 0], boxes[s, 1], boxes[s, 2]
         for r3 in range(3):
             x, y, z = X[r3], X[3 + r3], X[6 + r3]
+            # Centre and axes move with the joint; half sides are constant.
             out_boxes[s, r3] = X[9 + r3] + x * a + y * b + z * c
             for k in range(3):
                 out_boxes[s, 3 + 3 * r3 + k] = x * boxes[s, 3 + k] + y * boxes[s, 6 + k] + z * boxes[s, 9 + k]
@@ -286,7 +291,7 @@ POSE_COLUMNS = 12  # three columns of the rotation, then the position
 class PoseArray:
     """Poses of all joints as rows (J, 12): columns of the rotation, then the position.
 
-    The layout is that of pinocchio, viewed without a copy where possible.
+    The layout of pinocchio is viewed without a copy where possible.
 
     Attributes:
         data: source; keeps the memory alive.

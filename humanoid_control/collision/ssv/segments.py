@@ -53,7 +53,7 @@ class Volume:
         radius: [m].
         vertices: one to three points in the link frame [m].
         group: name by which pairs select volumes, or empty.
-        mirror: axis ('x', 'y' or 'z') whose negation adds an image to the segment, or empty.
+        mirror: 'x', 'y' or 'z' adds the image with this coordinate negated; empty: none.
 
     Raises:
         UnknownNameError: if the type or axis is unknown.
@@ -91,7 +91,7 @@ class Segment:
     """Compound of volumes on one link; need not be convex.
 
     Attributes:
-        mirror: axis ('x', 'y' or 'z') whose negation adds the other side's segment, `l_thigh` -> `r_thigh`, or empty.
+        mirror: 'x', 'y' or 'z' adds the other side, `l_thigh` -> `r_thigh`, with this coordinate negated; empty: none.
 
     Raises:
         UnknownNameError: if the axis is unknown.

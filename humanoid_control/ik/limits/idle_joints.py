@@ -67,6 +67,7 @@ class IdleJointLimit(Limit):
         r = self._robot
         carriers = np.array([r.model.frames[f].parentJoint for f in frames], dtype=int)
         serves = r.ancestor_mask[carriers].any(axis=0)
+        # A leader serves a target if a follower does, and conversely.
         for follower, leader, *_ in r.mimic:
             serves[r.iv + leader] |= serves[r.iv + follower]
         for follower, leader, *_ in r.mimic:
@@ -151,6 +152,7 @@ def hold_joints(
     if joints.away[0] > HOME:
         for r in range(found.pair.shape[0]):
             k = found.pair[r]
+            # A distance that the posture itself requires is no reason for release.
             if joints.only_idle[k] and found.distance[r] < min(rule.margin + RELEASE, joints.at_posture[k] - NEARER):
                 for i in range(n):
                     if joints.moved[k, iv + i]:
@@ -166,4 +168,5 @@ def hold_joints(
         # Allow the interval between rest and return; earlier limits keep precedence.
         a, b = min(back, 0.0), max(back, 0.0)
         lower[c], upper[c] = min(max(lower[c], a), b), min(max(upper[c], a), b)
+    # Released joints count as away, so that they stay free until they are back.
     joints.away[0] = np.inf if blocked else farthest

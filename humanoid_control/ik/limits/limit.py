@@ -184,6 +184,7 @@ def keep_sides(table: Table[JointSides], q: np.ndarray, dt: float, lower: np.nda
     """Tighten velocity bounds (nv,) of joints that stay on one side of an angle, never to nothing."""
     own, more = unpack(table, JointSides), q.shape[0] - lower.shape[0]
     first = 7 if more else 0
+    # At most half of the remaining angle in a tick, for any gain.
     gain = min(own.gain[0], SIDE_SHARE / dt)
     for i in range(own.joints.shape[0]):
         k = first + own.joints[i]
@@ -191,6 +192,7 @@ def keep_sides(table: Table[JointSides], q: np.ndarray, dt: float, lower: np.nda
         # it.
         room, c = own.side[i] * (q[k] - own.angle[i]), k - more
         speed = -gain * room if room > 0.0 else min(SIDE_SPEED, -room / dt)
+        # Tighten only the bound towards the angle, and only within the other bound.
         if own.side[i] > 0.0:
             lower[c] = min(max(lower[c], speed), upper[c])
         else:
@@ -202,6 +204,7 @@ def keep_speed(velocity: np.ndarray, share: float, base_velocity: float, lower: 
     """Cut bounds (nv,) to a share of the joint speeds (n,), and to `base_velocity`."""
     iv = lower.shape[0] - velocity.shape[0]
     for c in range(lower.shape[0]):
+        # The first iv velocities are those of a floating base.
         speed = share * velocity[c - iv] if c >= iv else base_velocity
         lower[c], upper[c] = min(max(lower[c], -speed), speed), min(max(upper[c], -speed), speed)
 
@@ -246,6 +249,7 @@ def keep_configuration(
     n, violation = limits.lower.shape[0], 0.0
     iv = lower.shape[0] - n
     joints, low, high = q[q.shape[0] - n :], lower[iv:], upper[iv:]
+    # Positive outside the range, on either side.
     for i in range(n):
         violation = max(violation, limits.lower[i] - joints[i], joints[i] - limits.upper[i])
     if violation > ROUNDING:
@@ -270,6 +274,7 @@ def fill_braking(
     for c in range(nv - 1, -1, -1):
         k = dofs.column[c]
         if k >= 0:
+            # Joints lose acceleration * dt, the base its share; bounds have precedence.
             least = share * v[c] if c < iv else np.sign(v[c]) * max(abs(v[c]) - acceleration[c] * dt, 0.0)
             u[k] = min(max(least / dofs.factor[c], low[k]), high[k])
     for c in range(nv):

@@ -254,6 +254,7 @@ def watch_pairs(
     """
     iv = 6 if q.shape[0] > previous.shape[0] else 0
     need, per_speed = np.empty(previous.shape[0] - iv), _distance_for(previous, iv, law)
+    # A pair needs the sum of its motion bounds times these distances.
     for c in range(need.shape[0]):
         need[c] = per_speed * abs(previous[iv + c])
     return monitor_moving_shapes(monitor, q, previous, need, (activation, law.margin, per_speed))
@@ -271,6 +272,7 @@ def watch_faster_pairs(
 def _distance_for(v: np.ndarray, iv: int, law: CollisionLaw) -> float:
     """`distance_per_speed` for joints that move at v (nv,)."""
     longest = 0.0
+    # Longest stopping time of a joint.
     for c in range(iv, v.shape[0]):
         longest = max(longest, abs(v[c]) / (BRAKING_SHARE * law.acceleration[c]))
     return distance_per_speed(law.barrier_gain, longest)
@@ -282,6 +284,7 @@ def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> flo
 
     For barrier_gain^2 x > deceleration it follows a constant deceleration, with continuous value and slope.
     """
+    # At the knee, following the linear law takes exactly the deceleration: v' = gain^2 x.
     knee = deceleration / (barrier_gain * barrier_gain)
     return barrier_gain * x if x <= knee else np.sqrt(2.0 * deceleration * (x - 0.5 * knee))
 
@@ -291,6 +294,7 @@ def distance_per_speed(barrier_gain: float, stop: float) -> float:
     """Return the distance above the margin for each m/s of closing speed, for pairs that stop within `stop` [s]."""
     if stop * barrier_gain <= 1.0:  # below the knee
         return 1.0 / barrier_gain
+    # Solve v^2 = 2 a (x - knee / 2) with a = v / stop for x / v.
     return 0.5 * stop + 0.5 / (stop * barrier_gain * barrier_gain)
 
 
@@ -322,6 +326,7 @@ def fill_pair_rows(table: Table[PairRows], found: PairsFound, J6: np.ndarray, la
     A, nv, k, rows = out.A, J6.shape[1], bounds.lower.shape[0], 0
     pair, distance, moves = found.pair, found.distance, joints.ancestor_mask
     inside = np.zeros(moves.shape[0], dtype=np.bool_)
+    # Links in penetration with any other one.
     for r in range(pair.shape[0]):
         if distance[r] < 0.0:
             inside[joints.first[pair[r]]] = inside[joints.second[pair[r]]] = True

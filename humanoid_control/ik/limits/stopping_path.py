@@ -222,7 +222,7 @@ def beside_line(speed: float, step: float, begin: float, end: float) -> float:
 
 @inlined
 def least_by_travel(start: float, end: float, travel: float) -> float:
-    """Return the lower bound of a distance [m] between two values whose change is at most `travel`."""
+    """Return the lower bound of a distance [m] between two values, if it changes by at most `travel`."""
     return 0.5 * (start + end - travel)
 
 
@@ -274,6 +274,7 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
     while depth > 0:
         t0, t1, top = begins[depth - 1], ends[depth - 1], depth - 1
         for m in range(moving.joints):
+            # Travel of the joints within the segment, and its deviation from linear motion.
             i = w.column[m]
             speed, lost = abs(v[i]), step[i]
             travelled[m] = dt * (braking_distance(speed, lost, t1) - braking_distance(speed, lost, t0))

@@ -126,15 +126,18 @@ def rate_tick(table: Table[RateTables], q: np.ndarray, dt: float, out: np.ndarra
     # The monitor has placed the joints if there are shapes; `fill_rows` then need not do it again.
     near = monitor_shapes(t.pairs.table, q, t.pairs.activation) if t.pairs.kind == SHAPES else 0
     fill_rows(t.tasks, q, t.max_gain / dt, t.pairs.kind == SHAPES)
+    # Algorithm 4.3: one Cholesky factor for tasks and null space.
     w, WJ, U = factored_rows(a.J, t.mobility, 0.0)
     if not w > 0.0:
         return STEP_BY_STEP
+    # Volumes use the joint poses that the task rows have computed.
     if t.pairs.kind == VOLUMES:
         near = measure_segments(t.pairs.table, a.world.R, a.world.p, t.pairs.poses, t.pairs.activation.max())
     z = _null_velocity(t, q, near, a.twists)
     task, demand = task_part(WJ, U, a.v), 0.0
     if t.momentum.row >= 0:
         demand = _add_momentum(t, a, task, z)
+    # Project objectives and momentum into the null space of the tasks.
     null = null_part(a.J, WJ, U, z)
     _, v, finite, null_scale, speed_scale, residual = apply_velocity_limits(
         task, null, t.dofs.column, t.dofs.factor, t.velocity, t.clamp, a.J, a.v
@@ -154,6 +157,7 @@ def _null_velocity(t: RateTables, q: np.ndarray, near: int, twists: np.ndarray) 
         f = pairs.found
         first = PairsFound(f.pair[:near], f.distance[:near], f.normal[:near], f.point_1[:near], f.point_2[:near])
         repulsion_gradient(twists, first, pairs.joints, pairs.activation, pairs.contact, pairs.blend, gradient)
+    # Gradients of JointLimitCost and ComfortCost, diagonal in the joints.
     if t.band_weight > 0.0:
         depth = np.empty(n)
         fill_band_depth(q[iq:], t.integration.lower, t.integration.upper, t.band, 0.5, t.band_weight, depth)
@@ -170,15 +174,17 @@ def _null_velocity(t: RateTables, q: np.ndarray, near: int, twists: np.ndarray) 
 def _add_momentum(t: RateTables, a: TableArrays, task: np.ndarray, z: np.ndarray) -> float:
     """Add to z (k,) the rates that cancel the momentum of the velocity `task` (k,), and return the demand."""
     m, nv = t.momentum, t.dofs.column.shape[0]
+    # The task table computes the centroidal map for momentum tasks only.
     if not a.with_momentum:
         fill_centroidal_map(a.tree, a.world, a.links)
     v, rates = np.zeros(nv), np.zeros(nv)
+    # Momentum row, and the task velocity in all columns, v = S u.
     for c in range(nv):
         m.J[0, c] = a.links.momentum[m.row, c]
         if t.dofs.column[c] >= 0:
             v[c] = t.dofs.factor[c] * task[t.dofs.column[c]]
     share = one_axis_rates(m.J[0], v, m.reducing, m.reference[0], m.mode, m.mu, m.limit, rates)
-    # Scale all rates evenly, so that their direction stays that of J^T.
+    # Scale all rates evenly, so that their direction stays along J^T.
     if m.clamp and share > 1.0:
         for c in range(nv):
             rates[c] /= share

@@ -29,7 +29,7 @@ MU = 0.1  # [kg m^2] damping of mode 'damped', about half of |J_r| of light arms
 class MomentumTracking:
     """Method 1: reducing joints cancel the momentum of all other joints in the null space (7.8), (7.9).
 
-    The momentum is that of the particular solution J# xdot; in (7.9) it would depend on the result.
+    The particular solution J# xdot gives the momentum; in (7.9) it would depend on the result.
 
     Attributes:
         reducing: names of joints without a task.
@@ -77,6 +77,7 @@ class MomentumTracking:
     def rates(self, v: np.ndarray) -> np.ndarray:
         """Return the null-space vector (nv,) to subtract [rad/s] for the task velocity v (nv,)."""
         columns, out, limit = self.columns, np.zeros(len(v)), self.speed_share * self.speed
+        # One axis needs no matrix decomposition.
         if len(self.rows) == 1:
             reference = float(self.reference[self.rows[0] - 3])
             share = one_axis_rates(self.J[0], v, columns, reference, list(MODES).index(self.mode), self.mu, limit, out)
@@ -86,6 +87,7 @@ class MomentumTracking:
             out[columns] = reducing_rates(J_r, surplus, self.mode, self.mu)
             share = float(np.max(np.abs(out[columns]) / limit, initial=0.0))
         self.demand = share * self.speed_share
+        # Scale all rates, to preserve their direction.
         if self.clamp and share > 1.0:
             out /= share
         return out
@@ -148,6 +150,7 @@ def one_axis_rates(
     for c in reducing:
         surplus -= J[c] * v[c]
         square += J[c] * J[c]
+    # Without influence on the momentum, the reducing joints rest.
     size = np.sqrt(square)
     if size == 0.0:
         return 0.0
@@ -173,5 +176,6 @@ def weighting_inverse(J_L: np.ndarray, delta: float) -> np.ndarray:
     """
     if not delta > 0:
         raise ConfigError(f"delta must be positive, got {delta:g}")
+    # (delta E + J^T J)^-1 = (E - J^T (delta E + J J^T)^-1 J) / delta.
     inner = delta * np.eye(len(J_L)) + J_L @ J_L.T
     return np.asarray((np.eye(J_L.shape[1]) - J_L.T @ np.linalg.solve(inner, J_L)) / delta)

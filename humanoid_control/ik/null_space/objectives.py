@@ -59,6 +59,7 @@ def fill_band_depth(
 ) -> None:
     """Write `band_depth` times `scale` into out (n,)."""
     for i in range(joints.shape[0]):
+        # In narrow ranges the bands shrink, so that they do not overlap.
         width = min(band, range_share * (upper[i] - lower[i]))
         above, below = joints[i] - (upper[i] - width), joints[i] - (lower[i] + width)
         out[i] = scale * (max(above, 0.0) + min(below, 0.0))
@@ -139,8 +140,10 @@ def pair_repulsion(d: float, activation: float, contact: float, blend: float) ->
     """Return `repulsion` of one pair."""
     if d >= activation:
         return 0.0
+    # Linear part, continued into penetration.
     if d < blend * activation or blend >= 1.0:
         return contact - 2.0 * contact / (activation * (1.0 + blend)) * d
+    # Quadratic part, with zero value and slope at the activation distance.
     return contact * (activation - d) ** 2 / (activation * activation * (1.0 - blend * blend))
 
 
@@ -167,6 +170,7 @@ def repulsion_gradient(
         if g == 0.0:
             continue
         n, i, j = row(found.normal, k), joints.first[pair], joints.second[pair]
+        # Moments of the normal about the world origin, see `distance_rate`.
         moment_1, moment_2 = cross(row(found.point_1, k), n), cross(row(found.point_2, k), n)
         for c in range(out.shape[0]):
             if moves[i, c] != moves[j, c]:  # otherwise both move as one, or neither: the distance stays
@@ -178,6 +182,7 @@ def repulsion_potential(
 ) -> np.ndarray:
     """Return H_C(d) with dH_C/dd = -g(d), zero beyond activation; arguments as in `repulsion`."""
     a, s, t = activation, contact, blend
+    # Value at the end of the quadratic part: the integral of the law over it.
     start = s * a * (1 - t) ** 2 / (3 * (1 + t))
     line = start + s * (t * a - d) - s * (t**2 * a**2 - d**2) / (a * (1 + t))
     if t >= 1:
@@ -279,6 +284,7 @@ class SelfCollisionCost(Objective):
             return 0.0
         k = near.pair[active]
         G = near.gradient(joint_columns(data))[active]
+        # The linear part of the law is its steepest one.
         slope = 2 * self.contact[k] / (self.activation[k] * (1 + self.blend))
         M = (G if mobility is None else G * mobility) @ G.T
         return float(np.abs(np.linalg.eigvals(M * slope)).max())
@@ -296,6 +302,7 @@ class SelfCollisionCost(Objective):
             prepare(robot, data, q)
             near = self.pairs.update(q, np.inf)
             G = near.gradient(joint_columns(data))
+            # |grad d|^2: the mobility without null-space projector.
             mobility[near.pair] = np.maximum(mobility[near.pair], np.einsum("ij,ij->i", G, G))
         stable = stable_contact_gradient(null_gain, dt, self.activation, self.blend, mobility)
         self.contact = share * np.asarray(stable)
@@ -356,6 +363,7 @@ class ManipulabilityCost(Objective):
         out, dv = np.zeros(robot.nv), np.zeros(robot.nv)
         for k in self.columns:
             w = []
+            # Central difference along one joint.
             for sign in (1.0, -1.0):
                 dv[k] = sign * STEP
                 there = pin.integrate(robot.model, q, dv)

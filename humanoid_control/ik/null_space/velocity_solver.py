@@ -46,6 +46,7 @@ class SwitchSettings:
 
     def ramp_time(self, jump: float) -> float:
         """Return the ramp time [s] for which a velocity jump [rad/s] keeps the bounds."""
+        # Peaks of a minimum-jerk ramp of unit height: slope 1.875 / T, curvature 5.77 / T^2.
         by_acceleration = PEAK_SPEED * jump / self.acceleration
         by_jerk = float(np.sqrt(PEAK_ACCELERATION * jump / self.jerk))
         return min(max(by_acceleration, by_jerk), self.max_time)
@@ -256,7 +257,9 @@ def velocity_scales(task: np.ndarray, null: np.ndarray, limit: np.ndarray) -> tu
             low, high = max(low, min(a, b)), min(high, max(a, b))
         else:
             possible &= abs(task[i]) <= limit[i]
+        # Factor for the task part alone.
         share = min(share, limit[i] / max(abs(task[i]), 1e-300))
+    # As much null-space motion as all joints allow.
     if possible and low <= high:
         return high, 1.0
     return 0.0, share
@@ -296,14 +299,17 @@ def apply_velocity_limits(
                 a[i], b[i] = factor[nv - n + i] * task[c], factor[nv - n + i] * null[c]
         null_scale, speed_scale = velocity_scales(a, b, limit)
     finite = True
+    # Non-finite input stops the robot.
     for c in range(k):
         u[c] = speed_scale * (task[c] + null_scale * null[c])
         finite &= np.isfinite(u[c])
     if not finite:
         u[:] = 0.0
+    # v = S u
     for i in range(nv):
         v[i] = factor[i] * u[column_of[i]] if column_of[i] >= 0 else 0.0
     square = 0.0
+    # Residual of the rows after slowing.
     for i in range(v_desired.shape[0]):
         s = -v_desired[i]
         for c in range(k):

@@ -76,6 +76,7 @@ def factor_weighted_rows(J: np.ndarray, WJ: np.ndarray, damping: float) -> tuple
     # Accumulate along the columns, so that several entries of B share one instruction.
     for i in range(m):
         for c in range(k):
+            # B is symmetric: only its upper triangle is computed.
             s = WJ[i, c]
             if s != 0.0:
                 for j in range(i, m):
@@ -84,6 +85,7 @@ def factor_weighted_rows(J: np.ndarray, WJ: np.ndarray, damping: float) -> tuple
     if not upper_cholesky(U, m):
         return -1.0, U
     w = 1.0
+    # sqrt(det B) is the product of the diagonal of U.
     for i in range(m):
         w *= U[i, i]
     return w, U
@@ -106,6 +108,7 @@ def null_part(J: np.ndarray, WJ: np.ndarray, U: np.ndarray, z: np.ndarray) -> np
     """Return z - W^-1 J^T B^-1 J z (k,), the part of z that does not disturb the tasks."""
     m, k = WJ.shape
     y, out = np.empty(m), z.copy()
+    # Task velocity of z, which is then removed.
     for i in range(m):
         y[i] = dot(J[i], z, k)
     solve_upper(U, m, y)

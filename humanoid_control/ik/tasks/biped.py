@@ -69,7 +69,7 @@ def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0
     if robot.base != "floating":
         raise RobotError(f"{robot.name}: the task vector of a biped needs a floating base")
     model = robot.model
-    # The orientation of the upper body is that of the link with the sternum, wherever the point is on it.
+    # The link with the sternum gives the orientation of the upper body, wherever the point is on it.
     torso = model.frames[robot.point_frame("sternum")].parentFrame
     feet = {s: robot.point_frame(f"{s}_foot_tcp") for s, _ in SIDES}
     for s, _ in SIDES:
