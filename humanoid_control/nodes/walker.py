@@ -127,7 +127,7 @@ class WalkerNode(BalancingNode):
         self.restart()
 
     def restart(self) -> None:
-        """Restart: stand, once the robot rests on its feet."""
+        """Restart, and stand once the robot rests on its feet."""
         self.clock.restart()
         self.check.restart()
         self.shift.restart()

@@ -103,7 +103,7 @@ class WholeBodyControllerNode(BalancingNode):
         self.restart()
 
     def restart(self) -> None:
-        """Restart: stand, once the robot rests on its feet."""
+        """Restart, and stand once the robot rests on its feet."""
         self.clock.restart()
         self.check.restart()
         self.commands.restart()

@@ -194,7 +194,7 @@ class ViewerPage:
         camera.up = (0.0, 0.0, 1.0)
 
     def _look_from_a_phone(self, client: Any) -> None:
-        """On portrait pages, show robot and dancer above the panel."""
+        """Show robot and dancer above the panel on portrait pages."""
         camera = client.camera
         aspect = float(camera.aspect)
         if aspect >= 1:

@@ -60,7 +60,7 @@ def declare(node: Any, cls: type[NodeParameters]) -> Any:
             raise ConfigError(f"parameter {f.name} must be in {allowed(f)} {unit}: {reason}") from None
         values[f.name] = check_value(cls, f.name, given)
     for name in unknown_names(overrides, values):
-        # ROS itself ignores them in silence; a file for several nodes may hold some, so they are no error
+        # ROS ignores unknown names silently. A file shared by several nodes may contain them, so they only cause a warning.
         node.get_logger().warning(f"{UnknownNameError('parameter', name, values)} (passed over)")
     return cls(**values)
 

@@ -251,7 +251,7 @@ class WholeBodyDancer(Dancer):
         self._keep(take, before, p.playing and (p.time > before or p.finished))
 
     def _glide(self) -> None:
-        """During a transition, move the world so that the robot continues at its place."""
+        """Move the world during a transition, so that the robot continues at its place."""
         X = self.player.X_world_clip
         if X is not self._clip_at:
             self._clip_at, self._home_from, self._passed = X, self._home, 0.0
