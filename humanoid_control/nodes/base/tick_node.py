@@ -60,7 +60,7 @@ def declare(node: Any, cls: type[NodeParameters]) -> Any:
             raise ConfigError(f"parameter {f.name} must be in {allowed(f)} {unit}: {reason}") from None
         values[f.name] = check_value(cls, f.name, given)
     for name in unknown_names(overrides, values):
-        # ROS ignores unknown names silently. A file shared by several nodes may contain them, so they only cause a warning.
+        # ROS ignores unknown names silently. A shared file may contain names of other nodes: warn only.
         node.get_logger().warning(f"{UnknownNameError('parameter', name, values)} (passed over)")
     return cls(**values)
 
