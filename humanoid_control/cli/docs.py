@@ -20,15 +20,15 @@ EXAMPLES = """examples:
 TOPICS = {
     "targets": (
         "visualization_msgs/MarkerArray",
-        "target poses of points or links: ns is the name, pose the target, in the frame `world` or the root link's, "
-        "for whole_body_ik also in that of a link, or where tf2_ros is installed in any that has a transform to "
-        "`world`; at most 256 markers a message are read",
+        "target poses: ns is the name of a point or link, pose the target in `world` or the root link; whole_body_ik "
+        "also accepts frames of links, and with tf2_ros frames with a transform to `world`; at most 256 markers a "
+        "message",
     ),
     "targets/NAME": (
         "geometry_msgs/PoseStamped",
-        "target of one point (position) or link (pose), for each name in `pose_targets`; frames as of `targets`. "
-        "A target has one owner: its first source, until that is silent for half a second. With `tf_targets` the "
-        "frames `target/NAME` on /tf are targets, too",
+        "target of one point (position) or link (pose), for each name in `pose_targets`; frames as for `targets`. Its "
+        "first source owns the target until it is silent for half a second. With `tf_targets` the frames `target/NAME` "
+        "on /tf are targets, too",
     ),
     "goals": (
         "visualization_msgs/MarkerArray",
@@ -40,11 +40,9 @@ TOPICS = {
     ),
     "joint_commands": (
         "sensor_msgs/JointState",
-        "position and velocity for every joint, always inside the limits (with `feedback` velocities alone, of "
-        "whole_body_controller efforts alone); the "
-        "simulator also takes velocities alone "
-        "(velocity drives) and efforts alone (torques), for the joints that a message names; an effort with a "
-        "position is feed-forward",
+        "position and velocity of every joint, inside the limits (with `feedback` only velocities, from "
+        "whole_body_controller only efforts). The simulator also accepts only velocities or only efforts, for the "
+        "named joints; an effort with a position is feed-forward",
     ),
     "reference_joint_states": (
         "sensor_msgs/JointState",
@@ -52,8 +50,8 @@ TOPICS = {
     ),
     "joint_states": (
         "sensor_msgs/JointState",
-        "measured position, velocity and torque; values beyond range or speed are refused until three in a row agree;"
-        " wrong or absent stamps of senders are corrected or replaced by the arrival time, and reported",
+        "measured position, velocity and torque; values beyond range or speed are rejected until three in a row agree; "
+        "wrong or absent stamps are corrected or replaced by the arrival time, and reported",
     ),
     "CONTROLLER/commands": (
         "std_msgs/Float64MultiArray",
@@ -70,8 +68,8 @@ TOPICS = {
     ),
     "applied_commands": (
         "sensor_msgs/JointState",
-        "commands on the buses with power, after interpolation, blend and limits; of a simulator, the references of "
-        "its drives",
+        "commands on powered buses, after interpolation, blend and limits; in the simulator, the references of its "
+        "drives",
     ),
     "hardware_state": (
         "std_msgs/String",
@@ -80,8 +78,8 @@ TOPICS = {
     ),
     "emergency_stop": (
         "std_msgs/Bool",
-        "true stops; released (then `robot_driver/clear_faults`) when each publisher of true has sent false or is "
-        "gone; every message is a heartbeat",
+        "true stops; released (then `robot_driver/clear_faults`) when each publisher of true has sent false or has "
+        "disappeared; every message is a heartbeat",
     ),
     "estimated_joint_states": ("sensor_msgs/JointState", "filtered position and velocity"),
     "tendon_states": (
@@ -106,8 +104,8 @@ TOPICS = {
     "tendon_controller/references": ("sensor_msgs/JointState", "position = references of the joints [rad]"),
     "tendon_markers": (
         "visualization_msgs/MarkerArray",
-        "with subscribers only: the tendons, green where they agree, red where one contradicts, violet where "
-        "excluded; with `colour` tension from blue at the least tension to red at the greatest",
+        "with subscribers only: tendons, green if they agree, red if one contradicts, violet if excluded; with "
+        "`colour` tension from blue (least) to red (greatest)",
     ),
     "state_estimator/covariance": (
         "std_msgs/Float64MultiArray",
@@ -133,17 +131,16 @@ TOPICS = {
     ),
     "footsteps": (
         "visualization_msgs/MarkerArray, geometry_msgs/PoseArray or nav_msgs/Path",
-        "places of the coming soles, in the frame of `odom` or in `base_footprint`; of markers the ns is "
-        "l_foot or r_foot (text `append` in the first: after the previous ones), of the others the feet alternate; "
-        "while a "
-        "list or a goal of one node is carried out, others are refused",
+        "poses of the coming soles, in the frame of `odom` or in `base_footprint`. Markers: ns is l_foot or r_foot "
+        "(text `append` in the first: after the previous ones). Other types: the feet alternate. During the list or "
+        "goal of one node, others are refused",
     ),
     "footsteps/status": ("diagnostic_msgs/KeyValue", "accepted or refused, with the bad footstep and the reason"),
     "footsteps/planned": (
         "visualization_msgs/MarkerArray",
         "with subscribers only: coming soles (ns l_foot, r_foot), support polygon, commanded zero-moment point, "
-        "divergent component of motion, centre of mass; of whole_body_controller the forces on both feet, too "
-        "(ns l_force, r_force), the measured zmp and zmp_planned",
+        "divergent component of motion, centre of mass; whole_body_controller adds the forces on both feet (ns "
+        "l_force, r_force), zmp (measured) and zmp_planned",
     ),
     "footprint": (
         "geometry_msgs/Polygon",
@@ -156,11 +153,11 @@ TOPICS = {
     ),
     "reference_odometry": (
         "nav_msgs/Odometry",
-        "pose and twist of the root link that belong to `reference_joint_states`; `odom` in the stack `whole_body`",
+        "pose and twist of the root link for `reference_joint_states`; `odom` in the stack `whole_body`",
     ),
     "contacts": (
         "visualization_msgs/MarkerArray",
-        "edges of the soles (ns l_heel, l_toe, r_heel, r_toe); text is `on` while an edge is held on the floor",
+        "edges of the soles (ns l_heel, l_toe, r_heel, r_toe); text is `on` while an edge is in contact",
     ),
     "contact/FOOT": ("std_msgs/Bool", "whether a foot (`l_foot`, `r_foot`) touches the ground"),
     "goal_pose": (
@@ -180,7 +177,7 @@ TOPICS = {
     ),
     "reference_wrench/FOOT": (
         "geometry_msgs/WrenchStamped",
-        "force and torque that are planned on each foot (`l_foot`, `r_foot`), about its sole, in the axes of `odom`",
+        "planned force and torque on each foot (`l_foot`, `r_foot`), about its sole, in the axes of `odom`",
     ),
     "walking/state": (
         "std_msgs/String",
@@ -188,13 +185,13 @@ TOPICS = {
     ),
     "joint_gains": (
         "sensor_msgs/JointState",
-        "gains of the command with the same stamp: position = kp [N m/rad], velocity = kd [N m s/rad]. A position with "
-        "gains is a torque, not a place: it is neither interpolated nor limited, and passes the gate; silence lets the "
-        "joints down. A publisher that sent gains once sends them with every command; no names: none has gains",
+        "gains of the command with the same stamp: position = kp [N m/rad], velocity = kd [N m s/rad]. A position "
+        "with gains is a torque: it is neither interpolated nor limited, and passes the gate; silence lowers the "
+        "joints. After the first gains a publisher sends them with every command; no names: no joint has gains",
     ),
     "body_commands": (
         "sensor_msgs/JointState",
-        "positions, by another controller, for joints that the policy does not drive; held without them",
+        "positions by another controller for joints that the policy does not drive; without them these joints hold",
     ),
     "policy/state": (
         "std_msgs/String",
@@ -277,8 +274,8 @@ SERVICES = {
     "robot_driver/stop": "come to rest and hold; commands are not followed until `robot_driver/enable`",
     "robot_driver/emergency_stop": "std_srvs/SetBool: the drives stop by themselves, then lose power; false releases",
     "robot_driver/clear_faults": "after a fault or an emergency stop without its cause: measure again, without power",
-    "robot_driver/home": "in HOLD: drives with `homing` in the hardware file look for their zeros, one joint of a "
-    "group at a time; commands are followed only then",
+    "robot_driver/home": "in HOLD: drives with `homing` in the hardware file search for their zeros, one joint of a "
+    "group at a time; commands are followed only afterwards",
     "robot_driver/set_zero": "calibrate: `zero_joints` are at `zero_posture` now; written next to the hardware file",
     "robot_driver/release_brake": "std_srvs/SetBool: release or engage the brake of `brake_joint`, without power",
     "tendon_driver/enable": "std_srvs/SetBool: give power, or follow commands again after `tendon_driver/stop`; false: "
@@ -298,7 +295,7 @@ SERVICES = {
         "record `calibration` seconds of any motion, and estimate body sizes and marker places from them"
     ),
     "whole_body_ik/resync": "resume from the present posture after a fault of a joint",
-    "trajectory_streamer/play": "go on",
+    "trajectory_streamer/play": "resume",
     "trajectory_streamer/pause": "hold the present frame",
     "trajectory_streamer/restart": "restart with the lead-in; with live markers: calibrate again",
     "whole_body_controller/start": "perform from the present place as soon as the robot stands; cancels a stop",
@@ -308,7 +305,7 @@ SERVICES = {
     "whole_body_controller/play": "as `start`",
     "whole_body_controller/pause": "as `stop`",
     "whole_body_controller/restart": "come to rest, step to the first posture, and perform from the beginning",
-    "whole_body_streamer/play": "go on",
+    "whole_body_streamer/play": "resume",
     "whole_body_streamer/pause": "hold the present frame",
     "whole_body_streamer/restart": "step to the beginning of the clip, and continue",
     "trajectory_streamer/calibrate": "calibrate live markers again; the targets are held meanwhile",
