@@ -67,7 +67,6 @@ class BagWriter:
         self.counts[topic] += 1
 
     def close(self) -> None:
-        """Finish the file."""
         self._writer.close()
 
 
@@ -113,7 +112,6 @@ class _UnfinishedFile(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Fill a buffer from the records or the footer."""
         view = memoryview(buffer).cast("B")
         if self._at < self._end:
             self._file.seek(self._at)
@@ -125,7 +123,6 @@ class _UnfinishedFile(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
         super().close()
 
@@ -172,10 +169,7 @@ def _end_of_records(path: Path) -> tuple[int, int] | None:
 
 
 def _unfinished(bag: Path) -> tuple[Path, int, int] | None:
-    """Return the .mcap file of an unfinished bag, with the result of `_end_of_records`; None for other bags.
-
-    A crashed recorder has not written metadata.yaml, so the file is found by its suffix.
-    """
+    """Return the .mcap file of an unfinished bag, with the result of `_end_of_records`; None for other bags."""
     files = [bag] if bag.is_file() else sorted(bag.glob("*.mcap"))
     if len(files) != 1 or files[0].suffix != ".mcap":
         return None
@@ -233,11 +227,7 @@ class BagReader:
 
     @contextmanager
     def _damage_told(self, what: str) -> Iterator[None]:
-        """Convert any library error on a damaged file to a ConfigError.
-
-        The library trusts lengths and offsets in the file: damage causes errors of struct, text or decompressor, failed
-        assertions, or excessive memory requests.
-        """
+        """Convert any library error on a damaged file to a ConfigError."""
         try:
             yield
         except HumanoidError:

@@ -184,7 +184,6 @@ def grade_numbers(numbers: dict[str, float]) -> ClipQuality:
 
 
 def _size(m: ClipMeasures) -> dict[str, float]:
-    """Return the number of frames and their rate."""
     return {"frames": len(m.trajectory.positions), "rate_hz": m.trajectory.rate}
 
 

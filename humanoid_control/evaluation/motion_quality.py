@@ -172,11 +172,11 @@ class DriftCheck:
     """Error of a trajectory compared with converged solutions at a few frames.
 
     Dube 2012 (section 4.2.2) integrates joint speeds by Euler's rule and assumes negligible drift. Here, the bounded
-    least-squares problem is solved to convergence at evenly spaced frames, without speed limits and collisions, from
-    the trajectory's posture, the rest posture and random starts. Errors are root mean squares over the seven points.
+    least-squares problem is solved to convergence at some frames, without speed limits and collisions, from the
+    trajectory's posture, the rest posture and random starts. Errors are RMS over the seven points.
 
     Attributes:
-        frames: (K,) frame indices, including the last.
+        frames: (K,) indices, including the last.
         attained: (K,) error of the trajectory [m].
         settled: (K,) converged from the trajectory's posture [m]; attained - settled is the integration lag.
         best: (K,) smallest error from any start [m]; settled - best is the cost of a local minimum.

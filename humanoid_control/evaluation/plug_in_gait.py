@@ -1,10 +1,10 @@
 """Comparison of our person model with Plug-in Gait: angles, moments and centre of mass from a C3D file.
 
 Plug-in Gait reports knee and ankle angles as flexion and dorsiflexion, as we do. Its moments are per kilogram [N
-mm/kg], positive for knee extension and plantar flexion about its own axes; ours are generalised forces of flexion and
-dorsiflexion, with opposite sign. Its thigh and shank follow skin wands, with a hinge knee at the middle of the knee
-markers and masses of Dempster. Ours has a spline knee, a joint fit of all markers, and masses of de Leva 1996. Angles
-are compared up to a constant, moments in the stance of feet measured by a plate.
+mm/kg], positive for knee extension and plantar flexion; ours are generalised forces of flexion and dorsiflexion, with
+opposite sign. It has skin wands, a hinge knee and masses of Dempster; we have a spline knee, a joint fit of all
+markers, and masses of de Leva 1996. Angles are compared up to a constant, moments in the stance of feet measured by a
+plate.
 """
 
 from __future__ import annotations
@@ -105,7 +105,6 @@ def _moments(a: Analysis, cutoff: float) -> tuple[np.ndarray, dict[str, np.ndarr
 
 
 def _output(content: C3dContent, name: str, path: Path) -> np.ndarray:
-    """Return an output (T, 3) of Plug-in Gait, NaN where missing."""
     labels = [label.rpartition(":")[2].strip() for label in content.all_texts("POINT:LABELS")]
     if name not in labels:
         raise ClipError(f"{path}: holds no '{name}': run Plug-in Gait's dynamic model, and save the file again")
@@ -140,7 +139,6 @@ def _turn(a: Analysis, path: Path) -> np.ndarray:
 
 
 def _ahead(a: Analysis) -> np.ndarray:
-    """Return the horizontal walking direction (3,)."""
     _, p = a.person.body_poses(a.motion.values[[0, -1]])
     way = p[1, 0] - p[0, 0]
     way = way - (way @ a.up) * a.up

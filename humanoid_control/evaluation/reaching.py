@@ -140,8 +140,7 @@ def verify_run(
     Args:
         robot: fixed base.
         acceleration: limit of the inverse kinematics [rad/s^2].
-        measured: commands are feedback velocities with measured positions; acceleration is then reported but not
-            required, since estimate corrections add to it.
+        measured: commands are feedback velocities with measured positions; acceleration is then not required.
     """
     rows = goal_results(robot, commands, goals)
     near = [r for r in rows if r["kind"] == REACHABLE]

@@ -62,7 +62,8 @@ class Histogram:
         shape: its name, "almost symmetrical" to "distinct right skew".
         spread: largest minus smallest error [m].
         spread_grade: its name, in steps of 10 cm.
-        height_grade: its name in steps of 200 frames (Dube 2012); comparable for clips of similar length only.
+        height: frames in the fullest bin.
+        height_grade: its name in steps of 200 frames (Dube 2012); depends on the clip length.
         mode: lower edge of the fullest bin [m].
     """
 
@@ -168,7 +169,7 @@ def peak_frames(errors: np.ndarray) -> list[tuple[int, int, int]]:
 def trough_frames(errors: np.ndarray, rule: str = "auto") -> list[tuple[int, int, int]]:
     """Return the troughs of an error (T,) [m]: T < M - 2 S (6.3) and T < Emin + 0.2 S (6.4).
 
-    Right-skewed errors never reach M - 2 S, so that the printed rule finds no trough.
+    Right-skewed errors never reach M - 2 S.
 
     Args:
         errors: (T,) of one link.

@@ -76,7 +76,6 @@ class _Messages:
         return self._new(kind, **dict(zip("xyz", map(float, xyz), strict=True)))
 
     def text(self, topic: str, text: str) -> None:
-        """Write a text at time 0."""
         self._write(topic, 0, self._new("std_msgs/String", data=text), "std_msgs/msg/String")
 
     def joints(self, topic: str, ns: int, names: Iterable[str], q: np.ndarray, v: np.ndarray) -> None:

@@ -169,7 +169,6 @@ class JointShift:
         return self.problem.tree.moves[self.problem.shapes.joint][:, joints].any(axis=1)
 
     def _trunk(self, robot: Robot, arms: list[np.ndarray]) -> np.ndarray:
-        """Return shapes (S,) moved only by joints that move all arms, without the neck."""
         moves = self.problem.tree.moves[self.problem.shapes.joint] > 0
         shared = np.ones(moves.shape[1], dtype=bool)
         for arm in arms:
@@ -191,7 +190,7 @@ class JointShift:
         )
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Return a copy of posture x (D,) with the arms shifted free, as far as possible."""
+        """Return a copy of posture x (D,) with the arms free, as far as possible."""
         out = x.copy()
         free = [self._free(arm, out) for arm in self._arms]
         self.failures += not all(free)

@@ -30,8 +30,8 @@ class LiveSettings:
         marker_set: built-in name or YAML path; empty: detected from the labels.
         calibration: duration of the upright pose [s].
         upright: as `calibrate` of `scale_to_robot`.
-        up: upward axis of the recording, "+x" ... "-z"; "auto": detected.
-        fade: time in which the velocity of a vanished marker decays [s].
+        up: upward axis, "+x" ... "-z"; "auto": detected.
+        fade: decay time of a vanished marker's velocity [s].
         return_speed: maximum correction speed when a marker returns [m/s].
         max_speed: of a target [m/s].
         timeout: silence after which the hold is reported [s].
@@ -142,7 +142,7 @@ class LiveTargets:
     ) -> np.ndarray | None:
         """Process a frame and return `targets`.
 
-        The wait for overdue frames adapts to their jitter. A late frame replaces the extrapolation from its time on.
+        The wait for overdue frames adapts to jitter; a late frame replaces the extrapolation since its time.
 
         Args:
             labels: M names of markers or body points.
@@ -235,7 +235,6 @@ class LiveTargets:
     # -- following ----------------------------------------------------------------------------------------------------
 
     def _advance(self, markers: np.ndarray, now: float, passed: float) -> np.ndarray:
-        """Advance with markers (M, 3), `passed` [s] after the last update of the tracks."""
         assert self._body is not None
         dt = max(0.0, now - self._last_update)  # a frame may be older than the extrapolated time
         self._last_update += dt
@@ -276,7 +275,6 @@ class LiveTargets:
         self._say("segments", f"{'; '.join(wrong[:2])}: held, check the labels" if wrong else "")
 
     def _say(self, kind: str, text: str) -> None:
-        """Set the message of a problem kind; empty: solved."""
         if text:
             self.problems[kind] = text
         else:

@@ -304,7 +304,6 @@ class Retargeter:
         return self._publish(x)
 
     def _step_in_one_call(self, targets: np.ndarray, dt: float) -> np.ndarray:
-        """Return the same in one kernel call, for the constrained method."""
         self._goal[:] = targets
         table = self._packed.table(
             self.problem,

@@ -142,7 +142,6 @@ class Scaler:
 
 
 def _trunk_directions(at: Mapping[str, np.ndarray], clip: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return unit vectors (T, 3) of the spine, from the mid-hip origin, and of the clavicles."""
     u_spine = _unit(at["sternum"], "spine", clip)
     return u_spine, {s: _unit(at[f"{s}_shoulder"] - at["sternum"], f"{s} clavicle", clip) for s in "lr"}
 

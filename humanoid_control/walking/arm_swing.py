@@ -35,10 +35,10 @@ class ArmSwing:
 
     Attributes:
         way: one of ARM_SWINGS.
-        arms: (a,) indices of the arm joints.
+        arms: (a,) joint indices.
         first: index of joint 0 in q.
-        weight: weight of the arm rates [s].
-        tasks: tasks in addition to the arm rates.
+        weight: of the arm rates [s].
+        tasks: in addition to the arm rates.
     """
 
     def __init__(self, robot: Robot, way: str) -> None:
@@ -93,8 +93,7 @@ class ArmSwing:
 class ArmsLikeLegs(Task):
     """Task: each arm's CoM moves forward with the opposite leg, scaled by the length ratio.
 
-    Positions are relative to the robot's CoM and the neutral posture. Other joints are assumed to keep their
-    velocity, so the legs do not follow the arms.
+    Positions are relative to the robot's CoM and the neutral posture. Other joints are assumed to keep their velocity.
 
     Attributes:
         forward: (3,) axis.

@@ -131,7 +131,7 @@ class BalanceTasks:
             arm.set_target(x, v)
 
     def hold_pelvis(self, q: np.ndarray) -> None:
-        """Limit the pelvis lean to LEAN in the coming tick, while the chest follows a person."""
+        """Limit the pelvis lean to LEAN while the chest follows a person."""
         if self.tasks is not self._following:
             return
         model, data = self.robot.model, self.robot.data
@@ -147,7 +147,7 @@ class BalanceTasks:
             self.pelvis.set_target(R)
 
     def swing_arms(self, q: np.ndarray, v: np.ndarray, spin: float, heading: np.ndarray) -> None:
-        """Set the arm targets of the coming tick, unless the arms follow a person; arguments as in `ArmSwing.rates`."""
+        """Set the arm targets unless the arms follow a person; arguments as in `ArmSwing.rates`."""
         if self.swing.way == "still" or self.tasks is self._following:
             return
         arms, swing = self.swing.arms, self.swing
@@ -168,7 +168,7 @@ def gesture_tasks(robot: Robot) -> list[PointTask]:
 
 
 def bent_knees(robot: Robot, bend: float = 0.12, gain: float = 20.0) -> JointSideLimit:
-    """Return a limit that keeps the knees bent: a straight leg is singular and may bend to the wrong side.
+    """Return a limit that keeps the knees bent: a straight leg is singular and may bend backward.
 
     Args:
         bend: least angle from the straight leg [rad].

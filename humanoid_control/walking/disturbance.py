@@ -1,16 +1,15 @@
 """Observer of unmodelled disturbances: a steady push, a load, mass errors.
 
-A steady force f, or a centre of mass off by d, adds a bias b to the pendulum,
+A steady force f, or a CoM off by d, adds a bias b to the pendulum,
 
     c'' = w^2 F_z / (m g) (c - p - b) - w^2 (L_y, -L_x)' / (m g),
 
 with b = -f z / (m g) for a force at height z, or b = d. Joints and IMU give c and c', the foot forces p and F_z, the
-commands the angular momentum L about the centre of mass. With u = c' + w^2 (L_y, -L_x) / (m g), the mean satisfies
+commands the angular momentum L about the CoM. With u = c' + w^2 (L_y, -L_x) / (m g), the mean satisfies
 
     b mean(s) = mean(s (c - p)) - mean(u') / w^2,    s = F_z / (m g).
 
-The mean of u' is the change of u, so nothing is differentiated. Leaning by b centres the zero-moment point in the
-soles.
+The mean of u' is the change of u, so nothing is differentiated. Leaning by b centres the ZMP in the soles.
 """
 
 from __future__ import annotations

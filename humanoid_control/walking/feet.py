@@ -168,7 +168,6 @@ class Feet:
         )
 
     def _side(self, robot: Robot, joint: int) -> int | None:
-        """Return the foot that carries this joint, or None."""
         carriers = [robot.model.frames[f].parentJoint for f in self.frames]
         while joint:
             if joint in carriers:
@@ -330,6 +329,5 @@ def _held_by_ankle(robot: Robot, frame: int, X_sole: pin.SE3) -> tuple[np.ndarra
 
 
 def _rectangle(points: np.ndarray) -> np.ndarray:
-    """Return the corners (4, 2) of the bounding rectangle of points (m, 2), counter-clockwise."""
     (x0, y0), (x1, y1) = points.min(axis=0), points.max(axis=0)
     return np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]])

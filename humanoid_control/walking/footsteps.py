@@ -99,7 +99,7 @@ class VelocityPlanner:
         return out, first
 
     def _go_on(self, stance: Footstep, last: Footstep) -> None:
-        """Extend a list that ends away from its goal: soles slipped, or steps were shortened."""
+        """Extend a list that ends away from its goal, after slip or shortened steps."""
         assert self.goal is not None
         feet = (stance.X, last.X) if stance.foot == 0 else (last.X, stance.X)
         left = middle_of(feet).actInv(planar(self.goal))
@@ -121,7 +121,7 @@ class VelocityPlanner:
     # -- velocity -----------------------------------------------------------------------------------------------
 
     def _displacement(self, before: np.ndarray, foot: int) -> tuple[np.ndarray, Pace]:
-        """Return the next displacement (3,), within the limits and near the previous one, and its pace."""
+        """Return the next displacement (3,), within the limits, and its pace."""
         command = np.zeros(3) if self.queue else self._possible(self.command)
         out = (command[2] > 0) == (foot == 0)
         m, T = self._pace(command, before)
@@ -183,8 +183,6 @@ class VelocityPlanner:
         return (step, d) if self.refusal(other, stance.X) else (other, way)
 
     def _shifted(self, stance: Footstep, d: np.ndarray, pace: Pace) -> tuple[Footstep, np.ndarray] | None:
-        """Return the step lengthened or shortened onto good ground; None: not found."""
-
         def moved(k: int) -> tuple[Footstep, np.ndarray, bool]:
             away = d + [k * SHIFT, 0.0, 0.0]
             step = self.make(stance, away, *pace)
@@ -221,7 +219,6 @@ class VelocityPlanner:
         return Footstep(1 - stance.foot, X, (1 - both) * T, both * T, lift, style=style)
 
     def _in_reach(self, step: Footstep, stance: Footstep) -> Footstep:
-        """Return a listed step, reduced to the reach from the stance foot, which a push may have moved."""
         if not self.limits.refusal(step, stance.X):
             return step
         beside = self.make(stance, np.zeros(3), self.times.nominal).X
@@ -249,7 +246,7 @@ class VelocityPlanner:
         Args:
             feet: sole poses after the step in the air, if any.
             swinging: swing foot; its step is always finished.
-            append: append to the list; else replace steps that have not begun.
+            append: else replace steps that have not begun.
 
         Raises:
             ConfigError: if a step is not possible, with its index and the reason.
@@ -323,7 +320,6 @@ class VelocityPlanner:
         raise ConfigError(f"the pose to walk to is {far:.1f} m away: more than {MOST_STEPS} footsteps")
 
     def _velocity_to(self, goal: pin.SE3, feet: Sequence[pin.SE3]) -> np.ndarray:
-        """Return the velocity (3,) toward the goal, in the frame between the feet."""
         m, T = self.limits, self.times.nominal
         X = middle_of(feet).actInv(goal)
         x, y = X.translation[:2]

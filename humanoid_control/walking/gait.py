@@ -1,10 +1,9 @@
 """Steady gait: reference soles and centre of mass of a linear pendulum.
 
-A step lasts T, advances by D, moves left by S and turns by phi. In double support, the zero-moment point passes from
-rear to front sole; then the rear foot swings along quintics. The centre of mass has constant height z and obeys c'' =
-w^2 (c - p), w^2 = g / z. Its periodic solution has the harmonics C_n = P_n w^2 / (w^2 + (Omega + 2 pi n / period)^2),
-Omega = phi / T about the pole of the curve. Hence the vertical contact torque about p equals the rate of the vertical
-momentum.
+A step lasts T, advances by D, moves left by S and turns by phi. In double support, the ZMP passes from rear to front
+sole; then the rear foot swings along quintics. The CoM has constant height z and obeys c'' = w^2 (c - p), w^2 = g / z.
+Its periodic solution has the harmonics C_n = P_n w^2 / (w^2 + (Omega + 2 pi n / period)^2), Omega = phi / T about the
+pole of the curve. Hence the vertical contact torque about p equals the rate of the vertical momentum.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class Gait:
         """Compute the harmonics of the CoM.
 
         Args:
-            width: lateral distance of the soles [m]; side steps widen it, so that it is a minimum.
+            width: lateral distance of the soles, widened by side steps [m].
             height: of the CoM above the soles [m].
             start: (3,) middle between the soles at t = 0 [m].
 
@@ -121,7 +120,6 @@ class Gait:
         return self._middle + 1j * self._step / self.settings.turn
 
     def _still(self, t: float) -> complex:
-        """Return the centre of the sway: it moves straight and evenly, or is the pole of the curve."""
         return self._pole if self.settings.turn else self._middle + self._step * t / self.settings.step_time
 
     def phase(self, t: float) -> tuple[int, float, float]:

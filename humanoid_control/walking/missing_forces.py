@@ -1,7 +1,6 @@
 """Foot forces without force sensors, from the motion of the trunk.
 
-The trunk accelerometer approximates the acceleration a of the centre of mass. Newton's law gives total force and
-zero-moment point:
+The trunk accelerometer approximates the CoM acceleration a. Newton's law gives total force and ZMP:
 
     F = m (g + a_z),    p = c_xy - (c_z - z_ground) a_xy / (g + a_z).
 
@@ -84,7 +83,6 @@ def sensed_wrenches(feet: Feet, data: pin.Data, pressed: np.ndarray) -> dict[str
 
 
 def _pressure(X: pin.SE3, wrench: np.ndarray) -> np.ndarray:
-    """Return the centre of pressure (2,) in the world of normal force and moments (3,) in a sole frame X."""
     f, mx, my = wrench
     local = np.array([-my / f, mx / f, 0.0]) if f > 1.0 else np.zeros(3)
     return np.asarray(X.act(local)[:2])

@@ -48,7 +48,6 @@ def polygon_distance(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _corner_distance(corners: np.ndarray, polygon: np.ndarray) -> float:
-    """Return the least distance of corners (m, 2) to the edges of a polygon (k, 2) [m]."""
     d = np.roll(polygon, -1, axis=0) - polygon
     off = corners[:, None] - polygon[None]
     s = np.clip((off * d).sum(axis=2) / (d * d).sum(axis=1), 0.0, 1.0)

@@ -1,7 +1,7 @@
 """Online replanning of a walk: at each step, after pushes, and for emergency stops.
 
-Each new plan continues the references of the old one: centre of mass and velocity do not jump, the zero-moment point
-absorbs the difference. Only an adjustment after a push starts at the measured xi.
+New plans continue the old references: the CoM and its velocity do not jump, the ZMP absorbs the difference. Only an
+adjustment after a push starts at the measured xi.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Replanner:
 
     @property
     def askew(self) -> bool:
-        """Whether a push has moved the last step, so that the feet are not side by side."""
+        """Whether a push has moved the last step off the other foot's side."""
         phases = self.plan.phases
         return len(phases) == 1 and math.dist(phases[0].step.X.translation[:2], self._planned.translation[:2]) > ASKEW
 
@@ -236,7 +236,7 @@ class Replanner:
         """Compensate the upper-body momentum by the CoM, in double support.
 
         A known motion is simulated repeatedly, `samples` per call. A live motion's momentum L is assumed to last for
-        GUESS; the filter integral is then -w exp(-w GUESS) L.
+        GUESS: the filter integral is -w exp(-w GUESS) L.
         """
         if self.settings.horizon <= 0 or now.upper is None:
             return
@@ -493,7 +493,6 @@ class Replanner:
             self.omega = float(np.sqrt(GRAVITY / above))
 
     def _climb(self, t: float, soles: Sequence[pin.SE3], phases: Sequence[Phase]) -> None:
-        """Let the CoM follow the sole heights of the phases."""
         self.heights.forget(t)
         for floor, begin, end in support_heights([float(X.translation[2]) for X in soles], phases):
             self.heights.change(floor + self._above - self.heights.goal, max(begin, t), max(end, t + 0.1))

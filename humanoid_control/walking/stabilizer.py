@@ -146,7 +146,6 @@ class Stabilizer:
         return support_polygon(*self._place(ref))
 
     def _place(self, ref: References) -> tuple[Any, int]:
-        """Return arguments of the support kernels: planned soles, and the swing foot."""
         soles = self._soles.record
         for k, X in enumerate(ref.soles):
             soles.R[k], soles.p[k] = X.rotation, X.translation
@@ -228,8 +227,7 @@ class Stabilizer:
     def drop_drift(self, ref: References) -> np.ndarray:
         """Remove the common offset of the loaded soles, which slip accumulates.
 
-        Otherwise the commands would drift from the plan with every step, and the dynamics filter would start with a
-        jump.
+        Otherwise commands would drift from the plan, and the dynamics filter would start with a jump.
 
         Returns:
             Horizontal shift (3,) to subtract from all commands [m].
@@ -241,7 +239,6 @@ class Stabilizer:
         return along
 
     def _along(self, ref: References) -> np.ndarray:
-        """Return the load-weighted sole offset (3,) [m]."""
         left = left_share(*self._place(ref), ref.zmp)
         return np.asarray(left * self.offsets[0] + (1.0 - left) * self.offsets[1])
 

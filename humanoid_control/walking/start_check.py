@@ -123,7 +123,6 @@ class StartCheck:
         return self.terrain.foothold(X, foot).X.rotation[:, 2]
 
     def _off_balance(self, wrenches: np.ndarray, total: float) -> list[str]:
-        """Return a problem if the ground presses away from the CoM."""
         e = self._estimator
         moments = np.zeros(2)
         for f, w in zip(self.feet.frames, wrenches, strict=True):

@@ -81,7 +81,7 @@ class SwingChoice:
 def adjust(c: SwingChoice, settings: AdjustmentSettings) -> tuple[np.ndarray, float]:
     """Return the foothold (2,) [m] and the time to touch-down [s].
 
-    The problem is convex with box bounds, so alternating minimisation converges to the global minimum.
+    The problem is convex with box bounds: alternating minimisation finds the global minimum.
     """
     w, d = settings, c.xi - c.zmp
     s_plan = float(np.exp(c.omega * c.remaining))

@@ -96,8 +96,7 @@ class TrialWalk:
         return bool(np.linalg.norm(reached - self._begin.center) < STANDS)
 
     def miss(self, steps: Sequence[Footstep], length: float = 0.0, enough: float = np.inf) -> float:
-        """Return the greatest velocity-level sole error of the inverse kinematics [m]; rotations count at the sole
-        edge.
+        """Return the greatest velocity-level sole error [m]; rotations count at the sole edge.
 
         It excludes the discretisation error of long samples, and the lag that a step's style allows in the air.
 
@@ -255,7 +254,6 @@ def _steps(
     first: int,
     style: StepStyle = CALM,
 ) -> list[Footstep]:
-    """Return three equal steps and a closing one; turning steps alternate opening and closing."""
     planner = VelocityPlanner(limits, times)
     out, stance = [], Footstep(1 - first, soles[1 - first], 0.0, 0.0, 0.0)
     for k in range(4):

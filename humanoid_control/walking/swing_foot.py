@@ -63,7 +63,6 @@ class Quintic:
 
 @kernel
 def _powers(c: np.ndarray, s: float) -> np.ndarray:
-    """Evaluate polynomials with coefficients c (6, m) by Horner's rule."""
     out = np.empty(c.shape[1])
     for k in range(c.shape[1]):
         out[k] = c[0, k] + s * (c[1, k] + s * (c[2, k] + s * (c[3, k] + s * (c[4, k] + s * c[5, k]))))
@@ -133,7 +132,7 @@ class SwingPath:
     """Swing from one sole pose to another.
 
     Horizontal motion and rotation follow one quintic or Cruise, at rest near both ends. Vertically, two quintics meet
-    `lift` above the higher end. A change keeps position and velocity continuous.
+    `lift` above the higher end. Changes keep position and velocity continuous.
 
     Attributes:
         lift_off: [s].
@@ -206,5 +205,4 @@ class SwingPath:
 
 
 def _across(start: pin.SE3, X: pin.SE3) -> np.ndarray:
-    """Return x, y and rotation vector (5,) of a pose."""
     return np.concatenate([X.translation[:2], pin.log3(start.rotation.T @ X.rotation)])

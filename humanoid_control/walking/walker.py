@@ -380,7 +380,6 @@ class Walker:
             self._next_sample += self.settings.filter_dt
 
     def _foot_error(self, soles: list[pin.SE3]) -> np.ndarray:
-        """Return sole errors (2,) [m]; call after `_remember`."""
         model, data = self.robot.model, self._data
         places = [pin.updateFramePlacement(model, data, f).translation for f in self.feet.frames]
         off = ((p - X.translation).tolist() for p, X in zip(places, soles, strict=True))
@@ -466,7 +465,7 @@ class Walker:
     def _reach_ground(self, now: Commanded, measured: BaseEstimate, phase: Phase) -> None:
         """Lower a foot that has not landed or has bounced; without a map, adopt its height as the ground.
 
-        The loaded leg yields, so the other foot ends some millimetres above the ground, and could not take up weight.
+        The loaded leg yields, which leaves the other foot some millimetres above the ground.
         """
         foot, off = phase.step.foot, self.stabilizer.offsets[phase.step.foot]
         if not measured.touches[foot]:

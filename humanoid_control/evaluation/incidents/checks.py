@@ -123,7 +123,6 @@ def find_violations(run: RunStreams, robot: Robot | None = None, bounds: Recorde
 
 
 def _paused(run: _RecordedRun) -> list[tuple[float, float]]:
-    """Return the intervals of paused simulation [s], in which no stream is late."""
     rows, out, since = run.streams.values.get("simulator/paused", []), [], None
     for t, paused in rows:
         if paused and since is None:
@@ -236,7 +235,6 @@ def _limits_of(run: _RecordedRun, topic: str, measured: bool) -> Found:
 
 
 def _apart(run: _RecordedRun, topic: str, kind: str, bound: float, verb: str) -> Found:
-    """Yield intervals in which a stream is far from the measurement."""
     one, other = run.streams.joints[topic], run.streams.joints[MEASURED]
     both = [n for n in one.names if n in other.names]
     mine, theirs = one.position[:, one.columns(both)], other.position[:, other.columns(both)]

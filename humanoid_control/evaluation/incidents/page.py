@@ -40,7 +40,6 @@ def _part(part: Table | str) -> str:
 
 
 def _drawing(run: Timeline) -> str:
-    """Return the time line as <svg>: lanes from top to bottom, seconds from left to right."""
     height = TOP + LANE * len(KINDS) + 24
     scale = (WIDTH - LEFT - 20) / max(run.duration, 1e-9)
     out = []

@@ -94,7 +94,6 @@ def _robot(s: RobotScore) -> str:
 
 
 def _posture_tables(s: RobotScore, most: int = 3) -> list[Table]:
-    """Return tables of joint angles at extreme peaks and troughs of each link, per run."""
     tables = []
     for r in s.runs:
         columns, rows = ["joint °"], [[u.joint] for u in r.joints]

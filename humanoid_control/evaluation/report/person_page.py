@@ -122,7 +122,6 @@ def _robots(a: Analysis, robots: Sequence[RobotMotion]) -> Table:
 
 
 def _tracked(a: Analysis) -> Table:
-    """Return tracking residuals of the root, deviations from the measurement, and identified constants."""
     told = tracking_summary(a)
     rows = [
         [f"{name}, residual [{'N m' if a.person.rotational[k] else 'N'}]", round(v["before"], 2), round(v["after"], 3)]
@@ -161,7 +160,6 @@ def _residuals(a: Analysis) -> str:
 
 
 def _side(name: str) -> tuple[str, str]:
-    """Return the name without its side, and the side."""
     for side in ("_r", "_l"):
         if name.endswith(side):
             return name[: -len(side)], side
@@ -171,7 +169,6 @@ def _side(name: str) -> tuple[str, str]:
 
 
 def _curves(a: Analysis, moments: bool) -> str:
-    """Plot each coordinate, left and right together."""
     pairs: dict[str, list[int]] = {}
     for k, c in enumerate(a.person.coordinates):
         if moments and (k in a.root or not c.rotational):
@@ -195,7 +192,6 @@ def _curves(a: Analysis, moments: bool) -> str:
 
 
 def _robot_curves(a: Analysis, robots: Sequence[RobotMotion]) -> str:
-    """Plot angles of the person and of robots."""
     names = [n for n in dict.fromkeys(n for r in robots for n in r.alike) if n in a.person.names]
     if not names:
         return ""
@@ -225,7 +221,6 @@ def _tracked_curves(a: Analysis) -> str:
 
 
 def _beside_curves(a: Analysis, beside: GaitComparison) -> str:
-    """Plot angles and moments of both methods, by side."""
     colors = SERIES[7], SERIES[1]
     panels = [
         PlotPanel(f"{quantity}, {side}", [Curve(values, c) for values, c in zip(pair, colors, strict=True)])

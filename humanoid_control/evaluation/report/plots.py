@@ -251,14 +251,12 @@ def _draw(
     style: str,
     width: float,
 ) -> None:
-    """Draw bones between named points as one line with gaps."""
     rows = [np.array([points[a], points[b], [np.nan] * 3]) for a, b in bones if a in points and b in points]
     line = np.concatenate(rows)[:, plane]
     ax.plot(line[:, 0], line[:, 1], style, color=color, linewidth=width, marker="o", markersize=3)
 
 
 def _frame(ax: Axes, points: np.ndarray) -> None:
-    """Set a square view around points (P, 2) with equal scales."""
     low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
     middle, half = (low + high) / 2, float((high - low).max()) / 2 + MARGIN
     ax.set_xlim(middle[0] - half, middle[0] + half)

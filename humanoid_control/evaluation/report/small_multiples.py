@@ -102,7 +102,6 @@ def _panel(times: np.ndarray, panel: PlotPanel, corner: tuple[float, float], siz
 
 
 def _range(panel: PlotPanel) -> tuple[float, float]:
-    """Return the range of all curves and bands with a margin; (0, 1) without data."""
     ends = [c.values for c in panel.curves]
     ends += [c.values + s * c.band for c in panel.curves if c.band is not None for s in (-1, 1)]
     values = np.concatenate(ends) if ends else np.zeros(0)

@@ -86,7 +86,7 @@ def quality_table(scores: Sequence[RobotScore]) -> Table:
 
 
 def distribution_table(s: RobotScore) -> Table:
-    """Return the error distribution of each link as in Tables 6.1 to 6.5 of Dube 2012."""
+    """Return error distributions as in Tables 6.1 to 6.5 of Dube 2012."""
     rows = []
     for name in LINKS:
         for r in s.runs:

@@ -169,14 +169,12 @@ def _is_point(key: str) -> bool:
 
 
 def _table(title: str, columns: Sequence[Column], scores: Sequence[WholeBodyScore], note: str) -> Table:
-    """Return a row per robot; columns without any number are omitted."""
     has = [c for c in columns if any(_known(s.quality.numbers, c[1]) for s in scores)]
     rows = [[s.robot.name, *(_cell(s.quality.numbers, key, digits) for _, key, digits in has)] for s in scores]
     return Table(title, ["robot", *(c[0] for c in has)], rows, note)
 
 
 def _more(table: Table, columns: Sequence[str], cells: Sequence[Sequence[Any]]) -> Table:
-    """Return the table with more columns appended."""
     rows = [[*row, *more] for row, more in zip(table.rows, cells, strict=True)]
     return table._replace(columns=[*table.columns, *columns], rows=rows)
 
@@ -257,7 +255,6 @@ def _robot(s: WholeBodyScore) -> str:
 
 
 def _error_bars(scores: Sequence[WholeBodyScore]) -> str:
-    """Plot the mean error of each point on each robot."""
     points = [k for k in scores[0].quality.numbers if _is_point(k)]
     figure, (ax,) = subplots(1, 1, WIDTH, 1.0 + 0.09 * (len(scores) + 1) * len(points))
     height = 0.8 / len(scores)
@@ -273,7 +270,6 @@ def _error_bars(scores: Sequence[WholeBodyScore]) -> str:
 
 
 def _over_time(s: WholeBodyScore) -> str:
-    """Plot error, feet, distances, balance and torque over the clip."""
     columns = s.columns()
     times = np.arange(len(s.motion.positions)) / s.motion.rate
     points = [
@@ -318,7 +314,6 @@ def _contacts(s: WholeBodyScore) -> str:
 
 
 def _joint_use(s: WholeBodyScore) -> str:
-    """Plot used range, speed and torque of each joint."""
     joints = s.joints()
     figure, axes = subplots(1, 3, WIDTH, 0.8 + 0.2 * len(joints), sharey=True, width_ratios=[2, 1, 1])
     rows = range(len(joints))

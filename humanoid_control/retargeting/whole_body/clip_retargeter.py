@@ -200,7 +200,6 @@ class ContactSchedule:
             )
 
     def _measured(self, f: int, corners: np.ndarray) -> np.ndarray:
-        """Return sole poses (n, 5) from sole corners (n, 4, 3)."""
         left, right = self.soles.side[f, :2]
         share = left / (left - right)
         heel, toe = ((1 - share) * corners[:, k] + share * corners[:, k + 1] for k in (0, 2))
@@ -372,7 +371,6 @@ class _Windows:
         self._publish(ClipPostures(*(a[:n] for a in self.state)), goal, part)
 
     def _start(self, history: int, first: int, end: int, live: FrameResults, out: FrameResults) -> ClipPostures:
-        """Return the initial guess of a window: published, previously optimised, and frame-by-frame postures."""
         state = self._room(end - history)
         known = self.seen + len(self.state.x)
         for a, published, seen, solved in zip(
@@ -397,7 +395,6 @@ class _Windows:
         self.plan.choose(first, corners[fixed:])
 
     def _release(self, first: int, fixed: int, state: ClipPostures, goal: ClipGoal) -> bool:
-        """Release edges in frames in which they miss their places; return True if there are any."""
         corners = np.empty((len(state.x), 8, 3))
         place_soles(self.problem, state, self.scratch, corners)
         off = np.abs(corners - goal.target[:, self.corners :])[fixed:].max(axis=2).reshape(-1, 4, 2).max(axis=2)

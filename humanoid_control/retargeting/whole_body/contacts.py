@@ -437,8 +437,7 @@ def land_edges(
 ) -> None:
     """Mark the locked edges of a foot that have landed with both corners.
 
-    Before landing, an edge is only attracted to the floor, so that a late leg does not pull the other foot off its
-    place. A foot is locked where it lands.
+    Before landing, an edge is only attracted to the floor, so a late leg does not pull the other foot off its place.
 
     Args:
         now: (5,) sole pose of the previous frame.

@@ -114,7 +114,6 @@ def _hand(robot: Robot, side: str) -> Extremity | None:
 
 
 def _axis(R: np.ndarray, model: pin.Model, joint: int) -> np.ndarray:
-    """Return a joint axis in the world, for a joint frame rotated by R (3, 3)."""
     from humanoid_control.kinematics.forward_kinematics import joint_axis
 
     return np.asarray(R @ joint_axis(model, joint)[0])
@@ -167,7 +166,6 @@ def _head_in_chest(at: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _along_hand(at: dict[str, np.ndarray], side: str) -> np.ndarray | None:
-    """Return wrist-to-knuckle directions (T, 3); None if these points are too close."""
     along = at[f"{side}_hand"] - at[f"{side}_wrist"]
     length = np.linalg.norm(along, axis=1, keepdims=True)
     return along / length if (length > LEAST_HAND).all() else None

@@ -136,9 +136,9 @@ def returning_goal(
 ) -> None:
     """Fill the goal of a frame so that errors decay like a critically damped oscillator.
 
-    Otherwise errors due to a range, another limb or a locked foot would vanish within one frame once free. The error e
-    of each point shall follow e(k) = 2 z e(k-1) - z^2 e(k-2), z = exp(-rate dt). Undisturbed targets are tracked
-    exactly. The rule applies to the rest posture, but not to locked feet.
+    Otherwise errors due to a range, another limb or a locked foot would vanish within one frame once free. The error of
+    each point shall follow e(k) = 2 z e(k-1) - z^2 e(k-2), z = exp(-rate dt). Undisturbed targets are tracked exactly.
+    Locked feet are excluded.
 
     Args:
         wanted: (K, 3) targets of the frame [m].
@@ -174,9 +174,9 @@ def forget_posture(
 ) -> None:
     """Return the posture to rest in directions that the points leave free.
 
-    The initial posture is then soon irrelevant. The difference between a critically damped return and constant velocity
-    is projected to the null space of the points, N = e^2 (J' W J + e^2)^-1, with J' W J of the last solver step, and
-    added to `goal.expected`. Legs of free feet are excluded: they have no time during the swing.
+    The difference between a critically damped return and constant velocity is projected to the null space of the
+    points, N = e^2 (J' W J + e^2)^-1, with J' W J of the last solver step, and added to `goal.expected`. Legs of free
+    feet are excluded: they have no time during the swing.
     """
     d = before.x.shape[0]
     own = n.damping**2 + n.posture**2 + n.smoothing**2  # diagonal terms added by the solver

@@ -103,7 +103,6 @@ class HandSurfaces:
 
 
 def _from_knee(robot: Robot, leg: list[int], knee: np.ndarray) -> set[int]:
-    """Return the joints of a leg from the knee on; `robot.data` is neutral."""
     off = [float(np.linalg.norm(robot.data.oMi[j].translation - knee)) for j in leg]
     return set(leg[int(np.argmin(off)) :])
 
@@ -325,7 +324,6 @@ def _middle(at: dict[str, np.ndarray], name: str) -> np.ndarray:
 def _keep_together(
     middle: np.ndarray, size: float, rate: float, surfaces: HandSurfaces, wanted: np.ndarray, moved: np.ndarray
 ) -> None:
-    """Keep the distance of hands close to each other, about their mean, in place."""
     between = middle[0] - middle[1]
     off = np.linalg.norm(between, axis=1)
     gap = np.maximum(off - 2.0 * size * THICK, 0.0)

@@ -71,7 +71,6 @@ class LiveWholeBody(LiveTargets):
         self.solver.start(self._inputs(rest), 0.0, "the neutral posture")
 
     def _points_at_rest(self) -> np.ndarray:
-        """Return the rows of `targets` in the neutral posture [m]."""
         s = self.solver
         X, x = self.robot.X_world_root, s.problem.rest.copy()
         base = s.problem.tree.joints
@@ -145,7 +144,6 @@ class LiveWholeBody(LiveTargets):
         return passed
 
     def _inputs(self, rows: np.ndarray) -> FrameInputs:
-        """Return the solver inputs for rows (K + 4, 3)."""
         s = self.solver
         points = np.zeros((1, len(s.problem.point), 3))
         points[0, : s.corners] = rows[: s.corners]

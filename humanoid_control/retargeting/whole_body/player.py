@@ -136,7 +136,6 @@ class WholeBodyPlayer:
         self.heading = float(between(self._heading)) + turn
 
     def _over_the_seam(self) -> FrameInputs:
-        """Return a frame between the postures before and after the seam: one foot steps, then the other."""
         points, soles, v, v_soles = self._from
         s, coast = minimum_jerk(self._blend), COAST * (1.0 - math.exp(-self._blend * self.seam / COAST))
         now = (1 - s) * (points + coast * v) + s * self._points

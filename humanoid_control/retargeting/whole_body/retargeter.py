@@ -230,9 +230,8 @@ class WholeBodyRetargeter:
         return cls(robot, settings, None, targets.forearms is not None, tuple(targets.directions))
 
     def _accelerations(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return acceleration and braking limits (D,): the joints' own except for base and legs.
-
-        `Robot.acceleration_limits` assume a fixed pelvis, so they do not apply to stance legs.
+        """Return acceleration and braking limits (D,): the joints' own, which assume a fixed pelvis, except for base
+        and legs.
         """
         s, base = self.settings, self.problem.base
         most = self.robot.accelerations_within(s.acceleration, s.acceleration_scale)
@@ -310,7 +309,6 @@ class WholeBodyRetargeter:
         return fit_first_frame(self.problem, self.constants, goal + APART[-1] * side * left, self.scratch, name)
 
     def _first_targets(self, frames: FrameInputs) -> tuple[np.ndarray, np.ndarray]:
-        """Return targets (K, 3) of the first two frames with free soles [m]."""
         both = []
         for k in (0, min(1, len(frames.points) - 1)):
             target = frames.points[k].copy()
@@ -321,10 +319,7 @@ class WholeBodyRetargeter:
         return both[0], both[1]
 
     def _stand(self, frames: FrameInputs, goal: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Return the first posture (D,) with contact feet flat on the floor, at their fitted places.
-
-        The person's feet may be closer or more turned than the robot's can be, so feet lock at the fit.
-        """
+        """Return the first posture (D,) with contact feet flat on the floor, at their fitted places."""
         p, feet, w = self.problem, self._feet, self.scratch
         patient = self.constants._replace(iterations=ITERATIONS, smoothing=0.0)
         bounds = StepBounds(p.lower, p.upper)

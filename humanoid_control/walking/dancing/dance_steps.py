@@ -239,7 +239,6 @@ def choreography(
 
 
 def _alternating(found: Sequence[DancerStep], told: list[str]) -> list[DancerStep]:
-    """Return steps that alternate left and right; repeated steps of one foot are merged."""
     out: list[DancerStep] = []
     merged = jumps = 0
     for s in found:
@@ -266,7 +265,6 @@ def _possible(
     turn = side * float(np.clip(side * s.turn, -EDGE * limits.turn_in, EDGE * limits.turn_out))
 
     def made(share: float, wider: float = 0.0, turned: float = 1.0) -> Footstep:
-        """Return a share of the step; colliding or crossing feet are moved apart."""
         x, y = share * scale * s.place
         angle = share * turned * turn
         aside = max(limits.width + side * y, limits.beside(abs(angle)) + EASE) + wider
@@ -337,7 +335,6 @@ def _hysteresis(begins: np.ndarray, goes_on: np.ndarray) -> np.ndarray:
 
 
 def _grown(mask: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """Extend the runs of a mask (T,) at both ends while `near` (T,) holds."""
     out = mask.copy()
     for k in range(1, len(out)):
         out[k] |= out[k - 1] and near[k]
@@ -353,7 +350,6 @@ def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _drop_short(mask: np.ndarray, value: bool, least: float) -> None:
-    """Invert runs of a value in mask (T,) shorter than `least` frames, except at the ends."""
     for a, b in _runs(mask == value):
         if b - a < least and a > 0 and b < len(mask):
             mask[a:b] = not value

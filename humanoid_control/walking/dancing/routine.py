@@ -86,7 +86,7 @@ def routine(
 
     Args:
         positions: (T, 7, 3) upper-body targets with the pelvis fixed [m].
-        rate: frame rate [Hz].
+        rate: [Hz].
         body: dancer, for the steps; None: the robot stands.
         begin: walker time of the start [s].
 
@@ -149,13 +149,13 @@ def balance_clock(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a clip clock, slowed where the motion needs more CoM sway than the feet allow.
 
-    The dynamics filter predicts the sway, which grows with the square of the pace: a sway k times too large slows the
-    pace to 1 / sqrt(k).
+    The dynamics filter predicts the sway, which grows with the square of the pace: a sway k times too large slows it to
+    1 / sqrt(k).
 
     Args:
         height: of the CoM above the soles [m].
         rows: (T, 21), see `UpperBody`.
-        rate: frame rate [Hz].
+        rate: [Hz].
         room: usable share of the distance from sole middle to end.
 
     Returns:

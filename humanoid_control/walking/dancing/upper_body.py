@@ -65,7 +65,7 @@ class UpperBody:
     """
 
     def __init__(self, robot: Robot) -> None:
-        """Measure the robot in its neutral posture.
+        """Measure the robot.
 
         Raises:
             RobotError: if the robot lacks imitation points.
@@ -142,7 +142,7 @@ def _goal(row: np.ndarray, velocity: np.ndarray) -> UpperGoal:
 class CenterRise:
     """Rise of the CoM due to chest and arms, with legs in the neutral posture.
 
-    At a constant CoM height, raised arms would bend the knees and increase the knee torque.
+    At a constant CoM height, raised arms would bend the knees.
     """
 
     def __init__(self, robot: Robot, stand: float) -> None:
@@ -302,8 +302,8 @@ class Gestures(NamedTuple):
     """Mean errors of a run, in chest axes.
 
     Attributes:
-        wrist: mean distance of both wrists to their goals [m].
-        elbow: same for the elbows [m].
+        wrist: mean distance to the goals [m].
+        elbow: mean distance to the goals [m].
     """
 
     wrist: float
@@ -314,11 +314,6 @@ class GestureScore:
     """Error statistics of arm points relative to the sternum, in chest axes."""
 
     def __init__(self, robot: Robot) -> None:
-        """Start without samples.
-
-        Args:
-            robot: robot with a fixed or floating base.
-        """
         self._robot, self._data = robot, robot.model.createData()
         self._frames = [robot.points[p] for p in ARM_POINTS]
         self._chest = robot.points["sternum"]

@@ -58,9 +58,8 @@ class CenterHeight:
 def support_heights(feet: Sequence[float], phases: Sequence[Phase]) -> list[Rise]:
     """Return the support height of each phase and the time to reach it; `amount` is the height [m].
 
-    It averages the stance sole, with weight 2, and the previous and next sole: stairs are climbed evenly, cross slopes
-    without bobbing. Rises last from touch-down to the middle of the next swing, descents from mid-swing to the next
-    lift-off.
+    It averages the stance sole, with weight 2, and the previous and next sole. Rises last from touch-down to the middle
+    of the next swing, descents from mid-swing to the next lift-off.
 
     Args:
         feet: initial heights of both soles [m].

@@ -150,7 +150,6 @@ class Terrain:
         return best
 
     def _clear(self, path: SwingPath, foot: int) -> float:
-        """Return the least clearance of the sole's rim beyond the required one [m]."""
         rim = np.column_stack([_rim(self.outlines[foot]), np.zeros(6)])
         u = np.arange(1, LOOKS) / LOOKS
         at = [path.at(path.lift_off + x * (path.land - path.lift_off)) for x in u]
@@ -167,7 +166,6 @@ class Terrain:
 
 
 def _grid(outline: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return points (k, 2) of a sole and its rim, and the pseudoinverse that fits a plane (3,) to the sole heights."""
     low, high = outline.min(axis=0), outline.max(axis=0)
 
     def between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -180,7 +178,6 @@ def _grid(outline: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rim(outline: np.ndarray) -> np.ndarray:
-    """Return corners and middles (6, 2) of heel and toe."""
     (x0, y0), (x1, y1) = outline.min(axis=0), outline.max(axis=0)
     return np.array([[x, y] for x in (x0, x1) for y in (y0, 0.5 * (y0 + y1), y1)])
 
@@ -203,7 +200,7 @@ AS_LEVEL, SURE = float(np.tan(np.radians(0.8))), float(np.tan(np.radians(1.6)))
 
 
 class FeltGround:
-    """Plane through the stance sole with the felt slope, a `terrain.HeightMap`; slopes within IMU error count as level.
+    """Plane through the stance sole with the felt slope; slopes within IMU error count as level.
 
     Attributes:
         felt: (2,) slope along x and y of the world.

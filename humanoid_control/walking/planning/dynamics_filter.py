@@ -1,6 +1,6 @@
 """Dynamics filter: shift of the divergent component for the robot's angular momentum.
 
-At constant height, angular momentum L about the centre of mass moves the zero-moment point to
+At constant height, angular momentum L about the CoM moves the ZMP to
 
     p = c - c''/w^2 + (-L'_y, L'_x) / (m g),
 

@@ -62,14 +62,7 @@ class ZmpPath(NamedTuple):
 
 
 class SampledPath(NamedTuple):
-    """Densely sampled ZMP and DCM, linear between samples.
-
-    Attributes:
-        t: (k,) rising [s].
-        p: (k, 2) [m].
-        xi: (k, 2) [m].
-        omega: of the pendulum [1/s].
-    """
+    """Densely sampled ZMP and DCM, linear between samples; attributes as ZmpPath."""
 
     t: np.ndarray
     p: np.ndarray
@@ -84,7 +77,6 @@ class SampledPath(NamedTuple):
 
 
 def _between(times: np.ndarray, values: np.ndarray, t: float) -> np.ndarray:
-    """Return the value at t, linear between samples, held outside."""
     return np.array([np.interp(t, times, column) for column in values.T])
 
 

@@ -1,14 +1,14 @@
 """Model predictive control of a walk: zero-moment point and footholds from one quadratic program.
 
 After Herdt (2010, footholds as unknowns) and Scianca (2020, bounded divergence). Unknown are the deviations y_k of the
-zero-moment point at nodes, and the moves d_i of each foothold relative to the previous one:
+ZMP at nodes, and the moves d_i of each foothold relative to the previous one:
 
     minimise    sum_k  stay |y_k|^2 h_k + smooth |y_k - y_(k-1)|^2 / h_k  +  step sum_i |d_i|^2
     subject to  y_k inside the support, which moves along with the footholds; d_i within reach;
                 xi(now) = w int_0^inf exp(-w s) p(now + s) ds.
 
-The last row selects the bounded future. Nodes include all lift-offs and touch-downs; beyond them, the nominal
-zero-moment point moves with the last foothold.
+The last row selects the bounded future. Nodes include all lift-offs and touch-downs; beyond them, the nominal ZMP moves
+with the last foothold.
 """
 
 from __future__ import annotations
@@ -121,7 +121,6 @@ class ModelPredictive:
         t, share, R, low, high = [r.t], [np.zeros(len(free))], [np.eye(2)], [both[0]], [both[1]]
 
         def add(until: float, count: int, frames: tuple[int, int], moved: tuple[int, int]) -> None:
-            """Add nodes up to a time, between two supports; `moved` are the footholds that move them."""
             start = t[-1]
             if until <= start + 1e-9:
                 return

@@ -108,7 +108,6 @@ class DcmPlanner:
     """Closed-form planner: the ZMP rests under each foot; the initial error fades during a step."""
 
     def plan(self, request: CenterRequest) -> tuple[ZmpPath, list[Phase]]:
-        """Return the path from the requested state, and its unchanged phases."""
         path, phases = ZmpPath.of(*request_corners(request), request.omega), list(request.phases)
         return (continued(path, request.xi, phases[0].end) if phases else path), phases
 

@@ -94,7 +94,7 @@ class PreviewControl:
         jerk_weight: float = 1e-6,
         settle: float = 0.5,
     ) -> None:
-        """Check and store the settings.
+        """Store the settings.
 
         Raises:
             ConfigError: if a value is not positive.
@@ -115,8 +115,7 @@ class PreviewControl:
     def plan(self, request: CenterRequest) -> tuple[SampledPath, list[Phase]]:
         """Return the path from the requested state, and its unchanged phases.
 
-        The initial acceleration follows from CoM and ZMP, so both are continuous. A continued
-        plan keeps its error sum.
+        The initial acceleration follows from CoM and ZMP, so both are continuous. A continued plan keeps its error sum.
         """
         times, corners = request_corners(request)
         g = preview_gains(request.omega, self.dt, self.horizon, *self._weights)
