@@ -35,7 +35,7 @@ class Place(ABC):
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Remove a file, if any."""
+        """Remove a file."""
 
     @abstractmethod
     def open(self) -> None:

@@ -47,6 +47,7 @@ def cores() -> int:
 
 
 def memory_each(workers: int) -> int:
+    """Return the memory limit of each worker [bytes]."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(int(SHARE * total / workers), LEAST_MEMORY)
 

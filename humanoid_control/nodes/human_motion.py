@@ -221,7 +221,6 @@ class HumanMotion(TickNode):
         self.health.check("clock", bool(clock), Level.WARN, f"markers: {clock}")
 
     def take(self, frame: MarkerFrame) -> None:
-        """Fit a frame and publish the results."""
         if frame.time <= self.last:
             return
         interval, self.last = frame.time - self.last, frame.time

@@ -137,7 +137,6 @@ class PolicyNode(TickNode):
         return response
 
     def on_switch(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Switch to the other policy."""
         try:
             if len(self.policies) < 2:
                 raise ConfigError("there is one policy only: name another one by the parameter second")

@@ -418,7 +418,6 @@ class WholeBodyIkNode(TickNode):
         return now
 
     def clock(self) -> float:
-        """Return the ROS time [s]."""
         return 1e-9 * self.nanoseconds()
 
     def tick(self, now: float) -> None:

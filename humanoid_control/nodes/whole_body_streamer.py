@@ -107,7 +107,6 @@ class WholeBodyStreamer(TickNode):
         self.begin()
 
     def begin(self) -> None:
-        """Start at the first posture."""
         self.source.begin()
         self.last, self.root = self.source.solver.joints.copy(), self.source.solver.root
         self.count, self.error, self.held = 0, float("nan"), False

@@ -74,6 +74,7 @@ def fill_joint_state(
     velocity: np.ndarray | None = None,
     effort: np.ndarray | None = None,
 ) -> JointStateMessage:
+    """Fill and return a reused message."""
     message.header.stamp = stamp
     message.position = floats(position)
     if velocity is not None:
@@ -261,7 +262,7 @@ class RisingStamps:
 
 
 class PeriodicStamps:
-    """Stamps on a grid of whole periods.
+    """Stamps on a grid of whole periods [ns].
 
     Late ticks use later grid points. If stamps lead the clock too far, it was set back, and the grid restarts.
     """

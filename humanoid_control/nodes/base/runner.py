@@ -176,7 +176,7 @@ class _Times(ctypes.Structure):
 
 
 class ExitDeadline:
-    """Timer that ends the process with an exit code unless cancelled.
+    """Timer that ends the process with an exit code after `limit` [s] unless cancelled.
 
     The middleware can deadlock at exit while holding the interpreter lock. So a C timer calls `_exit`.
     """

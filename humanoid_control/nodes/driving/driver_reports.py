@@ -89,6 +89,7 @@ def battery_message(bus: str, reading: BatteryReading, stamp: Any) -> BatterySta
 
 
 def fill_imu(message: Imu, reading: Any, stamp: Any) -> Imu:
+    """Fill and return a reused message."""
     message.header.stamp = stamp
     o, w, a = message.orientation, message.angular_velocity, message.linear_acceleration
     o.x, o.y, o.z, o.w = reading.orientation.tolist()

@@ -21,7 +21,7 @@ NICE = 5  # preparation must not delay control
 
 
 class Preparation:
-    """Child process with one request at a time.
+    """Child process, started by the first request, with one request at a time.
 
     Attributes:
         asked: pending request, or empty.

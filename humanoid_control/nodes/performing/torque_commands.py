@@ -19,7 +19,7 @@ FULL = 0.98  # share of a torque limit that counts as saturated
 
 
 class TorqueGuard:
-    """Final check against torque, range and speed limits.
+    """Final check against torque, range and speed limits, which must be known; the base floats.
 
     It covers solver failures and wrong models. Valid torques pass bitwise unchanged.
 

@@ -33,7 +33,7 @@ def quickened(frame: MotionFrame, pace: float) -> MotionFrame:
 
 
 class LiveReference:
-    """Newest frame of `reference_joint_states` and `reference_odometry`.
+    """Newest reference frame for a policy with a `MotionReference`.
 
     Attributes:
         active: frames are arriving.

@@ -91,6 +91,7 @@ def course_for(robot: Robot, ground: str = "") -> list[Leg]:
 
 
 def course_step_time(ground: str) -> float:
+    """Return the step time on a ground [s]."""
     return 1.2 if _stairs(ground) else 0.8
 
 

@@ -76,6 +76,7 @@ class SimulatorOutputs:
         self.restart()
 
     def restart(self) -> None:
+        """Restart the sensors with the same random numbers."""
         self._count = 0
         self._joints: tuple[np.ndarray, ...] | None = None
         for sensor in (self._joint_sensor, self._imu_sensor, *self._foot_sensors.values()):

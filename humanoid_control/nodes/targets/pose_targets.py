@@ -30,7 +30,7 @@ Take = Callable[[MarkerPoses, str, bytes], None]
 
 
 class TargetOwners:
-    """Ownership of targets with several sources: the first source, until it is silent."""
+    """Ownership of targets with several sources: the first, until silent for `timeout` [s]."""
 
     def __init__(self, node: TickNode, names: Sequence[str], timeout: float) -> None:
         self._node, self._names, self._timeout = node, frozenset(names), timeout

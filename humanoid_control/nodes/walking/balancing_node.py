@@ -145,6 +145,7 @@ class BalancingNode(TickNode):
             self.health.clear(key)
 
     def report_waiting(self, waits: bool) -> None:
+        """Report why the control does not start, if `waits`."""
         missing = self.sensors.missing
         problems = [f"no {name} yet" for name in missing[:3]] if missing else self.check.problems
         text = "not standing yet: " + "; ".join(problems or ["not steady"])

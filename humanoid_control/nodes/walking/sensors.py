@@ -354,8 +354,8 @@ def _possible(values: np.ndarray) -> np.ndarray:
 class TickClock:
     """Schedule of ticks from sensor instants.
 
-    Each due instant gets a tick of `dt`. If its message is lost, a tick uses the last readings. Slow or independently
-    stamped sensors follow the joint states.
+    Each due instant gets a tick of `dt` [s]. If its message is lost, a tick uses the last readings. Slow or
+    independently stamped sensors follow the joint states.
 
     Attributes:
         held: number of ticks without an instant of their own.

@@ -184,6 +184,7 @@ class DancePage:
 
     @property
     def time(self) -> float:
+        """Time in the clip [s]."""
         return self.dancers[0].time if self.dancers else 0.0
 
     def tick(self, passed: float) -> list[DancerView]:
