@@ -89,9 +89,9 @@ def markdown_page(results: Sequence[Result]) -> str:
     good = [r for r in results if "failed" not in r]
     parts = [
         "# Measured",
-        "Written by `make bench` from what the benches print; nothing is filled in by hand. Every section is one run "
-        "of one bench, whose command stands above its table. Medians and 99th percentiles: of the slow side, also "
-        "where more is better. Published findings tried again are in [studies](studies.md).",
+        "`make bench` writes this page from the output of the benches. Each section is one run of the command above "
+        "its table. Medians and 99th percentiles count the slow side, also for rates. Results of studies are in "
+        "[studies](studies.md).",
         *sorted({_machine(r) for r in good}),
     ]
     for name in BENCHES:

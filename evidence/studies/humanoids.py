@@ -48,12 +48,12 @@ CLIP_COLUMNS = (
     "frames/s",
 )
 HEAD = (
-    "Written by `humanoid study humanoids -o docs/humanoids.md` where the models are. `--robot NAME` takes each of "
-    "them by its name; their models are not part of this package, and `humanoid robots list` says how to get them. "
-    "What lies in the folders of `HUMANOID_MODELS`, in the caches of robot_descriptions and mujoco-menagerie, or in "
-    "an installed package is found. `config/robots/NAME.yaml` holds points, soles and joints, found by `humanoid "
-    "robots map --bare`. At the first use shapes are laid around the robot's own meshes, which takes half a minute "
-    "or more; they are kept in `~/.humanoid/robots`."
+    "Use a humanoid of another maker by its name: `--robot NAME`. The models are not part of this package; "
+    "`humanoid robots list` prints how to get them. A model is found in a folder of `HUMANOID_MODELS`, in the "
+    "caches of robot_descriptions and mujoco-menagerie, or in an installed package. `config/robots/NAME.yaml` "
+    "holds points, soles and joints, drafted by `humanoid robots map --bare`. The first use fits shapes around the "
+    "robot's own meshes, which takes half a minute or more, and keeps them in `~/.humanoid/robots`. `humanoid "
+    "study humanoids -o docs/humanoids.md` writes this page."
 )
 CLIP_KEYS = (
     "error_cm",
@@ -66,10 +66,10 @@ CLIP_KEYS = (
     "meshes_touch_percent",
 )
 NOTE = (
-    "soles: rectangles that stand on the ground; points: of the 8 that imitation follows. error: mean distance of "
-    "trunk and arms to their targets. slip: median and most of all contacts of heels and toes. shapes, meshes: share "
-    "of the frames in which the robot's own parts touch (meshes in every "
-    f"{MESHES_EVERY}th). limits: of joint range and speed."
+    "Soles: rectangles that stand on the ground. Points: of the 8 that imitation follows. Error: mean distance of "
+    "trunk and arms to their targets. Slip: median and largest of all contacts of heels and toes. Shapes, meshes: "
+    f"share of the frames in which the robot's own parts touch (meshes in every {MESHES_EVERY}th frame). Limits: of "
+    "joint range and speed."
 )
 
 

@@ -137,7 +137,7 @@ def run_study(
     return StudyReport(data, found, pictures=lambda: {"perform.md": as_markdown("Performances", HEAD, found)})
 
 
-HEAD = "Written by `humanoid study perform -o FILE.md`; options say with which robots and clips."
+HEAD = "`humanoid study perform -o FILE.md` writes this page; options select robots and clips."
 JOB = ("part", "clip", "robot", "what", "engine", "seed", "seconds")
 
 

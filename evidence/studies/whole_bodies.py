@@ -75,15 +75,15 @@ GOALS = {
 }
 """Most that a median over the clips may be."""
 NOTE = (
-    "error: mean distance of the points to their targets, which GMR scales in another way. slip: 95 of 100 contacts "
-    "stay below; penetration, floating: at most. slip, floating and the grade are in the robot's own contacts, which "
-    "GMR does not plan; both are compared in the person's contacts, in the second table; ours come down later. "
-    "shapes: those that our solver keeps apart; meshes: the robot's own. contacts agree: frames in which heels and "
-    "toes on the floor are the person's. CoM over support: of the frames in contact. torque: by inverse dynamics, "
-    "99th percentile of the joint nearest to its limit. acceleration: 99th percentile. GMR runs its own smplx "
-    "configuration, solver and robot model, without collisions. Ours in its rows: the poses of the segments, which "
-    "are made of the clip's points; the height of the floor, where its soles mostly are; joint angles put into our "
-    "model of the robot by their names. Speed: `humanoid bench whole_body`."
+    "Error: mean distance of the points to their targets; GMR scales them in another way. Slip: 95 of 100 contacts "
+    "stay below. Penetration, floating: largest values. Slip, floating and the grade are measured in the robot's "
+    "own contacts, which GMR does not plan. The second table compares both programs in the person's contacts; our "
+    "contacts begin later. Shapes: pairs that our solver keeps apart. Meshes: the robot's own. Contacts agree: "
+    "frames in which heels and toes on the floor are the person's. CoM over support: of the frames in contact. "
+    "Torque: by inverse dynamics, 99th percentile of the joint nearest to its limit. Acceleration: 99th "
+    "percentile. GMR runs its own smplx configuration, solver and robot model, without collisions. Three inputs of "
+    "its rows are ours: the poses of the segments, from the clip's points; the height of the floor, the usual "
+    "height of its soles; joint angles, transferred to our model by name. Speed: `humanoid bench whole_body`."
 )
 
 
@@ -134,7 +134,7 @@ def run_study(
     return StudyReport(data, parts, pictures=lambda: {"whole_body.md": as_markdown("Whole bodies", HEAD, parts)})
 
 
-HEAD = "Written by `humanoid study whole_body -o FILE.md`; options say with which robots and clips."
+HEAD = "`humanoid study whole_body -o FILE.md` writes this page; options select robots and clips."
 
 
 def _who(name: str, peer: bool, ours: Sequence[str]) -> tuple[str, ...]:

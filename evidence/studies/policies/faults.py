@@ -39,7 +39,7 @@ MOST_FAULTS = 100_000
 CAUGHT = (HumanoidError, ArithmeticError, ValueError, IndexError, KeyError, RuntimeError)
 REFUSED, NAMED, LATER, UNNAMED, HARMLESS = "refused", "named", "named later", "not named", "harmless"
 ENDS = (REFUSED, NAMED, LATER, UNNAMED, HARMLESS)
-HEAD = "Written by `humanoid study policy_faults -o FILE.md`; options say with which policies and how many."
+HEAD = "`humanoid study policy_faults -o FILE.md` writes this page; options select policies and the number of faults."
 NOTE = (
     f"refused: a contradiction when read. named: a note that the sound file has not, or a change of state within "
     f"{SOON:g} s of the begin of the fault. named later: caught or let down after that, before the robot fell. not "

@@ -49,7 +49,7 @@ BEGIN = 1.0  # [s] from which the velocity is commanded
 SPEED = 0.5  # [m/s]
 MOST_SEEDS, MOST_SECONDS = 1000, 3600.0
 CAUGHT = (HumanoidError, ArithmeticError, ValueError, IndexError, KeyError, RuntimeError)
-HEAD = "Written by `humanoid study limiters -o FILE.md`; options say with which policies and limiters."
+HEAD = "`humanoid study limiters -o FILE.md` writes this page; options select policies and limiters."
 NOTE = (
     f"Forward at {SPEED:g} m/s from {BEGIN:g} s on; a policy with a motion of its own performs it. gate: on torques. "
     "rate20, rate200: targets within 20 and 200 rad/s² and half the speed limits. freeze: the posture is held for good "

@@ -62,7 +62,7 @@ ENGINES = ("mujoco", "multibody")
 MARGIN = 1.0  # [s] before the end of a clip, and after its begin, without a push
 STANDING = 50.0  # [N] on a foot that stands
 CAUGHT = (HumanoidError, ArithmeticError, ValueError, IndexError, KeyError, RuntimeError)
-HEAD = "Written by `humanoid study tracker -o FILE.md`; options say with which clips and checkpoints."
+HEAD = "`humanoid study tracker -o FILE.md` writes this page; options select clips and checkpoints."
 NOTE = (
     "stands: runs in which the robot stays on its feet to the end of the clip, one for each checkpoint; pushed: one "
     "for each checkpoint and seed, with one push of the given impulse (0.1 s, level, on the trunk, at a random moment "
