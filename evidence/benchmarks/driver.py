@@ -64,7 +64,7 @@ PARTS = {
     ),
     "guardian": DriverPart(
         "guardian", "death_to_frame", "trials",
-        "guardian_ms: from kill -9 of the driver to the guardian's first frame, whose limit is 10 ms; p99: longest.",
+        "guardian_ms: from kill -9 of the driver to the guardian's first frame (limit: 10 ms); p99: longest.",
     ),
     "round_trip": DriverPart(
         "round_trip", "robot_round_trip", "seconds",

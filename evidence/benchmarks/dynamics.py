@@ -51,7 +51,7 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     """Lines under the table."""
     t = {r["name"]: r["median"] for r in rows}
     lines = [
-        "One core; median and shortest (best) of calls from Python. Stages, and what is said to be in a loop, are "
+        "One core; median and shortest (best) of calls from Python. Stages, and rows named loop, are "
         "measured in compiled loops.",
         *_table_2_6(t),
         f"pinocchio: articulated bodies without rotors and loops {t['pinocchio_aba_tree']:.1f} us; constrained "

@@ -222,7 +222,7 @@ def _ik(rows: ByName) -> str:
             told = [r.get("pairs", ""), r.get("active_pairs", "")]
             told += [_with_unit(r, column) for column in ("median", "p99_warm", "cold", "p99")]
             lines.append([f"{text} (`{name}`)", r["rows"], *told, _times(float(ratio["median"])) if ratio else ""])
-    head = "One tick of whole-body inverse kinematics on a floating base, beside what a user would take instead:\n\n"
+    head = "One tick of whole-body inverse kinematics on a floating base, compared with other solvers:\n\n"
     columns = ["", "task rows", "pairs watched", "rows of pairs", "median", "99th percentile, tick after tick"]
     columns += ["first tick of a turn", "99th percentile of all", "by this package's time"]
     return head + markdown_table(columns, lines)
@@ -305,8 +305,8 @@ def _dynamics(rows: ByName) -> str:
     ]
     columns = ["µs", "O(n)", "dense / O(n)", "sparse / O(n)", "Schwienbacher 2014, table 2.6: O(n), dense, sparse"]
     return (
-        "Forward dynamics of Lola with 24 motors as bodies, one call from Python, one core, beside the C++ of the "
-        "publication on five machines of 2008 to 2012, and others in the same run:\n\n"
+        "Forward dynamics of Lola with 24 motors as bodies, one call from Python, one core, compared with the C++ of "
+        "the publication on five machines of 2008 to 2012, and others in the same run:\n\n"
         + markdown_table(columns, lines)
         + "\n\n"
         + _told(rows, peers)
@@ -343,7 +343,7 @@ def _tendons(rows: ByName) -> str:
             ratios = ", ".join(f"{peer} {_times(float(ratio))}" for peer, ratio in r.get("ratios", {}).items())
             lines.append([f"{text} (`{name}`)", _with_unit(r), _with_unit(r, "p99"), beside or ratios])
     head = "Joint angles from tendon lengths, `kengoro_upper`, one core:\n\n"
-    return head + markdown_table(["", "median", "99th percentile", "beside"], lines)
+    return head + markdown_table(["", "median", "99th percentile", "compared"], lines)
 
 
 def _reaching(rows: ByName) -> str:
@@ -400,7 +400,7 @@ def _retarget(rows: ByName) -> str:
         clip = rows[f"{robot}_ours_3_steps"]["clip"]
         parts.append(f"`{robot}`, clip '{clip}':\n\n" + markdown_table(columns, lines))
     parts.append(f"The clip for five robots, from loading to trajectories: {_with_unit(rows['five_robots_s'])}.")
-    return "A frame of retargeting, every method judged on the same frames:\n\n" + "\n\n".join(parts)
+    return "A frame of retargeting, all methods on the same frames:\n\n" + "\n\n".join(parts)
 
 
 QUALITY = ("error_cm", "error_p95_cm", "closest_mm", "touching_percent", "peak_rad_s2", "rms_rad_s2", "speed_percent")
@@ -467,7 +467,7 @@ def summary_table(results: Sequence[Result]) -> str:
             words = text.format(pairs=rows[own].get("pairs", ""))
             spent, multiple = _with_unit(rows[own]), _multiple(rows[own], sticks[bench])
             lines.append([f"{words} (`humanoid bench {bench}`)", spent, multiple, beside])
-    return markdown_table(["", "", "of the yardstick", "beside"], lines)
+    return markdown_table(["", "", "of the yardstick", "other libraries"], lines)
 
 
 def _multiple(row: Row, yardstick: Row | None) -> str:

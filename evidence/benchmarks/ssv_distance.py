@@ -296,7 +296,7 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
         f"Relative to pp: {ours}; published: {theirs}. Here several pairs are measured with one instruction.",
         f"capsule_pair, coal_capsule_pair: {CAPSULES} scattered pairs, neither side packed: "
         f"{median['capsule_pair']:g} and {median['coal_capsule_pair']:g} ns a pair. The other pairs lie some "
-        "centimetres apart, those called deep in each other; coal's EPA ends some micrometres before the depth.",
+        "centimetres apart, the rows named deep overlap; coal's EPA ends some micrometres before the depth.",
         f"An OBB test costs {median['obb_test'] / median['ll']:.1f} of ll (published: 2 to 3).",
         f"{w['name']}: {w['segments']} segments with {w['volumes']} volumes, {w['segment_pairs']} pairs of them with "
         f"{w['volume_pairs']} pairs of volumes; poses, boxes, distances, witness points and gradients of "

@@ -342,8 +342,8 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
         "jmm: data set and polynomials of degree 5 from as many postures as in table I, on one core; source: its "
         "construction + regression [s] on 12 cores. peak_mb: most memory of the whole process so far.",
-        "update: all tendons taken in, and the leave-one-out test of each; size: joints x tendons. 60x80 and 200x300 "
-        "have the sparse rows of a whole body, those called dense full ones.",
+        "update: by all tendons, with the leave-one-out test of each; size: joints x tendons. 60x80 and 200x300 "
+        "have the sparse rows of a whole body, rows named dense have full ones.",
         "three_groups: whole steps a second of neck, scapula and shoulder (14 joints estimated) in one process, "
         "polynomials and exchange included; r2, then absolute.",
         "information: the information form in numpy; numba: the textbook's loop over single lengths, compiled, which "

@@ -320,9 +320,9 @@ def notes(rows: Sequence[BenchRow]) -> list[str]:
         f"ROBOT_push_worst_ns: largest of {', '.join(f'{j:g}' for j in IMPULSES)} N s on the root link, in 0.1 s, "
         f"survived in every phase and direction tried, all smaller ones too ({by['lola_push_worst_ns']['n']} and "
         f"{by['hrp2_push_worst_ns']['n']} trials until the first fall); 0: the smallest made it fall.",
-        "odometry_percent: error of the estimated way of Lola at 0.5 m/s, and of the worst seed.",
+        "odometry_percent: error of the estimated path of Lola at 0.5 m/s, and of the worst seed.",
         "foot_torque_reduction_percent: of the torque about the vertical under the standing foot, its 99th percentile, "
-        "by arms that balance the momentum against arms that hang still.",
+        "by arms that balance the momentum compared with still arms.",
         f"slope_deg: of {', '.join(f'{x:g}' for x in SLOPES)}, known to the walker, up, down and across; stair_m: of "
         f"{', '.join(f'{x:g}' for x in STAIRS)}, five known stairs up and down; Lola, all lower ones too.",
         f"'{NOT_TRIED}': left out by --quick.",

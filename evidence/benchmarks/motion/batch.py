@@ -99,6 +99,6 @@ def notes(rows: list[Row]) -> list[str]:
         "One thread a library in each process. A clip is 1,201 frames at 50 Hz, 17 markers as CSV; a job reads and "
         "cleans it, retargets root, arms and legs, measures its quality and packs the file. Rounds of one process and "
         "of two take turns; p99: of the slow side.",
-        f"worker_memory: the most that a worker's process had, the libraries included; memory_of_1000_frames: what "
+        f"worker_memory: peak memory of a worker's process, with the libraries; memory_of_1000_frames: what "
         f"each thousand frames more of one clip of {LONG:,} frames add to it.",
     ]

@@ -184,7 +184,7 @@ def notes(rows: list[Row]) -> list[str]:
     """Lines on what is counted."""
     lines = [
         "Processor time of a whole call of `synthesise` with its three starts (mtc: one), from Python; ranges of the "
-        "joints are kept, but in the rows called free.",
+        "joints are kept, but in the rows named free.",
         "cost: half the integral of the squared torques (mtc: of their rates); gap: above the best of ten starts, a "
         "straight one and nine random detours, searched ten times as closely.",
     ]

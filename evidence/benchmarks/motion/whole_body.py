@@ -100,8 +100,8 @@ def notes(rows: list[Row]) -> list[str]:
     """What the rows mean."""
     out = [
         "ours_live: a frame by `WholeBodyRetargeter.step`, as a node calls it, collisions and limits included; "
-        "ours_whole_clip: the same in one call. slip: the longest way of a corner in each contact, ours in those of "
-        "the robot; penetration: of each frame; skating: mean speed of corners below 5 mm.",
+        "ours_whole_clip: the same in one call. slip: the longest displacement of a corner in each contact, ours in "
+        "the contacts of the robot; penetration: of each frame; skating: mean speed of corners below 5 mm.",
     ]
     if any("_gmr" in r["name"] for r in rows):
         out.append(

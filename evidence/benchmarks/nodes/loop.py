@@ -58,8 +58,8 @@ def _last_diagnostics(session: Session) -> dict[str, str]:
 def notes(rows: list[Row]) -> list[str]:
     """Lines on what is counted."""
     return [
-        f"{NODE} at {RATE:.0f} Hz with simulator, estimator and streamer on this machine, whose cores they share.",
-        "command_latency: from the stamp of targets to the arrival of the command they made in another process; "
+        f"{NODE} at {RATE:.0f} Hz with simulator, estimator and streamer on the same cores of this machine.",
+        "command_latency: from the stamp of targets to the arrival of the resulting command in another process; "
         "publish_latency: to its publication, by the node; command_transport: from any command's stamp to its arrival.",
         f"period_error: how far the time between two ticks is from {1e3 / RATE:g} ms, whether longer or shorter.",
         told_scheduling({r["name"]: r for r in rows}["publish_latency"]) + ".",

@@ -137,7 +137,7 @@ def _memory_mb(pid: int) -> float:
 def told_scheduling(row: Row) -> str:
     """Scheduling of the nodes in words, from a row that has it."""
     ways = {str(way) for way in row.get("scheduling", {}).values()}
-    return f"scheduling of the nodes, where one has told: {', '.join(sorted(ways)) or 'not told'}"
+    return f"scheduling of the nodes, if reported: {', '.join(sorted(ways)) or 'not reported'}"
 
 
 def notes(rows: list[Row]) -> list[str]:
@@ -145,7 +145,7 @@ def notes(rows: list[Row]) -> list[str]:
     by = {r["name"]: r for r in rows}
     return [
         "ik_tick, marker_to_publish, missed ticks: by the nodes' own diagnostics.",
-        "marker_to_command: from the stamp of targets to the arrival of the command they made in another process; "
+        "marker_to_command: from the stamp of targets to the arrival of the resulting command in another process; "
         "command_transport: from the stamp of any command to its arrival there.",
         "following_error: of the joint that is farthest from its drive's reference in each second, by the simulator's "
         f"diagnostics; the farthest of all was {by['following_error']['joint']}.",

@@ -92,7 +92,7 @@ def measure(robot: str = "hrp2", rounds: int = 5, cold: bool = False, quiet: boo
 def _what(name: str) -> str:
     kind, _, node = name.removesuffix("_s").partition("_")
     node_words = {
-        "ready": f"{node}: from its start until it says that it is ready",
+        "ready": f"{node}: from its start until it reports ready",
         "killed": f"{node}: from its kill to what it publishes next",
         "killed_viewer": "viewer: from its kill to its page",
     }
@@ -362,12 +362,12 @@ def notes(rows: list[Row]) -> list[str]:
         "receives and that differs from the first of all.",
         "alone_s: the same nodes without a supervisor, as processes that are started at once and load everything "
         "themselves, which is how `ros2 launch` starts them.",
-        "killed: SIGKILL, and the first message that is stamped after it, heard by another process; the viewer: its "
+        "killed: SIGKILL, and the first message that is stamped after it, received by another process; the viewer: its "
         "page. Supervised as by `humanoid up`. Who hears it announces itself five times a second, as the nodes of a "
         "stack do; others may hear a new node up to a second later.",
     ]
     if "compile_dance_s" in by:
-        said.append("compile: `humanoid warm`, first what a dance needs, then the others, into an empty folder.")
+        said.append("compile: `humanoid warm`, the kernels of a dance first, then all others, into an empty folder.")
     if "nothing_moving_s" in by:
         said.append("nothing: `make demo` in a new clone of the last commit, without pip's cache: the network counts.")
     elif "compile_dance_s" in by:
