@@ -74,7 +74,7 @@ class Robot:
 
         Raises:
             UnknownNameError: if the robot file names unknown links, joints or shapes.
-            RobotError: if pinocchio rejects the model.
+            RobotError: if pinocchio rejects the model, or a posture violates limits.
         """
         self.name, self.title = file.name or tree.name, file.title or file.name or tree.name
         self.height, self.provenance, self.file = file.height, dict(file.provenance), file

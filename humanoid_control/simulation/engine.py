@@ -202,7 +202,7 @@ def _winched(robot: Robot, name: str, settings: WorldSettings, gains: DriveGains
 class SimulationConfig:
     """Flat description of a simulated robot for parameters, studies and worker processes.
 
-    Other fields: see `WorldSettings`.
+    Other fields: see `WorldSettings`, `make_engine`, `default_gains`.
 
     Attributes:
         robot: catalogue name, or path of a URDF.
