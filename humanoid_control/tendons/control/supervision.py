@@ -42,7 +42,7 @@ class TendonEvent(NamedTuple):
 
     Attributes:
         tendon: index.
-        kind: 'slack', 'snapped', 'over', 'taut' or 'mended'.
+        kind: 'slack', 'snapped', 'over' or 'taut'.
         text: message.
     """
 

@@ -79,7 +79,7 @@ class _Compiled:
             raise RobotError(f"{path}: cannot be read as a MuJoCo model: there is no such file")
         self.where, self.mujoco = str(path), mujoco
         warn = mujoco.get_mju_user_warning()
-        mujoco.set_mju_user_warning(lambda text: None)  # else it leaves a MUJOCO_LOG.TXT in the working folder
+        mujoco.set_mju_user_warning(lambda text: None)  # avoids a MUJOCO_LOG.TXT in the working folder
         try:
             spec = mujoco.MjSpec.from_file(str(path))
             self._reduce(spec)

@@ -186,7 +186,7 @@ def _combine(phi: np.ndarray, C: np.ndarray, out: np.ndarray) -> None:
         out[i] = C[0, i] * phi[0]
     rows = C.shape[0]
     a = 1
-    while a + 3 < rows:  # four rows at once: the sum is read and written a quarter as often
+    while a + 3 < rows:  # four rows at once need a quarter of the memory traffic for out
         p0, p1, p2, p3 = phi[a], phi[a + 1], phi[a + 2], phi[a + 3]
         for i in range(n):
             out[i] += (p0 * C[a, i] + p1 * C[a + 1, i]) + (p2 * C[a + 2, i] + p3 * C[a + 3, i])
