@@ -111,7 +111,7 @@ class VelocityPlanner:
             self.queue += self.walk_to(self.goal, feet, last.foot)
 
     def closing_steps(self, stance: Footstep, count: int) -> list[Footstep]:
-        """Return steps in place, beginning with the swing foot."""
+        """Return steps next to the stance foot, beginning with the other foot."""
         out: list[Footstep] = []
         for _ in range(count):
             stance = self.make(stance, np.zeros(3), self.times.nominal)

@@ -129,7 +129,7 @@ class PreviewControl:
             [request.center - origin, w * (request.xi - request.center), w * w * (request.center - request.zmp)]
         )
         total = self._sum_before(request)
-        if total is None:  # new plan: choose the error sum for zero jerk change, as if the preview had been unchanged
+        if total is None:  # new plan: the jerk was zero before, so u_0 is the increment of the control law
             change = np.array([g.preview @ d for d in np.diff(p_ref[: ahead + 1], axis=0).T])
             error, moved = g.C @ x - p_ref[0], x - np.linalg.solve(g.A, x)
             total = (seen[0] - g.state @ x - (change - g.integral * error - g.state @ moved)) / g.integral
