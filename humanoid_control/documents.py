@@ -203,9 +203,6 @@ MOST_ARRAYS = 100_000_000  # bytes of all arrays in a file
 def load_arrays(path: Path, numbers: Iterable[str] = ()) -> dict[str, np.ndarray]:
     """Return the arrays of an .npz file by name; nothing in it is executed.
 
-    Args:
-        numbers: required arrays of finite real numbers.
-
     Raises:
         OSError: if it cannot be read.
         ValueError: if it is damaged or holds more than MOST_ARRAYS bytes.

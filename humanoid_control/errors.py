@@ -150,11 +150,7 @@ def require_extra(extra: str) -> None:
 
 
 def offer_names(name: str, known: Iterable[str], what: str = "known") -> str:
-    """Return advice for a mistyped name: the nearest known names, or all.
-
-    Args:
-        what: word before the list of all.
-    """
+    """Return advice for a mistyped name: the nearest known names, or all."""
     known = list(known)
     if not known:
         return "there is none"

@@ -298,9 +298,6 @@ def number_rows(row: Any, keys: tuple[str, ...], needed: tuple[str, ...], where:
 def check_file(path: Path | None, what: str = "output") -> None:
     """Check that an output file can be written.
 
-    Args:
-        path: the file, or None.
-
     Raises:
         ConfigError: if it is a folder or device, its folder is missing, or writing fails.
     """
@@ -315,9 +312,6 @@ def check_file(path: Path | None, what: str = "output") -> None:
 
 def check_folder(path: Path | None, what: str = "output") -> None:
     """Check that files can be written to a folder, which need not exist.
-
-    Args:
-        path: the folder, or None.
 
     Raises:
         ConfigError: if it is a file, its parent is missing, or writing fails.

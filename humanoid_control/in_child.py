@@ -26,8 +26,6 @@ def in_child(function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -
 
     Args:
         function: its result must be picklable.
-        *args: its arguments.
-        **kwargs: its keyword arguments.
 
     Raises:
         EnvironmentProblem: if the process ended without a result, as for lack of memory.
@@ -98,12 +96,7 @@ def _answer(pipe: int, function: Callable[P, Result], *args: P.args, **kwargs: P
 
 
 def die_with(parent: int, ending: signal.Signals = signal.SIGKILL) -> Callable[[], None]:
-    """Return a function for a child process: it then gets a signal when its parent ends, or has ended.
-
-    Args:
-        parent: process id.
-        ending: signal.
-    """
+    """Return a function for a child process: it then gets a signal when its parent ends, or has ended."""
 
     def prepare() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, ending)

@@ -54,9 +54,7 @@ class Reached(NamedTuple):
     """Object compiled into a kernel.
 
     Attributes:
-        name: module and qualified name.
         digest: hash of the object alone.
-        parts: directly reached objects.
     """
 
     name: str
@@ -68,10 +66,6 @@ def stamp(kernel: Any, options: Mapping[str, Any] | None = None) -> str:
     """Return the stamp of a kernel.
 
     Variables of enclosing functions are excluded: such kernels share a file and are distinguished by `stamp_of`.
-
-    Args:
-        kernel: compiled function, with all used names defined.
-        options: compiler settings of all kernels.
     """
     own = [_function(kernel.py_func, _options(kernel), closed=False), *_compiler()]
     return _hash(str(sorted((options or {}).items())), *sorted(f"{r.name}={r.digest}" for r in _closure(own)))
@@ -314,7 +308,6 @@ def _statements(code: CodeType, parts: list[Any]) -> str:
 
 
 def _arguments(code: CodeType, mark: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the places and arguments of instructions with a mark."""
     plain = code.co_code
     marks = plain[::2].translate(_MARKS)
     at = marks.find(mark)
@@ -327,7 +320,6 @@ def _arguments(code: CodeType, mark: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and all nested ones."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

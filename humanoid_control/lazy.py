@@ -17,7 +17,6 @@ def attach(
     """Return `__getattr__`, `__dir__` and `__all__` of a package that exports names of its modules.
 
     Args:
-        package: `__name__` of the package.
         modules: exported names by module below the package.
         public: names with a stability promise (`docs/public_api.md`); default: all.
     """

@@ -71,12 +71,7 @@ class SourceCache:
         return key in self._known
 
     def get(self, key: str, data: bytes = b"") -> Source:
-        """Return the source of a content; text that is not Python counts as bare statements.
-
-        Args:
-            key: `blob_id` of the content.
-            data: the content, if not cached.
-        """
+        """Return the source of a content; text that is not Python counts as bare statements."""
         self._used.add(key)
         if key not in self._known:
             self._fresh = True
@@ -106,11 +101,6 @@ class SourceCache:
 def read_sources(root: Path, folders: Sequence[str], cache: SourceCache | None = None) -> dict[str, Source]:
     """Read the Python sources below folders.
 
-    Args:
-        root: import root.
-        folders: folders below it.
-        cache: default: the user's.
-
     Returns:
         Sources by path relative to `root`.
     """
@@ -131,9 +121,7 @@ class SourceGraph:
     """Definitions of sources and their references.
 
     Attributes:
-        sources: by module name.
         edges: references of each definition.
-        kernels: compiled definitions.
         compiler: modules that extend the compiler; each of their definitions depends on all others.
         dynamic: modules that import computed names.
     """
@@ -185,12 +173,7 @@ class SourceGraph:
         return next(self.chains(used, {user}), (user, []))[1]
 
     def chains(self, used: str, users: Set[str]) -> Iterator[tuple[str, list[str]]]:
-        """Yield users of a definition, nearest first, each with the shortest chain to it.
-
-        Args:
-            used: the definition.
-            users: candidates.
-        """
+        """Yield users of a definition, nearest first, each with the shortest chain to it."""
         nearer = _search(self.users, (used,))
         for node in nearer:
             if node in users:
@@ -214,7 +197,6 @@ class SourceGraph:
         """Return the definition of a name in a module; empty for external names.
 
         Args:
-            module: module that uses the name.
             name: may have attributes, `solver.step`.
         """
         source, (root, dot, rest) = self.sources[module], name.partition(".")

@@ -30,8 +30,6 @@ class Definition(NamedTuple):
     Attributes:
         digest: hash of its syntax tree without docstrings, positions and function annotations.
         references: references.
-        lines: first and last line.
-        parameters: of a function, or of the methods of a class.
         decorators: dotted names; "(autouse)" is appended for such fixtures.
         is_class: it has another entry NAME + FIELDS.
     """
@@ -49,7 +47,6 @@ class Source(NamedTuple):
 
     Attributes:
         imports: top-level imports with their dotted names.
-        for_types: imports for type checkers only.
         definitions: by name; STATEMENTS are bare top-level statements, MAIN those of a script.
     """
 

@@ -79,7 +79,6 @@ def column_widths(lines: Sequence[Sequence[str]], width: int) -> list[int]:
     """Return column widths that fit a table to a width, as far as its longest words allow.
 
     Args:
-        lines: cells of headings and rows.
         width: [characters].
     """
     columns = list(zip(*lines, strict=True))

@@ -40,11 +40,7 @@ class PairBounds(NamedTuple):
 
     @classmethod
     def of(cls, pairs: np.ndarray, joint: np.ndarray, parent: np.ndarray, motion_bound: np.ndarray) -> PairBounds:
-        """Create bounds without information.
-
-        Args:
-            pairs: shapes (P, 2).
-        """
+        """Create bounds without information."""
         count = len(pairs)
         common = np.array([common_joint(parent, int(joint[i]), int(joint[j])) for i, j in pairs], dtype=np.int64)
         lower, joints = np.full(count, -np.inf), np.zeros(len(motion_bound))

@@ -30,7 +30,6 @@ class PairsFound(NamedTuple):
     """Rows of near pairs; in a buffer only the first rows are valid.
 
     Attributes:
-        pair: indices (k,).
         distance: signed distances (k,) [m], negative inside.
         normal: unit vectors to shape 2, world frame (k, 3).
         point_1: witness points on shapes 1, world frame (k, 3) [m].

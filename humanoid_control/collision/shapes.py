@@ -114,8 +114,6 @@ class EllipticCapsule:
         top_center: centre of the top cap, `l` above the bottom cap.
         a: semi-axis along y.
         b: semi-axis along x.
-        c: height of the caps.
-        l: length of the cylinder.
     """
 
     kind: ClassVar[str] = "elliptic_capsule"

@@ -34,7 +34,6 @@ class DofSelection:
         mobility: W^-1 (k,).
         column_of: free velocity that moves each velocity (nv,), -1 for none.
         factor: ratio of the velocity to its free velocity (nv,).
-        free: indices in v (k,).
     """
 
     def __init__(self, robot: Robot, held: Iterable[str] = (), weights: Mapping[str, float] | None = None) -> None:

@@ -22,11 +22,7 @@ Rate = Callable[[float, np.ndarray], np.ndarray]
 
 
 def explicit_euler(robot: Robot, q: np.ndarray, v: np.ndarray, dt: float, keep_range: bool = False) -> np.ndarray:
-    """Return q after dt at the constant velocity v (4.16).
-
-    Args:
-        keep_range: keep joints inside their range; joints outside do not move farther out.
-    """
+    """Return q after dt at the constant velocity v (4.16)."""
     q_next = pin.integrate(robot.model, q, v * dt)
     if keep_range:
         keep_inside(q[robot.iq :], robot.lower, robot.upper, q_next[robot.iq :])

@@ -80,7 +80,6 @@ class StepReport:
         ok: the guarantees of the method hold; otherwise `note` gives the fallback.
         task_residual: norm of the weighted J v - v_desired.
         manipulability: sqrt(det(J W^-1 J^T)); NaN if not computed.
-        null_scale: factor on the null-space motion.
         speed_scale: factor on the whole motion, applied last.
     """
 
@@ -101,7 +100,6 @@ class IkSolver(Protocol):
         """Compute the next configuration (nq,), the velocity (nv,) that leads there, and a report.
 
         Args:
-            tasks: goals; solvers with priorities use their `level`.
             dt: time step [s] > 0.
 
         Raises:

@@ -125,7 +125,6 @@ class TargetFilter:
         """Process samples with one time stamp; samples not newer than the last count as repeats.
 
         Args:
-            rows: targets (k,).
             positions: positions (k, 3) [m].
         """
         s, verdicts, fast = self.settings, np.empty(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=bool)

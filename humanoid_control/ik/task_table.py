@@ -103,11 +103,7 @@ class GoalTable(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Columns of the Jacobian.
-
-    Attributes:
-        support: 1 where a column moves a joint (N, nv).
-    """
+    """Columns of the Jacobian."""
 
     support: F2
     joint: I1

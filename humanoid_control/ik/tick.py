@@ -83,7 +83,6 @@ class TickTables(NamedTuple):
     Attributes:
         with_pairs: use the tables of pairs.
         swept: check the path to the stop.
-        order: kinds of the limits, in their order.
         goals: goals of the PostureTasks (`PackedGoals`).
         acceleration: acceleration limits (nv,).
         free_acceleration: acceleration limits of the free velocities (k,).
@@ -141,7 +140,6 @@ def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out:
     """Compute one tick.
 
     Args:
-        v: velocity of the last tick (nv,).
         out: next q (nq,), v (nv,) and NUMBERS numbers, filled.
 
     Returns:

@@ -23,13 +23,9 @@ class SolverArrays(NamedTuple):
     Attributes:
         H: Hessian by the free velocities (k, k), lower triangle.
         g: gradient (k,).
-        lower: lower velocity bounds (nv,).
-        upper: upper velocity bounds (nv,).
         brake: velocity of hardest braking (nv,).
-        acceleration: acceleration limits (nv,).
         bounds: bounds of the free velocities (k,).
         rows: rows of all limits (R + 1).
-        x: solution (k,).
         multipliers: Lagrange multipliers (k + R,).
         guess: active set, for the warm start.
     """
@@ -86,7 +82,6 @@ def fill_cost(
 
     Args:
         J: weighted task rows (m, k).
-        desired: desired rates (m,).
         diagonal: quadratic cost of v = S u (nv,).
         linear: linear cost of v = S u (nv,).
     """

@@ -87,7 +87,6 @@ class IkResult:
 
     Attributes:
         q: configuration after the step (nq,).
-        v: velocity that leads there (nv,).
     """
 
     __slots__ = ("_make", "_report", "ok", "q", "v")
@@ -215,7 +214,6 @@ class WholeBodyIk:
         """Compute the next configuration.
 
         Args:
-            q: previous command (nq,).
             dt: time step [s] > 0.
 
         Raises:

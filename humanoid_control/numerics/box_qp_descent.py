@@ -26,7 +26,6 @@ def descend(problem: BoxQp, rows: int, rho: float, x: np.ndarray, side: np.ndarr
 
     Args:
         x: start, then solution (n,).
-        side: FREE, AT_LOW or AT_HIGH (n,), filled.
     """
     n, low, high = x.shape[0], problem.low, problem.high
     gradient, step, short, change = np.empty(n), np.empty(n), np.empty(rows), np.empty(rows)

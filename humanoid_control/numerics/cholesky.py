@@ -209,7 +209,6 @@ def inverse_of_factor(S: np.ndarray, inverse: np.ndarray) -> bool:
 
     Args:
         S: upper triangle used (n, n), overwritten by L'.
-        inverse: lower triangular (n, n), filled.
     """
     n = S.shape[0]
     for k in range(n):

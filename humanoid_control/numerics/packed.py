@@ -65,7 +65,6 @@ class Packed(Generic[Record]):
     """Packed record, which keeps its arrays alive; they must stay in place. Copies and pickles get their own table.
 
     Attributes:
-        record: NamedTuple, possibly nested.
         table: argument of kernels and `unpack`; the record itself without compilation.
     """
 

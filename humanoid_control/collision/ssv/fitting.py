@@ -74,7 +74,6 @@ def _search(
 
     Args:
         points: (n, 3) [m].
-        core_of: parameters -> core (m, 3).
         size: extent of the points [m]; ten times the first step.
     """
 

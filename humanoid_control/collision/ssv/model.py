@@ -33,8 +33,6 @@ def tight_box(vertices: np.ndarray, radii: np.ndarray, R: np.ndarray) -> np.ndar
     """Return the smallest box (BOX_COLUMNS,) with given axes around volumes.
 
     Args:
-        vertices: (n, 3, 3); unused ones inside.
-        radii: (n,).
         R: axes as columns (3, 3).
     """
     local = vertices @ R
@@ -110,7 +108,6 @@ class SegmentArrays(NamedTuple):
         vertices: in the joint frame (N, 3, 3) [m]; unused ones are the mean.
         kinds: 0 point, 1 line, 2 triangle (N,).
         start: first volume of each segment (S + 1,).
-        joint: joint of the segment (S,).
         boxes: oriented box in the joint frame (S, 15): centre, axes, half sides.
         pair_rows: both segments, and the range of rows in volume_pairs (P, 4).
         volume_pairs: two volumes, the simpler type first, their function code, 1 if exchanged (M, 4).
@@ -132,7 +129,6 @@ class SsvModel:
 
     Attributes:
         segments: with mirror images (S,), in link frames.
-        arrays: both as arrays.
     """
 
     segments: tuple[Segment, ...]
@@ -230,7 +226,6 @@ class PlacedSegments(NamedTuple):
     """Segments in the world.
 
     Attributes:
-        boxes: oriented boxes (S, 15).
         bounds: world-aligned low and high corners (S, 6).
     """
 

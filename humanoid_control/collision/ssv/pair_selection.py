@@ -22,10 +22,7 @@ class Mechanism:
     """Mechanism for the sampling.
 
     Attributes:
-        parents: parent of each joint.
         ancestor_mask: as `Robot.ancestor_mask` (njoints, nv).
-        lower: lower limits (n,).
-        upper: upper limits (n,).
         rest: posture without collisions (n,).
         first: Jacobian column of the first coordinate.
         place: coordinates (n,) -> reusable poses (J, 12) and Jacobian (6, nv).
@@ -62,7 +59,6 @@ class LeftOut:
 
     Attributes:
         reason: SAME_BODY, NEIGHBOURS, AT_REST, ALWAYS or NEVER.
-        detail: explanation with the decisive number.
     """
 
     first: str

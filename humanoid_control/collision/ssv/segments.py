@@ -172,7 +172,6 @@ class SegmentFile:
     """Contents of a file of volumes.
 
     Attributes:
-        segments: segments before mirroring.
         pairs: selected pairs, or None for sampling.
     """
 

@@ -63,11 +63,7 @@ class AccelerationLimits:
         return np.clip(np.minimum(low, high), -MOST_ACCELERATION, MOST_ACCELERATION), high
 
     def distances(self, data: pin.Data, q: np.ndarray, v: np.ndarray) -> DistanceRows:
-        """Compute the rows of near shapes.
-
-        Args:
-            data: after `pin.computeJointJacobians` at q.
-        """
+        """Compute the rows of near shapes."""
         self.clearance = np.inf
         if self.monitor is None:
             return DistanceRows(np.zeros((0, self.robot.nv)), np.zeros(0))

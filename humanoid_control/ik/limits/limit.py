@@ -75,8 +75,6 @@ class Limit:
         """Write rows A v >= b and return their number.
 
         Args:
-            A: rows (max_rows, nv), zero on entry.
-            b: right-hand sides (max_rows,).
             slack_weight: cost of squared slack (max_rows,), preset from the settings.
         """
         return 0

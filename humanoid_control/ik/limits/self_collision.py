@@ -319,7 +319,6 @@ def fill_pair_rows(table: Table[PairRows], found: PairsFound, J6: np.ndarray, la
     Rows that the bounds satisfy anyway are dropped. Fixed joints neither move nor brake, and have no part in a row.
 
     Args:
-        J6: twists of the velocities at the world origin (6, nv).
         law: law with decelerations of the free velocities (k,).
     """
     joints, at_rest, dofs, bounds, out = unpack(table, PairRows)

@@ -279,7 +279,6 @@ def damping_for_norm(sigma: np.ndarray, b: np.ndarray, max_norm: float) -> float
 
     Args:
         sigma: singular values (r,); numerical zeros are ignored.
-        b: desired velocities along their directions (r,).
     """
     live = sigma > 1e-9 * max(float(sigma.max(initial=0.0)), 1e-300)
     s, b = sigma[live], b[live]

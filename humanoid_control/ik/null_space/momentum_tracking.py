@@ -135,9 +135,7 @@ def one_axis_rates(
     """Compute `reducing_rates` of one axis.
 
     Args:
-        J: momentum map row (nv,).
         reference: desired momentum [kg m^2/s].
-        limit: speed limits (r,).
         out: rates (nv,), zero on entry.
 
     Returns:

@@ -199,9 +199,7 @@ def stable_contact_gradient(
     alpha_N dt 2 s_0 / (d_a (1 + t)) m < 1, from the steepest slope of the law.
 
     Args:
-        null_gain: alpha_N.
         activation: d_a [m].
-        blend: t.
         mobility: m = grad d N W^-1 grad d^T; omitting N is safe.
     """
     return activation * (1 + blend) / (2 * null_gain * dt * mobility)
@@ -221,7 +219,6 @@ class SelfCollisionCost(Objective):
     Attributes:
         activation: distance of first push (P,) [m].
         contact: push s_0 at contact (P,) [rad/s per m/rad, with a null-space gain of 1].
-        blend: t of the law, 0 quadratic, 1 linear.
     """
 
     def __init__(

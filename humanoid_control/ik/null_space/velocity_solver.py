@@ -241,7 +241,6 @@ def velocity_scales(task: np.ndarray, null: np.ndarray, limit: np.ndarray) -> tu
     Args:
         task: task part (n,).
         null: null-space part (n,).
-        limit: speed limits (n,), > 0.
     """
     fits = True
     for i in range(limit.shape[0]):

@@ -34,7 +34,6 @@ class StopSettings:
     """Stopping criteria; any one suffices (table 4.1; its formula prints 'and').
 
     Attributes:
-        iterations: k_max.
         converged: eps_c, bound on the weighted residual norm.
         progress: eps_p, bound on its change.
         gradient: eps_g, bound on the gradient norm.

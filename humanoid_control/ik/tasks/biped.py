@@ -60,7 +60,6 @@ def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0
 
     Args:
         robot: with the points `sternum`, `l_foot_tcp`, `r_foot_tcp`, `l_wrist`, `r_wrist`.
-        orientation_weight: weight of rows in rad.
 
     Raises:
         RobotError: if the base is fixed or an arm has no joints.

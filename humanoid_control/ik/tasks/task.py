@@ -22,7 +22,6 @@ class TaskGoal(NamedTuple):
 
     Attributes:
         numbers: weight, gain [1/s], weight of orientation rows (3,).
-        R: rotation matrix (9,), by rows or by columns.
     """
 
     numbers: F1
