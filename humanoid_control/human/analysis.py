@@ -202,7 +202,7 @@ def _said_of_time(clip: MarkerClip, asked: tuple[float, float] | None) -> tuple[
 
 
 def _check_same_set(person: Person, clip: MarkerClip) -> None:
-    """Reject few common labels: they may mean other places."""
+    """Reject a clip with few common labels: they may mean other places."""
     pairs = match_markers(person, clip.labels, FitTasks())
     seen = np.isfinite(clip.positions).all(axis=2).mean(axis=0)
     common = float(seen[[k for k, _ in pairs]].sum())
@@ -312,7 +312,7 @@ def _moments(
 
 
 def root_variance(found: Fit, rows: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    """Return the covariance (rows, 6, 6) of root accelerations, from the nearest determined frames."""
+    """Return the covariance (rows, 6, 6) of root accelerations; undetermined rows use the nearest frame."""
     assert found.root_covariance is not None
     known = np.flatnonzero(np.isfinite(found.root_covariance).all(axis=(1, 2)))
     if not len(known):

@@ -20,7 +20,7 @@ _MOST_FRAMES = 300  # frames used for a proposal
 
 
 def check_overlap(wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Mapping[str, np.ndarray]) -> None:
-    """Raise ClipError, with a proposed offset, without common time."""
+    """Raise ClipError, with an offset, if clip and forces do not overlap."""
     samples = wrenches[0].times
     if times[0] <= samples[-1] and samples[0] <= times[-1]:
         return
