@@ -327,10 +327,7 @@ def _excess(p: float, half: float) -> float:
 
 @inlined
 def _segment_apart(a: Vec, t: Vec, u: Vec) -> tuple:
-    """Return the shortest vector v from a box to the segment t + s u, -1 <= s <= 1, and s; near zero for overlap.
-
-    Bracketed Newton's method: the squared distance is convex and piecewise quadratic in s.
-    """
+    """Return the shortest vector v from a box to the segment t + s u, -1 <= s <= 1, and s; near zero for overlap."""
     low, high, s = -1.0, 1.0, 0.0
     v = t
     for _ in range(STEPS):

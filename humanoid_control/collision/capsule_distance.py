@@ -211,7 +211,7 @@ def _clip(x: float, low: float, high: float) -> float:
 def segment_segment(a: Vec, u: Vec, b: Vec, w: Vec) -> tuple:
     """Return (s, t) in -1..1 of the nearest points a + s u and b + t w of two segments.
 
-    For parallel segments it is the middle of the overlap, so that parallel limbs repel without rotation.
+    For parallel segments it is the middle of the overlap.
     """
     r = sub(a, b)
     uu, ww, uw, ur, wr = dot(u, u), dot(w, w), dot(u, w), dot(u, r), dot(w, r)
@@ -266,8 +266,7 @@ def segment_solid(kind: int, x: float, y: float, z: float, h: float, a: Vec, u: 
     """Return the least signed distance of the points a + s u, s in -1..1, from a solid, in its frame.
 
     f(s) is convex: the minimum is at the sign change of the slope g = n . u, or at an end, the nearer end first.
-    Between both ends it is found by cubics, or by the Illinois method with bisection. At a kink inside the solid (two
-    equally near surfaces), tangents locate it and the normal is the mix with zero slope.
+    Between both ends it is found by cubics, or by the Illinois method with bisection.
 
     Returns:
         (d, n, s): n is the outward normal, the gradient of d.

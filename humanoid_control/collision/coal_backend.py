@@ -40,7 +40,7 @@ def coal_shape(shape: Shape) -> tuple[coal.CollisionGeometry, pin.SE3]:
     """Return the coal geometry of a shape, and its pose in the link frame.
 
     Elliptic capsules, and ellipsoids as capsules of length 0, become circumscribed polyhedra, 1 / cos(pi / 32) - 1 =
-    0.5 % wider, with caps 0.9 % larger. The ellipsoid of coal does not converge at the required tolerance.
+    0.5 % wider, with caps 0.9 % larger.
     """
     if isinstance(shape, Sphere):
         return coal.Sphere(shape.radius), pin.SE3(np.eye(3), np.array(shape.center))
@@ -151,7 +151,6 @@ def watched_pairs(
         also excludes neighbouring links and shapes that overlap at q.
 
     Args:
-        disabled: excluded pairs of shape names.
         q: posture without collisions (nq,), or None.
     """
     joint = [model.frames[model.getFrameId(s.link, pin.FrameType.BODY)].parentJoint for s in shapes]
@@ -177,11 +176,7 @@ def watched_pairs(
 
 
 def _meant_for(one: LinkShape, other: LinkShape, special: set[tuple[str, str]]) -> bool:
-    """Return True for shapes that must stay apart, by `LinkShape.against`.
-
-    Args:
-        special: (link, other link) of shapes with `against`.
-    """
+    """Return True for shapes that must stay apart, by `LinkShape.against`."""
     if not one.against and not other.against:
         return True
     sides = ((one, other), (other, one))
@@ -228,7 +223,7 @@ class _Overlap:
     """Two overlapping shapes at poses X, with the search for the shortest separating translation.
 
     gap(n) is the distance along n, negative inside. From the best of evenly spread directions, shapes are pulled apart;
-    the gap along their nearest normal is at least as large. Depths of coal are inexact for cylinders and polyhedra.
+    the gap along their nearest normal is at least as large.
     """
 
     first: coal.CollisionGeometry

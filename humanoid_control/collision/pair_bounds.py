@@ -63,7 +63,6 @@ class PairReach(NamedTuple):
 
     Attributes:
         twist: joint twists (J, 6); (0, 6): ignore speeds.
-        least: smallest activation distance [m].
         per_speed: additional distance for each m/s of closing [s].
     """
 
@@ -154,7 +153,6 @@ def update_pairs(
     """Measure the pairs near enough to matter, and return their number.
 
     Args:
-        bounds: `lower` of examined pairs is improved.
         out: rows in increasing order of pairs, filled.
     """
     pairs, lower, radii, count = bounds.pairs, bounds.lower, shapes.radii, 0
@@ -209,7 +207,6 @@ def find_faster_pairs(
 
     Args:
         reach: with twists of the new velocity.
-        count: number of rows so far.
     """
     lower, state = bounds.lower, bounds.state
     for k in range(lower.shape[0]):

@@ -298,7 +298,7 @@ def _box_distance(swept1: bool, swept2: bool, sizes: np.ndarray, R: np.ndarray, 
 def boxes_apart(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int, threshold: float) -> bool:
     """Return True if the boxes around two shapes are farther apart than a threshold.
 
-    The box of the second shape is enclosed in a box along the axes of the first; their distance is a lower bound.
+    The box of the second shape is enclosed in a box along the axes of the first.
     """
     sizes = shapes.sizes
     dx, dy, dz = p[j, 0] - p[i, 0], p[j, 1] - p[i, 1], p[j, 2] - p[i, 2]
@@ -359,8 +359,6 @@ def pair_distances(
 ) -> int:
     """Measure all pairs closer than a threshold, and return their number.
 
-    Distant bounding spheres and boxes exclude pairs cheaply.
-
     Args:
         out: rows in increasing order of pairs, filled.
     """
@@ -396,7 +394,6 @@ class CollisionPairs:
         """Allocate the memory.
 
         Args:
-            pairs: shapes (P, 2), such as `Robot.pairs`.
             ancestor_mask: as `Robot.ancestor_mask` (njoints, nv).
         """
         self.shapes, self.pairs = shapes, np.ascontiguousarray(pairs, dtype=np.int64).reshape(-1, 2)

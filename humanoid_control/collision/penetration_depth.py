@@ -66,9 +66,6 @@ def _climb(solid1: Solid, solid2: Solid, n: Vec, x1: Vec, tolerance: float) -> t
     Overlapping shapes are pulled apart along n; their nearest normal n' is next. Its gap is never smaller (that would
     need |n . n'| > 1). Newton's method makes the result exact.
 
-    Args:
-        tolerance: of GJK; EXACT for two polyhedra.
-
     Returns:
         (d, n, x1): x1 on the first shape, x1 + d n on the second.
     """

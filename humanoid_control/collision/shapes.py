@@ -139,7 +139,6 @@ class LinkShape:
     """Named shape on a link.
 
     Attributes:
-        link: link that carries it.
         against: only links from which it is kept apart: from their shapes against this link, or else from all others.
             Empty: kept apart from all shapes with an empty list.
     """

@@ -207,11 +207,7 @@ class BagReader:
             hash(tuple(self.topics.items()))  # a name in damaged metadata may have any type
 
     def _open_unfinished(self, file: Path, end: int, size: int) -> None:
-        """Open the complete records of a file without footer.
-
-        Raises:
-            ConfigError: if no message is complete.
-        """
+        """Open the complete records of a file without footer."""
         command = f"`mcap recover {file.name} -o whole.mcap` may repair it"
         with self._damage_told(f"{file}: its recorder did not finish it, and it is damaged: {command}"):
             self._reader = Reader(cast(Any, _UnfinishedPath(file, end)))

@@ -1,8 +1,7 @@
 """Quality of a retargeted clip: numbers, a one-line verdict, and a grade from A to F.
 
-Each measure grades a number. The worst measure is the grade of the clip. To add a measure, compute its number in a
-function of `_NUMBERS`, and add a row to `MEASURES`. Undefined numbers are omitted, and the verdict names their
-measures. Contact agreement is reported, not graded.
+Each measure grades a number; the worst one is the grade of the clip. To add a measure, compute its number in a
+function of `_NUMBERS`, and add a row to `MEASURES`. Contact agreement is reported, not graded.
 """
 
 from __future__ import annotations
@@ -82,7 +81,6 @@ class ClipQuality:
 
     Attributes:
         numbers: name with unit -> value; ground contact only for whole bodies.
-        verdict: one line: the grade and its reason.
     """
 
     numbers: dict[str, float]
@@ -133,7 +131,7 @@ class ClipMeasures:
     def lacking(self) -> np.ndarray | None:
         """Frames (F,) of `dynamics` with a wrench that no contact can produce; None without dynamics.
 
-        The motion is low-passed first, since differences of raw frames contain unrealistic forces.
+        The motion is low-passed first.
         """
         t, raw = self.whole, self.dynamics
         if t is None or raw is None:
@@ -190,7 +188,7 @@ def _size(m: ClipMeasures) -> dict[str, float]:
 def _errors(m: ClipMeasures) -> dict[str, float]:
     """Return point-target distances [cm]: over all frames, over the worst frames, and per point.
 
-    Sole corners are excluded, since their targets are their own places. Empty if all errors are NaN.
+    Sole corners are excluded.
     """
     names = POINTS if m.whole is None else m.whole.point_names
     points = [k for k, name in enumerate(names) if name not in SOLE_POINTS]
@@ -258,8 +256,7 @@ def _ground(m: ClipMeasures) -> dict[str, float]:
 def _dynamics(m: ClipMeasures) -> dict[str, float]:
     """Return balance and torque numbers, as far as masses and limits are known.
 
-    Each frame counts the joint closest to or farthest beyond its limit. The helping hand is the force
-    `Dynamics.missing` over the weight, in frames with contact.
+    The helping hand is the force `Dynamics.missing` over the weight, in frames with contact.
     """
     d = m.dynamics
     if d is None:

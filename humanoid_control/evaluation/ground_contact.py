@@ -1,7 +1,4 @@
-"""Ground contact of soles in any motion: slip, penetration, floating, skating.
-
-Computed by pinocchio forward kinematics of the sole corners, independently of the solver.
-"""
+"""Ground contact of soles in any motion: slip, penetration, floating, skating."""
 
 from __future__ import annotations
 
@@ -93,10 +90,8 @@ def measure_ground_contact(robot: Robot, q: np.ndarray, contacts: np.ndarray, ra
     """Measure slip, penetration and floating of a motion.
 
     Args:
-        robot: floating base with soles.
         q: (T, nq) configurations.
         contacts: (T, 4) planned contact of each of EDGES.
-        rate: frame rate [Hz].
 
     Raises:
         ConfigError: if the shapes do not match.
@@ -126,12 +121,7 @@ def measure_ground_contact(robot: Robot, q: np.ndarray, contacts: np.ndarray, ra
 
 
 def slip_ways(paths: np.ndarray, contacts: np.ndarray) -> np.ndarray:
-    """Return the slip (T, 4) of each edge: larger distance of its ends from their initial contact place, else 0 [m].
-
-    Args:
-        paths: (T, 4, 2, 3) from `corner_paths`.
-        contacts: (T, 4).
-    """
+    """Return the slip (T, 4) of each edge on its `corner_paths`: largest distance of its ends from the start [m]."""
     ways = np.zeros(contacts.shape)
     for e in range(len(EDGES)):
         for first, end in runs(contacts[:, e]):

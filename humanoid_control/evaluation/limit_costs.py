@@ -49,7 +49,6 @@ class TrackingTrial:
 
     Attributes:
         mean: mean distance of the seven points to their targets [m].
-        max: maximum distance [m].
         at_speed_limit: share of time with a joint at its speed limit.
         at_range_limit: mean share of moving joints within 1 degree of a range end.
         closest: least shape distance, at most 0.05 [m].
@@ -79,7 +78,6 @@ class LimitCosts:
     """Error of a robot on a clip, with all limits and without each.
 
     Attributes:
-        speed: pace relative to the clip.
         without: name of LIMITS -> without that limit; REACH -> without any.
         slower: pace relative to the clip -> with all limits.
         others: other robot -> with all its limits.
@@ -188,8 +186,6 @@ def measure_limit_costs(
     """Solve a clip with all limits, without each, slower, and for other robots.
 
     Args:
-        robot: fixed base.
-        speed: pace relative to the clip.
         seconds: used part of the clip at that pace [s].
         others: alternative robots; unsuitable ones are skipped.
         settings: with all limits; None: defaults.

@@ -1,7 +1,6 @@
 """Self-contacts of a robot's meshes along a motion, by coal on triangles.
 
-The controller separates shapes that approximate the meshes; this checks the approximation. Meshes of the same or
-neighbouring joints, and those in contact in the neutral posture, are excluded.
+Meshes of the same or neighbouring joints, and those in contact in the neutral posture, are excluded.
 """
 
 from __future__ import annotations
@@ -56,11 +55,7 @@ class MeshContacts:
 
 @dataclass(frozen=True)
 class ClipContacts:
-    """Mesh contacts of a retargeted clip, with the shape contacts for comparison.
-
-    Attributes:
-        share_by_shapes: share of the same frames with overlapping shapes.
-    """
+    """Mesh contacts of a retargeted clip, with the shape contacts for comparison."""
 
     robot: str
     meshes: MeshContacts
@@ -82,7 +77,6 @@ def mesh_contacts(
     Args:
         robot: loaded from a URDF file.
         joints: (T, n) [rad].
-        progress: called with the number of finished frames.
         tag: 'collision' or 'visual' geometry.
 
     Raises:

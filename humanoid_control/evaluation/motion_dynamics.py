@@ -6,7 +6,7 @@ map G; joint torques balance the rest:
 
     tau = ID(q, v, a) - J_c' f,    f = argmin |G f - w|^2 + epsilon^2 |f|^2    over the cones of friction
 
-The remainder (falling or flying motions) is reported as the wrench of a helping hand at the root.
+The remainder is reported as the wrench of a helping hand at the root.
 """
 
 from __future__ import annotations
@@ -66,10 +66,8 @@ def measure_dynamics(robot: Robot, q: np.ndarray, contacts: np.ndarray, rate: fl
     """Compute the dynamics of a motion from unsmoothed frame differences.
 
     Args:
-        robot: floating base with soles.
         q: (T, nq) configurations.
         contacts: (T, 4) contact of each of EDGES.
-        rate: frame rate [Hz].
 
     Returns:
         None if the robot has no mass, or the motion fewer than three frames.

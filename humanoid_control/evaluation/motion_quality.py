@@ -23,7 +23,6 @@ class FrameQuality:
     Attributes:
         at_position_limit: (T,) share of joints within 1 degree of a limit.
         at_speed_limit: (T,) share of joints at 99.9 % of their speed limit or more.
-        speed_share: (T,) largest speed over its limit.
         speed: (T,) largest joint speed [rad/s].
         acceleration: (T,) largest [rad/s^2].
         jerk: (T,) largest [rad/s^3].
@@ -121,10 +120,8 @@ class JointUse:
     """Used range of a joint (Dube 2012, section 6.2.1).
 
     Attributes:
-        lower: range [rad].
-        upper: range [rad].
+        lower: lower end of the range [rad].
         used_lower: smallest angle [rad].
-        used_upper: largest angle [rad].
         share: used over available range, 0 to 1.
         at_lower: share of frames within 1 degree of `lower`.
         at_upper: share of frames within 1 degree of `upper`.
@@ -171,9 +168,8 @@ INSIDE = 1e-9  # [rad] distance of the start of the fit from the range ends
 class DriftCheck:
     """Error of a trajectory compared with converged solutions at a few frames.
 
-    Dube 2012 (section 4.2.2) integrates joint speeds by Euler's rule and assumes negligible drift. Here, the bounded
-    least-squares problem is solved to convergence at some frames, without speed limits and collisions, from the
-    trajectory's posture, the rest posture and random starts. Errors are RMS over the seven points.
+    The bounded least-squares problem is solved to convergence at some frames, without speed limits and collisions, from
+    the trajectory's posture, the rest posture and random starts. Errors are RMS over the seven points.
 
     Attributes:
         frames: (K,) indices, including the last.

@@ -2,9 +2,7 @@
 
 Plug-in Gait reports knee and ankle angles as flexion and dorsiflexion, as we do. Its moments are per kilogram [N
 mm/kg], positive for knee extension and plantar flexion; ours are generalised forces of flexion and dorsiflexion, with
-opposite sign. It has skin wands, a hinge knee and masses of Dempster; we have a spline knee, a joint fit of all
-markers, and masses of de Leva 1996. Angles are compared up to a constant, moments in the stance of feet measured by a
-plate.
+opposite sign. Angles are compared up to a constant, moments in the stance of feet measured by a plate.
 """
 
 from __future__ import annotations

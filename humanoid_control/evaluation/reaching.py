@@ -40,8 +40,6 @@ class GoalRecord:
     """Goal as published when the targets reached it.
 
     Attributes:
-        number: in the script.
-        kind: in the script.
         time: arrival of the targets, command clock [s].
         end: departure of the targets [s].
         points: (2, 3) of the hands [m].
@@ -83,11 +81,7 @@ def collisions(robot: Robot, commands: Signal) -> dict[str, Any]:
 
 
 def accelerations(commands: Signal, limit: float) -> dict[str, Any]:
-    """Return the largest acceleration between commands [rad/s^2], from their velocities and stamps.
-
-    Args:
-        limit: joint acceleration limit [rad/s^2].
-    """
+    """Return the largest acceleration between commands, from velocities and stamps, and a limit [rad/s^2]."""
     dt = np.maximum(np.diff(commands.time), 1e-9)
     most = float((np.abs(np.diff(commands.velocity, axis=0)) / dt[:, None]).max(initial=0.0))
     # Stamps in nanoseconds: an interval of 0.1 ms has a relative error of 1e-5.
@@ -138,7 +132,6 @@ def verify_run(
     within 1 cm; no unreachable goal reached, with hands at rest.
 
     Args:
-        robot: fixed base.
         acceleration: limit of the inverse kinematics [rad/s^2].
         measured: commands are feedback velocities with measured positions; acceleration is then not required.
     """
@@ -193,11 +186,7 @@ FIGURES = (
 
 @dataclass(frozen=True)
 class ReachRecording:
-    """Commands, goals, and diagnostics by node of a bag.
-
-    Attributes:
-        postures_from: topic of the postures, since commands may be velocities only.
-    """
+    """Commands, goals, and diagnostics by node of a bag."""
 
     commands: Signal
     goals: list[GoalRecord]
@@ -266,12 +255,7 @@ def reach_report(path: Path, robot: Robot, acceleration: float, nodes_of_interes
 
 
 def recorded_percent(times: np.ndarray, rows: list[dict[str, str]]) -> float | None:
-    """Return the share of the node's sent commands that were recorded [%].
-
-    Args:
-        times: of the recorded commands [s].
-        rows: diagnostics of the node in time order.
-    """
+    """Return the share of the node's sent commands that were recorded [%]."""
     counted = [(1e-9 * int(r["stamp"]), int(r["commands"])) for r in rows if "commands" in r]
     counted = [c for c in counted if c[0] >= 0]
     if len(counted) < 2 or counted[-1][1] == counted[0][1]:

@@ -45,8 +45,6 @@ def link_error_statistics(robot: Robot, signal: Signal, target_time: np.ndarray,
     """Return the distance of each link's end to its target [m] at the target's publication time.
 
     Args:
-        robot: fixed base.
-        target_time: (K,) [s].
         targets: (K, 7, 3) [m].
 
     Returns:
@@ -161,8 +159,7 @@ class JointRows:
     def signal(self, first: int, measured: Signal | None = None) -> Signal:
         """Return the messages as arrays, with times since `first` [ns].
 
-        Missing positions are those measured at that time, or NaN; missing velocities are differences. Given NaN values
-        stay.
+        Missing positions are those measured at that time, or NaN; missing velocities are differences.
         """
         time = 1e-9 * (np.array(self.stamps, dtype=np.int64) - first)
         (p, v), (by_p, by_v) = np.array(self._values).transpose(1, 0, 2), np.array(self._given).transpose(1, 0, 2)
@@ -221,10 +218,7 @@ class RecordedRun:
 
     Attributes:
         postures_from: topic of the postures: commands, or states if commands are velocities only.
-        times: (K,) of the targets [s].
         targets: (K, 7, 3) tracked points [m].
-        nodes: node -> last diagnostics: message and values.
-        rates: topic -> [Hz].
         duration: from first to last message [s].
     """
 
@@ -282,7 +276,6 @@ def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
     """Return the evaluation of a run as plain values.
 
     Args:
-        robot: fixed base.
         skip: initial time excluded from errors (lead-in) [s].
 
     Raises:

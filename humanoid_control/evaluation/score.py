@@ -82,10 +82,8 @@ class RunScore:
     """Score of one solution.
 
     Attributes:
-        label: such as "with avoidance".
         links: link -> score; "mean" averages the seven points per frame.
         collisions: as in Table 6.6.
-        drift: relative to converged solutions.
     """
 
     label: str
@@ -142,7 +140,6 @@ def score_trajectories(
     Args:
         robot: fixed base.
         runs: label and trajectory of each solution.
-        trough_rule: as in `trough_frames`.
         progress: called with (runs done, all runs).
     """
     rows = []
@@ -190,9 +187,7 @@ def score_clip(
     """Solve a clip for a robot in several ways, and score them.
 
     Args:
-        robot: fixed base.
         variants: label and settings; None: without and with avoidance.
-        trough_rule: as in `trough_frames`.
         progress: called with the completed share, 0 to 1.
         speed: pace relative to the clip.
     """

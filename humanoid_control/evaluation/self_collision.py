@@ -93,12 +93,7 @@ def arm_torso_column(shape_1: str, shape_2: str) -> str | None:
 
 @dataclass(frozen=True)
 class PairDistances:
-    """Distances of shape pairs over a motion.
-
-    Attributes:
-        pairs: P pairs of shape names.
-        distance: (T, P) signed, negative in penetration [m].
-    """
+    """Distances (T, P) of P shape pairs over a motion: signed, negative in penetration [m]."""
 
     pairs: tuple[tuple[str, str], ...]
     distance: np.ndarray
@@ -118,7 +113,6 @@ class CollisionCount:
     """Frames in self-collision.
 
     Attributes:
-        frames: number of checked frames N.
         arm_torso: column of Table 6.6 -> frames, counted once per arm, both arms added.
         per_arm: likewise for "l" and "r".
         total: sum of `arm_torso`.
@@ -154,8 +148,7 @@ def self_penetration(robot: Robot, joints: np.ndarray) -> PairDistances:
 def count_collisions(distances: PairDistances) -> CollisionCount:
     """Count frames in penetration.
 
-    Dube 2012 does not state whether Table 6.6 adds both arms. Here a frame counts once per colliding arm, and hands
-    belong to the lower arm.
+    A frame counts once per colliding arm, and hands belong to the lower arm.
     """
     hit = distances.distance < 0
     columns = [(arm_torso_column(*pair), _side(pair)) for pair in distances.pairs]

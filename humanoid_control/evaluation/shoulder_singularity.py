@@ -27,7 +27,6 @@ def gh_axes(robot: Robot, joints: np.ndarray) -> np.ndarray:
 
     Args:
         robot: joints `l_shoulder_flexion` and so on, by name or meaning, must be consecutive in each arm.
-        joints: (..., n) [rad].
 
     Returns:
         Unit axes as columns (..., 2, 3, 3), left and right, in the order flexion, abduction, rotation, in the frame of
@@ -52,10 +51,6 @@ def gh_singularity(robot: Robot, joints: np.ndarray) -> np.ndarray:
     """Return the distance (..., 2) of left and right shoulder from singularity: 0 singular, 1 for perpendicular axes.
 
     |det| of the three unit axes A, the volume that they span; for four, sqrt(det(A A^T)), at most 1.
-
-    Args:
-        robot: as `gh_axes`.
-        joints: (..., n), such as (T, n) of a trajectory [rad].
     """
     A = gh_axes(robot, joints)
     if A.shape[-1] == 3:
@@ -82,12 +77,7 @@ class SingularStretch:
 
 
 def singular_stretches(values: np.ndarray, below: float = NEAR) -> list[SingularStretch]:
-    """Return the stretches of a trajectory near a shoulder singularity.
-
-    Args:
-        values: (T, 2) from `gh_singularity`.
-        below: threshold in (0, 1).
-    """
+    """Return the stretches of a trajectory near a shoulder singularity."""
     out = [
         SingularStretch(name, a, b - 1, float(values[a:b, side].min()))
         for side, name in enumerate(SIDES)

@@ -23,16 +23,10 @@ def reached_points(robot: Robot, joints: np.ndarray) -> np.ndarray:
 
 
 def link_errors(reached: np.ndarray, targets: Targets) -> dict[str, np.ndarray]:
-    """Return the error of each link per frame (Dube 2012, section 6.1).
+    """Return the error (T,) of each of LINKS per frame [m] (Dube 2012, section 6.1).
 
     The error is the distance of a link's end point from its target: spine at the sternum, clavicles at the glenohumeral
     centres, upper arms at the elbows, lower arms at the wrists. "mean" averages all seven.
-
-    Args:
-        reached: (T, 7, 3) in the frame of the targets [m].
-
-    Returns:
-        Name of LINKS -> (T,) [m].
     """
     distance = np.linalg.norm(reached - targets.positions, axis=2)
     errors = {name: distance[:, k] for k, name in enumerate(POINTS)}
@@ -59,7 +53,6 @@ class Histogram:
         edges: (B + 1,) from 0 in steps of 2 cm [m].
         counts: (B,) frames per bin.
         skewness: third standardised moment m3 / m2^1.5; 0 for equal errors.
-        shape: its name, "almost symmetrical" to "distinct right skew".
         spread: largest minus smallest error [m].
         spread_grade: its name, in steps of 10 cm.
         height: frames in the fullest bin.
@@ -135,11 +128,7 @@ class ErrorPeak:
     """Peak or trough: a run of frames beyond the thresholds, described by its extreme frame.
 
     Attributes:
-        frame: of the extreme error.
-        time: of that frame [s].
-        error: in that frame [m].
-        first: first frame of the run.
-        last: last frame of the run.
+        frame: of the extreme `error` [m], at `time` [s]; the run lasts from `first` to `last`.
         angles: imitation joint -> angle in that frame [rad].
         at_limit: imitation joint within 1 degree of a limit -> "lower" or "upper".
     """
@@ -169,10 +158,7 @@ def peak_frames(errors: np.ndarray) -> list[tuple[int, int, int]]:
 def trough_frames(errors: np.ndarray, rule: str = "auto") -> list[tuple[int, int, int]]:
     """Return the troughs of an error (T,) [m]: T < M - 2 S (6.3) and T < Emin + 0.2 S (6.4).
 
-    Right-skewed errors never reach M - 2 S.
-
     Args:
-        errors: (T,) of one link.
         rule: "both" as printed; "limit": (6.4) only; "auto": both if the series falls below M - 2 S, else (6.4).
 
     Returns:

@@ -22,7 +22,6 @@ def write_joint_commands(path: Path, trajectory: JointTrajectory, robot: Robot |
     For a whole body, the bag also holds `joint_states`, the root on `odom` and `/tf`, and `robot_description`.
 
     Args:
-        path: file for `humanoid replay`.
         robot: required for a whole body.
 
     Raises:

@@ -26,7 +26,6 @@ def whole_body_report(path: Path, robot: Robot) -> dict[str, Any]:
 
     Args:
         path: bag with a contact message per joint message.
-        robot: floating base.
 
     Returns:
         duration_s, frames, rate_hz; contact (as `GroundContact.row`), limits (as `limits_kept`), frames_in_collision,

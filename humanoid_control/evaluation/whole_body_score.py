@@ -24,10 +24,6 @@ class JointLoad:
     """Use of a joint in a motion.
 
     Attributes:
-        lowest: angle [rad].
-        highest: angle [rad].
-        lower: range [rad].
-        upper: range [rad].
         speed_share: largest speed over its limit.
         torque: 99th percentile of the estimated torque [N m].
         effort: torque limit [N m]; NaN if unknown.
@@ -48,7 +44,6 @@ class WholeBodyScore:
     """Score of a robot on a clip.
 
     Attributes:
-        mesh_step: step of the frames with mesh checks.
         notes: messages about the floor, and about missing measures with reasons.
     """
 
@@ -153,7 +148,6 @@ def score_motion(
     Args:
         robot: floating base with soles.
         person: (T, 4) contacts of the person.
-        progress: called with the completed share, 0 to 1.
     """
     step = -(-len(trajectory.positions) // MOST_MESHES)
     joints = trajectory.positions[::step]

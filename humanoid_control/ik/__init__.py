@@ -15,8 +15,7 @@
     for _ in range(1000):
         q = solver.step(q, [hand, posture], dt=0.002).q
 
-`TargetFollower` does this for named targets that come and go, as the node does. Other solvers, for comparison and for
-single postures, are in `ik.null_space` and `ik.position`.
+`TargetFollower` does this for named targets that come and go.
 """
 
 from typing import TYPE_CHECKING

@@ -45,8 +45,7 @@ class FollowerSettings:
         orientation_weight: weight of a link's orientation relative to its position [m/rad].
         posture_gain: gain of the neutral posture [1/s].
         hold_idle_joints: hold joints that move no target in the neutral posture, or return them (`IdleJointLimit`).
-        soft_start: time in which the speed and acceleration limits grow from near zero after each start [s]; weak
-            drives cannot follow full acceleration towards distant targets.
+        soft_start: time in which the speed and acceleration limits grow from near zero after each start [s].
     """
 
     point_weight: float = 1.0

@@ -40,7 +40,6 @@ class DofSelection:
         """Select the free velocities.
 
         Args:
-            held: joints that do not move.
             weights: joint name -> weight > 0, default 1; heavier joints move less. `base`: all six base velocities.
 
         Raises:

@@ -111,9 +111,8 @@ def advance(path: Integration, q: np.ndarray, v: np.ndarray, dt: float, out: np.
 class AdamsMoulton:
     """Adams-Bashforth predictor and Adams-Moulton corrector of fourth order for dq/dt = rate(t, q) (4.3.1).
 
-    A multi-step method adds velocities of several instants, which for a rotating base are in different frames. They are
-    therefore transformed to the coordinates around the present configuration. The first three steps use the Runge-Kutta
-    method of fourth order.
+    Velocities of several instants are transformed to the coordinates around the present configuration. The first three
+    steps use the Runge-Kutta method of fourth order.
     """
 
     def __init__(self, robot: Robot, rate: Rate) -> None:

@@ -19,13 +19,13 @@ class IkSettings:
     """Weights of the cost and parameters of the default limits; replaceable between ticks.
 
     Attributes:
-        damping: cost of joint velocity [s/rad]; keeps the problem well posed at singularities.
+        damping: cost of joint velocity [s/rad].
         smoothing: cost of a change of joint velocity [s/rad].
         velocity_scale: usable share of joint speed limits, in (0, 1].
         acceleration: acceleration limit of every joint [rad/s^2]; precedes all other limits.
         acceleration_scale: usable share of `Robot.acceleration_limits`; infinite: only `acceleration` counts.
         margin: distance kept between shapes of the robot [m].
-        activation: distance below which a pair becomes a row [m]; larger for fast motions.
+        activation: distance below which a pair becomes a row [m].
         barrier_gain: share of the distance above the margin that a pair may lose each second [1/s].
         pair_recovery_speed: highest required separation speed of pairs too close or in penetration [m/s].
         joint_recovery_speed: speed of the return into the range, of homing, and of idle joints [rad/s].
@@ -78,7 +78,6 @@ class StepReport:
 
     Attributes:
         ok: the guarantees of the method hold; otherwise `note` gives the fallback.
-        task_residual: norm of the weighted J v - v_desired.
         manipulability: sqrt(det(J W^-1 J^T)); NaN if not computed.
         speed_scale: factor on the whole motion, applied last.
     """
@@ -98,9 +97,6 @@ class IkSolver(Protocol):
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
         """Compute the next configuration (nq,), the velocity (nv,) that leads there, and a report.
-
-        Args:
-            dt: time step [s] > 0.
 
         Raises:
             ConfigError: if dt is not positive and finite.

@@ -55,8 +55,6 @@ class Samples(NamedTuple):
     """Newest samples of n targets.
 
     Attributes:
-        position: positions (n, 3) [m].
-        velocity: velocities (n, 3) [m/s].
         time: time stamps (n,) [s]; NaN: none.
         jump: rejected positions (n, 3) [m]; NaN: none.
         jump_since: time of the first sample near `jump` (n,) [s].
@@ -82,7 +80,6 @@ class Smoothing(NamedTuple):
     """Coefficients of one tick of the references.
 
     Attributes:
-        now: end of the tick [s].
         omega: natural frequency [rad/s].
     """
 
@@ -99,10 +96,6 @@ class TargetFilter:
 
     x'' = omega^2 (p - x) + 2 omega (p' - x'), solved exactly over each tick: stable for any tick length, without lag at
     constant velocity, without overshoot at rest.
-
-    Attributes:
-        x: reference positions (n, 3) [m].
-        v: reference velocities (n, 3) [m/s].
     """
 
     def __init__(self, settings: TargetFilterSettings | None = None) -> None:
@@ -122,11 +115,7 @@ class TargetFilter:
         return len(self.x) - 1
 
     def update(self, rows: np.ndarray, positions: np.ndarray, time: float) -> np.ndarray:
-        """Process samples with one time stamp; samples not newer than the last count as repeats.
-
-        Args:
-            positions: positions (k, 3) [m].
-        """
+        """Process samples (k, 3) [m] with one time stamp; samples not newer than the last count as repeats."""
         s, verdicts, fast = self.settings, np.empty(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=bool)
         law = Plausibility(s.max_jump, s.jump_hold, s.timeout, s.max_speed)
         if accept_samples(self._samples.table, rows, positions, float(time), law, verdicts, fast):

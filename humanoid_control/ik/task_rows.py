@@ -27,11 +27,7 @@ class Rows:
 def stacked(
     robot: Robot, data: pin.Data, q: np.ndarray, tasks: Sequence[Task], dofs: DofSelection, max_gain: float = np.inf
 ) -> Rows:
-    """Stack the rows of tasks, each computed by the task itself.
-
-    Args:
-        max_gain: upper limit of the gains [1/s].
-    """
+    """Stack the rows of tasks, each computed by the task itself."""
     Js, vs, levels, parts, start = [], [], [], [], 0
     for task in tasks:
         J, v = task.rows(robot, data, q)

@@ -163,7 +163,6 @@ def fill_rows(table: Table[TableArrays], q: np.ndarray, max_gain: float, placed:
     """Fill the Jacobian and desired velocity of every block; tasks of weight 0 get zeros.
 
     Args:
-        max_gain: upper limit of the gains [1/s].
         placed: True if the joint poses are already those of q.
     """
     t = unpack(table, TableArrays)
@@ -303,9 +302,6 @@ class TaskTable:
     ) -> None:
         """Read the structure of the tasks.
 
-        Args:
-            world: memory for the joint poses; default: own memory.
-
         Raises:
             ConfigError: if the target of a task was never set.
         """
@@ -421,11 +417,7 @@ class TaskTable:
     # -- every tick ---------------------------------------------------------------------------------------------
 
     def fill(self, q: np.ndarray, max_gain: float = np.inf) -> tuple[np.ndarray, np.ndarray]:
-        """Return the Jacobian (rows, k) and desired velocity (rows,) at q (nq,); the next call reuses the arrays.
-
-        Args:
-            max_gain: upper limit of the gains [1/s].
-        """
+        """Return the Jacobian (rows, k) and desired velocity (rows,) at q (nq,); the next call reuses the arrays."""
         arrays = self.packed.record
         if self.rows:
             fill_rows(self.packed.table, q, max_gain, False)

@@ -81,13 +81,11 @@ class TickTables(NamedTuple):
     """Packed records and values of one tick.
 
     Attributes:
-        with_pairs: use the tables of pairs.
         swept: check the path to the stop.
         goals: goals of the PostureTasks (`PackedGoals`).
         acceleration: acceleration limits (nv,).
         free_acceleration: acceleration limits of the free velocities (k,).
         diagonal: quadratic cost of the velocity (nv,).
-        linear: linear cost of the velocity (nv,).
     """
 
     program: Table[SolverArrays]
@@ -306,12 +304,7 @@ class CompiledTick:
         self._settings = None
 
     def configure(self, settings: IkSettings, acceleration: np.ndarray, braking: np.ndarray) -> None:
-        """Set the settings after `follow`; unchanged packed records are kept.
-
-        Args:
-            acceleration: acceleration limits (nv,), as in `IkState`.
-            braking: assumed deceleration of joints (n,), as in `IkState`.
-        """
+        """Set the settings and the limits of `IkState` after `follow`; unchanged packed records are kept."""
         r, apart, idle, s = self.robot, self._apart, self.idle, settings
         key = (None, 0.0) if idle is None else (idle.enabled, idle.gain)
         if s is self._settings and key == self._idle_key:

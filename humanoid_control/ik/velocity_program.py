@@ -22,12 +22,9 @@ class SolverArrays(NamedTuple):
 
     Attributes:
         H: Hessian by the free velocities (k, k), lower triangle.
-        g: gradient (k,).
         brake: velocity of hardest braking (nv,).
         bounds: bounds of the free velocities (k,).
-        rows: rows of all limits (R + 1).
         multipliers: Lagrange multipliers (k + R,).
-        guess: active set, for the warm start.
     """
 
     H: F2
@@ -81,7 +78,6 @@ def fill_cost(
     """Fill the lower triangle of H = J^T J + S^T diag(diagonal) S, and g = S^T linear - J^T desired.
 
     Args:
-        J: weighted task rows (m, k).
         diagonal: quadratic cost of v = S u (nv,).
         linear: linear cost of v = S u (nv,).
     """

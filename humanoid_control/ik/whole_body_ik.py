@@ -57,7 +57,7 @@ class IkReport(StepReport):
     """Report of one tick of the whole-body solver.
 
     The velocity is brake + `speed_scale` (desired - brake), with the hardest braking as brake; `speed_scale` is below 1
-    if the path to the stop is blocked. `note` is the message of the status. `iterations` counts active-set iterations.
+    if the path to the stop is blocked. `note` is the message of the status.
     `task_residual` and `manipulability` are NaN.
 
     Attributes:
@@ -83,11 +83,7 @@ class IkReport(StepReport):
 
 
 class IkResult:
-    """Result of one tick; unpacks into (q, v, report). The report is created on access.
-
-    Attributes:
-        q: configuration after the step (nq,).
-    """
+    """Result of one tick; unpacks into (q, v, report). The report is created on access."""
 
     __slots__ = ("_make", "_report", "ok", "q", "v")
 
@@ -134,7 +130,6 @@ class WholeBodyIk:
 
     Attributes:
         limits: limits in order of precedence.
-        self_collision: collision limit among them, or None.
         v: velocity of the last tick (nv,).
     """
 
@@ -212,9 +207,6 @@ class WholeBodyIk:
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> IkResult:
         """Compute the next configuration.
-
-        Args:
-            dt: time step [s] > 0.
 
         Raises:
             ConfigError: if a target was never set, or dt is not positive and finite.

@@ -35,7 +35,6 @@ def limit_weights(gradient: np.ndarray, previous: np.ndarray) -> np.ndarray:
     """Return the weights (n,) of eq. (4.25): 1 + |gradient| for joints that approach a limit, 1 for others.
 
     Args:
-        gradient: (n,) at this step.
         previous: (n,) at the previous step; NaN at the first, where all joints are weighted.
     """
     size = np.abs(gradient)
@@ -43,14 +42,7 @@ def limit_weights(gradient: np.ndarray, previous: np.ndarray) -> np.ndarray:
 
 
 def dls_step(J: np.ndarray, e: np.ndarray, weights: np.ndarray, damping: float) -> np.ndarray:
-    """Return the joint step of eq. (4.19) in the cheaper form (J^T J + lambda^2 W)^-1 J^T e.
-
-    Args:
-        J: (m, n) stacked task Jacobian.
-        e: (m,) task step.
-        weights: (n,) diagonal of W.
-        damping: lambda > 0, or the matrix may be singular.
-    """
+    """Return the joint step (n,) of eq. (4.19) in the cheaper form (J^T J + lambda^2 W)^-1 J^T e, W = diag(weights)."""
     H = J.T @ J
     H[np.arange(len(weights)), np.arange(len(weights))] += damping**2 * weights
     return np.linalg.solve(H, J.T @ e)
@@ -92,7 +84,6 @@ class DifferentialMethod:
 
         Args:
             target: (K, 3) [m]; not finite: hold.
-            before: (D,) previous posture.
         """
         x = before.copy()
         if not np.isfinite(target).all():
@@ -132,8 +123,6 @@ class ArmPairs:
 
     Attributes:
         columns: shifted coordinates, shoulder first.
-        whole: problem with the pairs of arm and trunk only.
-        forearm: likewise, forearm and hand only.
     """
 
     columns: list[int]
@@ -147,7 +136,7 @@ class JointShift:
     theta := theta +- 10 deg (|d| + 1) with the collision depth d [m], repeated until the arm is free. Dube leaves
     joint, sign and count open: here the best shift of shoulder abduction is taken, or of elbow flexion if forearm or
     hand collides. If stuck, the smallest combination of whole steps is used. Joint ranges are kept, speeds are not.
-    Only arms against trunk, pelvis and legs count: not arm against arm, nor, as in Dube, arm against head.
+    Only arms against trunk, pelvis and legs count.
 
     Attributes:
         failures: number of postures that no shift could free.

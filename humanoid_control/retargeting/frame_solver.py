@@ -82,9 +82,7 @@ class FrameGoal(NamedTuple):
     """Goal of a frame.
 
     Attributes:
-        target: (K, 3) point targets [m].
         expected: (D,) posture of zero acceleration cost.
-        rest: (D,) preferred posture.
     """
 
     target: np.ndarray
@@ -173,11 +171,7 @@ def normal_equations(
 def floor_rows(
     problem: RetargetingProblem, w: Scratch, J: np.ndarray, keep: float, count: int, G: np.ndarray, b: np.ndarray
 ) -> int:
-    """Add rows G step >= b: free sole points near the floor keep a share of their height, or rise to it.
-
-    Returns:
-        Number of rows.
-    """
+    """Add rows G step >= b: free sole points near the floor keep a share of their height; return the number of rows."""
     for k in problem.soles:
         if w.points[k, 2] < NEAR_FLOOR and problem.weight[k] < LOCKED:
             z = w.points[k, 2]
@@ -293,7 +287,6 @@ def solve_frame(
 
     Args:
         target: (K, 3) [m]; not finite: hold.
-        x: (D,) result.
         errors: (7,) or more target distances, result [m].
 
     Returns:
@@ -313,11 +306,7 @@ class StepTables(NamedTuple):
 
     Attributes:
         goal: (K, 3) targets [m].
-        x: (D,) posture, updated.
-        v: (D,) velocity, updated.
-        errors: (7,) result.
         joints: (n,) posture of the whole robot, updated.
-        moving: (D,) joints of the problem.
     """
 
     problem: RetargetingProblem
@@ -334,11 +323,7 @@ class StepTables(NamedTuple):
 
 @kernel
 def step_frame(table: Table[StepTables], dt: float, clearance: float) -> tuple[float, int, float]:
-    """Apply `solve_frame` to packed StepTables, from a clearance [m].
-
-    Returns:
-        Clearance [m], fallback, share of joints at their speed limit.
-    """
+    """Apply `solve_frame` to packed StepTables; also return the share of joints at their speed limit."""
     t = unpack(table, StepTables)
     x, fast = np.empty(t.x.shape[0]), 0
     distance, fallback = solve_frame(
@@ -428,11 +413,7 @@ def solve_frames(
     out: SolvedFrames,
     w: Scratch,
 ) -> None:
-    """Solve frames first .. last - 1 of a clip; `out` holds the solution up to first - 1.
-
-    Args:
-        targets: (T, K, 3) [m].
-    """
+    """Solve frames first .. last - 1 of a clip; `out` holds the solution up to first - 1."""
     problem, n, out, w = uncounted(problem), uncounted(n), uncounted(out), uncounted(w)
     x = out.x
     v = np.zeros(x.shape[1])
@@ -462,11 +443,8 @@ def fit_first_frame(
 ) -> np.ndarray:
     """Return joint angles (D,) nearest to the targets, within limits and without self-collision.
 
-    The starts are the rest posture and random ones around it; the best result counts.
-
     Args:
         target: (K, 3) [m].
-        name: of the clip, for error messages.
 
     Raises:
         ClipError: if a target is not finite, no start yields a collision-free posture, or the best fit is too far from

@@ -70,7 +70,6 @@ class LiveTargets:
         body: (P, 3) the person in the same frame [m].
         shown: calibration targets, for a `Figure`.
         problems: current problems by kind, one sentence each.
-        warnings: assumptions of the calibration.
     """
 
     def __init__(self, robot: Robot, settings: LiveSettings | None = None) -> None:
@@ -145,9 +144,7 @@ class LiveTargets:
         The wait for overdue frames adapts to jitter; a late frame replaces the extrapolation since its time.
 
         Args:
-            labels: M names of markers or body points.
             positions: (M, 3) [m]; NaN, infinite or exactly (0, 0, 0): hidden.
-            now: jitter-free arrival time, increasing [s].
             arrival: actual arrival time [s].
         """
         labels, positions = tuple(labels), np.array(positions, dtype=float)
@@ -357,8 +354,7 @@ class SteadyPoints:
         """Start at rest.
 
         Args:
-            start: (K, 3) [m].
-            max_speed: of a shown point [m/s].
+            max_speed: of a point [m/s].
             return_speed: decay of the offset after a jump [m/s].
         """
         self.shown = np.array(start, dtype=float)

@@ -16,7 +16,6 @@ class ClipPlayer:
     A lead-in blends from the robot's points to the first frame. Looping blends from the last frame to the first.
 
     Attributes:
-        time: clip time, 0 .. duration [s].
         finished: whether a clip without loop has ended.
     """
 
@@ -26,9 +25,7 @@ class ClipPlayer:
         """Start the lead-in.
 
         Args:
-            rest: (7, 3) initial points [m].
             lead_in: blend time to the first frame, also when looping [s].
-            speed: 1 is the recorded speed.
         """
         self.targets, self.lead_in, self.loop, self.speed = targets, lead_in, loop, speed
         self.playing = True

@@ -32,12 +32,10 @@ class RetargetingProblem(NamedTuple):
 
     Attributes:
         point_body: (K,) tree body of each tracked point: POINTS, then optional wrist levers for the forearm rotation.
-        point: (K, 3) position in the body [m].
         free: (K,) True: a vector that rotates with the body.
         lower: (D,) [rad]
         upper: (D,) [rad]
         velocity: (D,) [rad/s]
-        rest: (D,) preferred posture [rad].
         shapes: `joint` is the tree body, R and p the pose in it.
         pairs: (P, 2) shapes that must not touch and can move relative to each other.
         at_rest: (P,) largest margin: the distance in the neutral posture [m].
@@ -71,7 +69,6 @@ class Measured(NamedTuple):
     """Last measurement of the near pairs of `Scratch.near`, for extrapolation.
 
     Attributes:
-        x: (D,) posture.
         rows: (P, D) distance gradients.
         found: (2,) number of near pairs (-1: invalid), and of all pairs.
         threshold: (1,) distance of near pairs [m].
@@ -112,7 +109,6 @@ def problem_of(robot: Robot, lever: float = 0.0) -> RetargetingProblem:
     """Return the problem of a fixed-base robot with moving imitation joints.
 
     Args:
-        robot: with imitation points.
         lever: length of the wrist levers [m]; 0: none.
     """
     return problem_with(robot, robot.imitation_joints, imitation_points(robot, lever))
@@ -134,11 +130,7 @@ def imitation_points(robot: Robot, lever: float) -> list[Followed]:
 
 
 def problem_with(robot: Robot, moving: np.ndarray, followed: list[Followed]) -> RetargetingProblem:
-    """Return the problem of some joints, and of a floating base.
-
-    Args:
-        moving: (n,) indices of moving joints; others stay neutral.
-    """
+    """Return the problem of some joints (n,), and of a floating base; other joints stay neutral."""
     tree, body = KinematicTree.of(robot.model, robot.q(), moving, robot.mimic)
     base = 6 if robot.base == FLOATING else 0
     carried = [body.place(f.joint, pin.SE3.Identity()) for f in followed]
@@ -302,14 +294,7 @@ def measure(problem: RetargetingProblem, x: np.ndarray, threshold: float, w: Scr
 def carried_rows(problem: RetargetingProblem, x: np.ndarray, threshold: float, w: Scratch) -> int:
     """Compute distances (`w.b`) and gradients (`w.G`) of the near pairs at x (D,), after `place_points`.
 
-    Near pairs are extrapolated by their gradients; beyond STRAIGHT, close pairs are measured again, beyond FAR_OFF all
-    pairs. A floating base does not change distances.
-
-    Args:
-        threshold: distance of near pairs [m].
-
-    Returns:
-        Number of rows; `w.near.pair` holds their pairs.
+    Near pairs are extrapolated by their gradients; beyond STRAIGHT, close pairs are measured again, beyond FAR_OFF all.
     """
     m, d, moved = w.measured, x.shape[0], 0.0
     # no valid measurement for these pairs and this threshold

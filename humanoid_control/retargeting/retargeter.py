@@ -73,7 +73,7 @@ class RetargetSettings:
         avoidance: one of AVOIDANCE; empty: 'constraints' for method 'constrained', else 'none'.
         iterations: solver steps per frame; 0: 3 for 'constrained', else 1.
         damping: lambda of the damped methods, or Gauss-Newton damping [m/rad]; 0: 0.01 for 'constrained', else 0.03.
-        keep_ranges: False: no joint ranges, to measure their cost.
+        keep_ranges: False: no joint ranges.
         velocity_scale: share of the joint speed limits; infinite: no limit.
         acceleration: joint limit, method 'constrained' [rad/s^2].
         acceleration_scale: share of `Robot.acceleration_limits` as a second limit; infinite: off.
@@ -191,10 +191,7 @@ class Retargeter:
     Only the imitation joints move; the others stay neutral.
 
     Attributes:
-        joints: (n,) last posture [rad].
-        saturated: as in JointTrajectory, of the last frame.
-        clearance: likewise [m].
-        used_fallback: likewise.
+        saturated: as in JointTrajectory, of the last frame, like `clearance` [m] and `used_fallback`.
     """
 
     def __init__(self, robot: Robot, settings: RetargetSettings | None = None, forearms: bool = False) -> None:

@@ -43,11 +43,7 @@ class Targets:
         return (len(self.positions) - 1) / self.rate
 
     def paced(self, speed: float) -> Targets:
-        """Return the motion at another pace and the same rate, linearly interpolated.
-
-        Args:
-            speed: 1 is the current pace.
-        """
+        """Return the motion at another pace (1: the current one) and the same rate, linearly interpolated."""
         if speed == 1:
             return self
         at = np.arange(0.0, len(self) - 1 + 1e-9, speed)
@@ -71,7 +67,7 @@ def scale_to_robot(body: BodyPoints, robot: Robot, calibrate: bool = True) -> Ta
     length times the person's unit vector. Path and heading of the person are ignored.
 
     Args:
-        robot: fixed base and imitation points.
+        robot: fixed base.
         calibrate: rotate spine and clavicles so that the upright person maps to the zero posture; otherwise a low
             sternum marker makes the robot shrug. False follows Dube 2012.
 
@@ -90,16 +86,7 @@ class Scaler:
     """
 
     def __init__(self, body: BodyPoints, robot: Robot, calibrate: bool = True) -> None:
-        """Calibrate.
-
-        Args:
-            body: frames that include an upright stance.
-            calibrate: as for `scale_to_robot`.
-
-        Raises:
-            ClipError: as `scale_to_robot`.
-            RobotError: as `scale_to_robot`.
-        """
+        """Calibrate by frames that include an upright stance; arguments and errors as `scale_to_robot`."""
         robot.require_imitation_points()
         self._length = robot.segment_lengths()
         self.origin = robot.point_positions(robot.q("neutral"), ["mid_hip"])[0]
@@ -172,10 +159,7 @@ Turns = tuple[np.ndarray, dict[str, np.ndarray]]
 def _upright_turns(
     robot: Robot, u_spine: np.ndarray, u_clavicle: dict[str, np.ndarray], shoulder_line: np.ndarray
 ) -> Turns:
-    """Return the rotations of spine and clavicles that map the upright person to the zero posture.
-
-    The reference is the median over the most upright fifth of the frames, made symmetric.
-    """
+    """Return the rotations of spine and clavicles that map the upright person to the zero posture."""
     points = ["mid_hip", "sternum", "l_gh", "r_gh"]
     hip, sternum, left, right = robot.point_positions(robot.q("zero"), points)
     rest_spine = (sternum - hip) / np.linalg.norm(sternum - hip)

@@ -36,9 +36,7 @@ class ArmSwing:
     Attributes:
         way: one of ARM_SWINGS.
         arms: (a,) joint indices.
-        first: index of joint 0 in q.
         weight: of the arm rates [s].
-        tasks: in addition to the arm rates.
     """
 
     def __init__(self, robot: Robot, way: str) -> None:
@@ -96,7 +94,6 @@ class ArmsLikeLegs(Task):
     Positions are relative to the robot's CoM and the neutral posture. Other joints are assumed to keep their velocity.
 
     Attributes:
-        forward: (3,) axis.
         v: (nv,) velocity of the last tick.
         scale: arm travel over leg travel.
     """

@@ -37,8 +37,7 @@ PELVIS, LEAN = 10.0, (np.radians(14.0), np.radians(20.0))  # weight above the se
 def walking_settings(dt: float) -> IkSettings:
     """Return inverse-kinematics settings for swinging legs.
 
-    A lower barrier gain would let collision rows push the feet off their paths. The joints' acceleration limits are
-    off: they assume a fixed base. Knees do not slow down near full extension, which would shorten steps.
+    The joints' acceleration limits are off, since they assume a fixed base.
 
     Raises:
         ConfigError: if `dt` [s] is not positive and finite.
@@ -67,7 +66,6 @@ class BalanceTasks:
         feet: a FrameTask per sole.
         swing: arm swing, unless a person is followed.
         pelvis: lean limit while the chest follows a person; only with a waist.
-        arms: shoulders, elbows, wrists relative to the chest, if the robot has these points.
     """
 
     def __init__(self, robot: Robot, feet: Feet, dt: float, arms: str = "still") -> None:
@@ -112,7 +110,6 @@ class BalanceTasks:
 
         Args:
             center: (3,) CoM [m].
-            heading: (3, 3) chest heading.
             upper: goal of chest and arms; None: upright chest.
         """
         for k, (task, X) in enumerate(zip(self.feet, soles, strict=True)):

@@ -9,7 +9,7 @@ commands the angular momentum L about the CoM. With u = c' + w^2 (L_y, -L_x) / (
 
     b mean(s) = mean(s (c - p)) - mean(u') / w^2,    s = F_z / (m g).
 
-The mean of u' is the change of u, so nothing is differentiated. Leaning by b centres the ZMP in the soles.
+The mean of u' is the change of u, so nothing is differentiated.
 """
 
 from __future__ import annotations
@@ -67,7 +67,6 @@ class DisturbanceObserver:
 
     Attributes:
         bias: (2,) estimate [m].
-        seen: (2,) observation of the last window [m].
     """
 
     def __init__(self, mass: float, settings: ObserverSettings | None = None) -> None:

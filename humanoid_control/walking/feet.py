@@ -33,7 +33,6 @@ class SensedSole:
     """Flat sole with its force sensor.
 
     Attributes:
-        name: in the robot file; also the name of its wrench.
         X_joint_sensor: sensor pose: middle of the rectangle, axes of the link.
     """
 
@@ -59,11 +58,7 @@ class Reaction(NamedTuple):
 
 
 def reaction_of(soles: Sequence[pin.SE3], wrenches: np.ndarray) -> Reaction:
-    """Sum the wrenches under both soles.
-
-    Args:
-        wrenches: (2, 6) wrenches as in `Feet.wrenches`.
-    """
+    """Sum the wrenches (2, 6) of `Feet.wrenches` under both soles."""
     # Force and torque of each sole in world axes, and the sole positions.
     felt = [(w.reshape(2, 3) @ X.rotation.T).tolist() for X, w in zip(soles, wrenches, strict=True)]
     places = [X.translation.tolist() for X in soles]
@@ -103,7 +98,6 @@ class Feet:
         """Find the feet of a robot.
 
         Args:
-            robot: floating base.
             inward: inward offset of the nominal ZMP [m].
 
         Raises:
@@ -223,10 +217,8 @@ def sum_sensor_wrenches(table: Table[SensorArrays], poses: np.ndarray, felt: np.
     """Add sensor wrenches to the wrenches (2, 6) of both feet, in their sole frames.
 
     Args:
-        table: packed SensorArrays.
         poses: joint poses as in PoseArray.
         felt: (S, 6) sensor wrenches.
-        out: (2, 6) sums.
     """
     s = unpack(table, SensorArrays)
     for k in range(s.side.shape[0]):
@@ -296,7 +288,6 @@ class LegReach:
         A rear foot lifts off about 0.6 steps behind its hip, when a fifth of a rise is done or of a descent is left.
 
         Args:
-            step: displacement of a step [m].
             rise: rise or fall of a step [m].
             raised: requested extra height [m].
         """
@@ -307,11 +298,7 @@ class LegReach:
 
 
 def _held_by_ankle(robot: Robot, frame: int, X_sole: pin.SE3) -> tuple[np.ndarray, np.ndarray]:
-    """Return corners (2,) in S within which the ankle holds the whole weight; infinite if unlimited.
-
-    Args:
-        robot: holds a posture in `data`.
-    """
+    """Return corners (2,) in S within which the ankle holds the whole weight; infinite if unlimited."""
     model, low, high = robot.model, np.full(2, -np.inf), np.full(2, np.inf)
     joint = int(model.frames[frame].parentJoint)
     ankle = robot.data.oMi[joint].translation

@@ -43,7 +43,6 @@ class VelocityPlanner:
         command: (3,) forward, left, turn [m/s, m/s, rad/s]; ignored while a list is active.
         queue: unfinished footsteps of the list, including the step in the air.
         goal: goal pose of the list, which is extended if it ends elsewhere; None: no goal.
-        terrain: None: the plane through the stance foot.
     """
 
     def __init__(self, limits: StepLimits, times: StepTimes, terrain: Terrain | None = None) -> None:
@@ -284,9 +283,7 @@ class VelocityPlanner:
         Far from the goal, the robot turns toward it and walks an arc; near it, it steps in any direction.
 
         Args:
-            X_goal: only position and heading count.
-            feet: as in `follow`.
-            swinging: as in `follow`.
+            X_goal: only position and heading count; other arguments as in `follow`.
 
         Raises:
             ConfigError: if the goal is too far, not finite, or needs a turn that the legs cannot make.
@@ -357,7 +354,6 @@ def check_list(
 
     Args:
         feet: initial poses of both soles.
-        last: foot of the previous step.
 
     Raises:
         ConfigError: if a step is not possible, with its index and the reason.

@@ -67,11 +67,7 @@ def wrenches_of_motion(
 
 
 def sensed_wrenches(feet: Feet, data: pin.Data, pressed: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the sensor wrenches that foot forces would produce.
-
-    Args:
-        pressed: (2, 3) as in `Balance`.
-    """
+    """Return the sensor wrenches that foot forces (2, 3), as in `Balance`, would produce."""
     out = {}
     for side, frame in enumerate(feet.frames):
         f, mx, my = pressed[side]

@@ -63,7 +63,6 @@ class MomentumReference:
 
     Attributes:
         inertia: constant I_zz about the CoM [kg m^2].
-        step: current cubic; None before the first.
     """
 
     def __init__(self, inertia: float) -> None:

@@ -213,7 +213,6 @@ class Replanner:
 
         Args:
             lift: lift-off of the first step [s].
-            foot: 0 left, 1 right.
             ending: whether the step closes the feet.
         """
         soles = self.plan.soles(now.t)
@@ -289,7 +288,6 @@ class Replanner:
         """Move the coming foothold and landing time so that the motion is captured.
 
         Args:
-            t: current time [s].
             polygon: (k, 2) support polygon.
         """
         s, plan = self.settings, self.plan
@@ -442,13 +440,7 @@ class Replanner:
         carried: float = 0.0,
         stand: np.ndarray | None = None,
     ) -> WalkPlan:
-        """Return the plan through phases from t on.
-
-        Args:
-            soles: poses of both soles before the phases.
-            carried: earliest end of the stance foot's load [s].
-            stand: (2,) ZMP during the current swing.
-        """
+        """Return the plan through phases from t on."""
         now = self.plan.path.zmp(t)
         timed = list(phases)
         if phases and carried > phases[0].land:

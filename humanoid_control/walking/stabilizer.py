@@ -152,13 +152,7 @@ class Stabilizer:
         return self._soles.table, BOTH if ref.swinging is None else ref.swinging
 
     def stand_on(self, lower: np.ndarray, upper: np.ndarray, rolling: list[bool]) -> None:
-        """Restrict the soles of rolling feet to their loaded part.
-
-        Args:
-            lower: (2, 2) lower corners in the sole frames [m].
-            upper: (2, 2) upper corners [m].
-            rolling: (2,) whether a foot stands on a part only.
-        """
+        """Restrict the soles of rolling feet to their loaded part."""
         soles = self._soles.record
         soles.lower[:], soles.upper[:], self.rolling = lower, upper, rolling
 
@@ -170,7 +164,6 @@ class Stabilizer:
         Args:
             desired: (2, 3) as in `Balance`.
             measured: (2, 6) as in `Feet.wrenches`.
-            swinging: swing foot, or None.
         """
         g = self.gains
         a = 1.0 - math.exp(-2 * math.pi * g.force_cutoff * dt) if self._filtered else 1.0
@@ -226,8 +219,6 @@ class Stabilizer:
 
     def drop_drift(self, ref: References) -> np.ndarray:
         """Remove the common offset of the loaded soles, which slip accumulates.
-
-        Otherwise commands would drift from the plan, and the dynamics filter would start with a jump.
 
         Returns:
             Horizontal shift (3,) to subtract from all commands [m].

@@ -79,10 +79,7 @@ class SwingChoice:
 
 
 def adjust(c: SwingChoice, settings: AdjustmentSettings) -> tuple[np.ndarray, float]:
-    """Return the foothold (2,) [m] and the time to touch-down [s].
-
-    The problem is convex with box bounds: alternating minimisation finds the global minimum.
-    """
+    """Return the foothold (2,) [m] and the time to touch-down [s]."""
     w, d = settings, c.xi - c.zmp
     s_plan = float(np.exp(c.omega * c.remaining))
     low, high = float(np.exp(c.omega * c.soonest)), float(np.exp(c.omega * c.latest))

@@ -98,10 +98,9 @@ class TrialWalk:
     def miss(self, steps: Sequence[Footstep], length: float = 0.0, enough: float = np.inf) -> float:
         """Return the greatest velocity-level sole error [m]; rotations count at the sole edge.
 
-        It excludes the discretisation error of long samples, and the lag that a step's style allows in the air.
+        It excludes discretisation errors, and the lag that a step's style allows in the air.
 
         Args:
-            steps: from `soles` on.
             length: step length, for the height [m].
             enough: early exit above this [m].
         """

@@ -115,7 +115,6 @@ def support_polygon(table: Table[Soles], swinging: int) -> np.ndarray:
     """Return corners (k, 2) of the hull of the stance soles, less the margin.
 
     Args:
-        table: packed Soles.
         swinging: swing foot, or BOTH.
     """
     s = unpack(table, Soles)
@@ -179,7 +178,6 @@ def distribute(table: Table[Soles], swinging: int, zmp: np.ndarray, weight: floa
     Beyond a sole edge the other foot compensates, else the shares change.
 
     Args:
-        table: packed Soles.
         swinging: swing foot, or BOTH.
         zmp: (2,) inside the support [m].
         weight: of the robot [N].
@@ -254,9 +252,7 @@ def ask_for_zmp(
     """Return the stabilising ZMP, p = p_ref + gain (xi - xi_ref) + integral.
 
     Args:
-        table: packed Soles.
         swinging: swing foot, or BOTH.
-        request: packed ZmpRequest.
         gain: of the error.
         rate: integral gain times tick.
         weight: of the robot [N].

@@ -135,8 +135,6 @@ class SwingPath:
     `lift` above the higher end. Changes keep position and velocity continuous.
 
     Attributes:
-        lift_off: [s].
-        land: [s].
         across: x, y and rotation vector from `start`.
         up: height until the top.
         down: height after the top.

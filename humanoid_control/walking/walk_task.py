@@ -50,7 +50,6 @@ class WalkTask(Task):
         """Create the walk from the neutral posture.
 
         Args:
-            robot: two arms, two legs, floating base.
             free: joints without rows, one of FREE.
             weight: of all rows, relative to other tasks.
 

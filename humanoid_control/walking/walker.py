@@ -92,11 +92,8 @@ class Walker:
     def __init__(self, robot: Robot, settings: WalkSettings | None = None) -> None:
         """Create the controller.
 
-        Args:
-            robot: floating base, two legs with soles.
-
         Raises:
-            RobotError: if the robot lacks one of these.
+            RobotError: if the base is fixed, or there are not two legs with soles.
         """
         self.robot, self.settings = robot, settings or WalkSettings()
         s = self.settings
@@ -463,10 +460,7 @@ class Walker:
             self.replanner.adjust(self.t, measured, polygon, s.adjustment)
 
     def _reach_ground(self, now: Commanded, measured: BaseEstimate, phase: Phase) -> None:
-        """Lower a foot that has not landed or has bounced; without a map, adopt its height as the ground.
-
-        The loaded leg yields, which leaves the other foot some millimetres above the ground.
-        """
+        """Lower a foot that has not landed or has bounced; without a map, adopt its height as the ground."""
         foot, off = phase.step.foot, self.stabilizer.offsets[phase.step.foot]
         if not measured.touches[foot]:
             if self.t > phase.land + LATE and off[2] > -DEEPEST:

@@ -165,8 +165,6 @@ def nearest_volumes(
 ) -> int:
     """Find the nearest volumes of every pair of segments below the activation distance; return their number.
 
-    Volume pairs are collected by function until a block is full.
-
     Args:
         broad_phase: NO_BOXES, OBB or AABB.
         activation: [m], may be infinite.
@@ -350,7 +348,6 @@ class SegmentPairs:
 
         Args:
             ancestor_mask: as `Robot.ancestor_mask` (njoints, nv).
-            activation: d_a [m].
             broad_phase: 'obb', 'aabb' or 'none'.
 
         Raises:

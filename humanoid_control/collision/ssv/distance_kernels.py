@@ -98,10 +98,6 @@ def line_line(u: Vec, uu: float, iu: float, v: Vec, vv: float, iv: float, w: Vec
 
     t of the infinite lines is clamped, then s, then t again. Cross products avoid cancellation. Overlapping parallel
     segments use the middle of the overlap (table 6.5 in one formula).
-
-    Args:
-        iu: `inverse` of uu.
-        w: from start to start.
     """
     uv, uw, vw = dot(u, v), dot(u, w), dot(v, w)
     m = cross(u, v)
@@ -136,7 +132,7 @@ def nearer(best: Candidate, other: Candidate) -> Candidate:
 def plane(e0: Vec, e1: Vec) -> tuple:
     """Return (n, k0, k1) of a triangle: normal (any length) and rows of S = (D^T D)^-1 D^T (eq. (6.21)).
 
-    Cross products are more accurate on thin triangles. Non-finite results (no area) fail every inside test.
+    Non-finite results (no area) fail every inside test.
     """
     n = cross(e0, e1)
     f = 1.0 / dot(n, n)

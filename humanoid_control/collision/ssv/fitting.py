@@ -70,12 +70,7 @@ def swept_volume(core: np.ndarray, radius: float) -> float:
 def _search(
     points: np.ndarray, core_of: Callable[[np.ndarray], np.ndarray], starts: list[np.ndarray], size: float
 ) -> Fit:
-    """Return the least volume found from several starts.
-
-    Args:
-        points: (n, 3) [m].
-        size: extent of the points [m]; ten times the first step.
-    """
+    """Return the least volume found from several starts."""
 
     from scipy.optimize import minimize  # slow to import, rarely used
 
@@ -232,7 +227,6 @@ def inertia_points(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.n
     """Return points around the uniform ellipsoid with this mass and inertia.
 
     Args:
-        mass: [kg].
         center: (3,) [m].
         inertia: about the centre (3, 3) [kg m^2].
 
@@ -267,9 +261,6 @@ def volumes_of_shape(shape: Shape, name: str) -> tuple[Volume, ...]:
 
     Sphere and capsule are exact. A cylinder becomes a line, a box two triangles a layer, an ellipsoid two triangles, an
     elliptic capsule two triangles and an octagon around each flat end.
-
-    Args:
-        name: numbered if there are several.
     """
     if isinstance(shape, Sphere):
         return core_volumes(np.array([shape.center]), shape.radius, name)

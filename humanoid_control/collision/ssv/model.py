@@ -125,11 +125,7 @@ class SegmentArrays(NamedTuple):
 
 @dataclass(frozen=True)
 class SsvModel:
-    """Segments of one mechanism, and the pairs that must not touch.
-
-    Attributes:
-        segments: with mirror images (S,), in link frames.
-    """
+    """Segments of one mechanism, and the pairs that must not touch."""
 
     segments: tuple[Segment, ...]
     pairs: tuple[SegmentPair, ...]

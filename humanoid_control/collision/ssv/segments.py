@@ -48,9 +48,7 @@ class Volume:
     """All points within `radius` of a point, a line or a triangle.
 
     Attributes:
-        name: unique in its segment.
         type: 'point', 'line' or 'triangle'.
-        radius: [m].
         vertices: one to three points in the link frame [m].
         group: name by which pairs select volumes, or empty.
         mirror: 'x', 'y' or 'z' adds the image with this coordinate negated; empty: none.
@@ -169,11 +167,7 @@ VOLUME_KEYS = ("name", "type", "radius", "vertices", "group", "mirror")
 
 @dataclass(frozen=True)
 class SegmentFile:
-    """Contents of a file of volumes.
-
-    Attributes:
-        pairs: selected pairs, or None for sampling.
-    """
+    """Contents of a file of volumes."""
 
     segments: tuple[Segment, ...]
     pairs: tuple[SegmentPair, ...] | None = None

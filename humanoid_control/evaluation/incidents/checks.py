@@ -41,7 +41,7 @@ class RecordedBounds:
         gap: time between messages of a stream, or `gap_periods` if longer [s].
         silence: time from the end of a stream to the end of the robot's other streams [s].
         position: command beyond a range [rad].
-        stop: measured position beyond a range, for soft stops [rad].
+        stop: measured position beyond a range [rad].
         speed: commanded speed over its limit.
         measured_speed: measured (noisy) speed over its limit.
         following: command minus measurement for `lasting` [rad].
@@ -94,7 +94,6 @@ def find_violations(run: RunStreams, robot: Robot | None = None, bounds: Recorde
     """Check all recorded quantities.
 
     Args:
-        run: from `read_streams`.
         robot: for the limits; None: limits are not checked.
     """
     bounds, found, checked = bounds or RecordedBounds(), [], []

@@ -23,9 +23,7 @@ class StreamDifference:
     Attributes:
         first: time after the first command of the first lasting difference [s]; None: never.
         joint: first joint to differ.
-        largest: largest difference of any joint [rad].
-        largest_at: its time [s].
-        largest_joint: its joint.
+        largest: largest difference, at `largest_at` [s] in `largest_joint` [rad].
         rates: message rates of both runs [Hz].
     """
 
@@ -46,7 +44,6 @@ class RunDifference:
         streams: by topic, earliest first.
         only_a: violations of the first run only.
         only_b: violations of the second run only.
-        missing: topics of one run only.
     """
 
     streams: tuple[StreamDifference, ...]
@@ -82,13 +79,7 @@ class RunDifference:
 
 
 def compare_runs(a: RunStreams, b: RunStreams, violations: tuple[Timeline, Timeline]) -> RunDifference:
-    """Compare two runs stream by stream.
-
-    Args:
-        a: from `read_streams`.
-        b: from `read_streams`.
-        violations: time lines of both.
-    """
+    """Compare two runs stream by stream."""
     found, missing = [], []
     for space in sorted(set(a.robots) | set(b.robots)):
         pair = [run.robots.get(space, RobotStreams()) for run in (a, b)]

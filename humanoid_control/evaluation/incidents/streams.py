@@ -88,10 +88,7 @@ def split_topic(topic: str) -> tuple[str, str]:
 
 
 def read_streams(path: Path) -> RunStreams:
-    """Read a bag.
-
-    Args:
-        path: bag directory or .mcap file.
+    """Read a bag directory or .mcap file.
 
     Raises:
         ConfigError: if the bag is missing, damaged, or has no relevant topic.

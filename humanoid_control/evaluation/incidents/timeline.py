@@ -29,14 +29,11 @@ class Violation:
     """Violation of a bound.
 
     Attributes:
-        begin: recording time [s].
-        end: recording time [s].
+        begin: recording time [s], as `end`.
         kind: one of `KINDS`.
-        source: topic or node.
         text: joint, value and bound.
         worst: value farthest beyond the bound.
         bound: None without a number.
-        unit: of both.
     """
 
     begin: float
@@ -113,8 +110,6 @@ def spans(times: np.ndarray, bad: np.ndarray, shortest: float = 0.0, join: float
     """Return (first, last) index of the intervals in which a condition holds.
 
     Args:
-        times: (T,) [s].
-        bad: (T,) condition.
         shortest: minimum duration [s]; 0: one sample counts.
         join: gap below which intervals are merged [s].
     """

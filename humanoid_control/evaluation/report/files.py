@@ -56,14 +56,7 @@ def write_scores(scores: Sequence[RobotScore], html: Path | None, folder: Path |
 def write_files(
     html: Path | None, folder: Path | None, page: str, data: Mapping[str, Any], others: Mapping[str, bytes | str]
 ) -> list[str]:
-    """Write a page to a file, and page, data and other files to a folder, atomically; return their names.
-
-    Args:
-        html: file for the page.
-        folder: for all files.
-        page: HTML.
-        others: name -> content of CSV and other files.
-    """
+    """Write a page to a file, and page, data and other files to a folder, atomically; return their names."""
     written = []
     if folder is not None:
         with whole_files(folder) as part:

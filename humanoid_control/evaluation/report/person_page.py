@@ -35,8 +35,6 @@ def person_page(
 
     Args:
         command: command that reproduces the analysis.
-        robots: fitted to the same markers.
-        beside: same recording by Plug-in Gait; None: not shown.
     """
     rms = 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2)))
     parts = [

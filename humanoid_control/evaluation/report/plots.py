@@ -61,12 +61,7 @@ def subplots(rows: int, columns: int, width: float, height: float, **options: An
 
 
 def svg(figure: Figure, title: str, legend: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the figure as a scalable <svg> element in page colours.
-
-    Args:
-        title: alternative text for screen readers.
-        legend: (label, colour) of the series, shown above.
-    """
+    """Return the figure as a scalable <svg> element in page colours."""
     out = io.StringIO()
     with matplotlib.rc_context(STYLE):
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

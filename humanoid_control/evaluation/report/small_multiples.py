@@ -44,8 +44,6 @@ def small_multiples(
 
     Args:
         times: (T,) of all curves.
-        title: alternative text for screen readers.
-        legend: (label, colour) of the curves, shown above.
         height: of a plot [px].
     """
     rows = -(-len(panels) // columns)

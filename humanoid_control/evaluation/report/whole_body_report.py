@@ -342,7 +342,6 @@ def write_whole_body(scores: Sequence[WholeBodyScore], html: Path | None, folder
     """Write the requested files atomically; return their names.
 
     Args:
-        html: file for the page.
         folder: for score.json, score.html, and a CSV of frames per robot.
     """
     if html is None and folder is None:

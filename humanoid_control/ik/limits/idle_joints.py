@@ -26,8 +26,7 @@ START = 2.0  # [rad/s^2] initial acceleration of the return
 class IdleJointLimit(Limit):
     """Limit that holds joints which move no followed frame, or returns them to a posture.
 
-    No task uses an idle joint, so only other limits would move it: a hand near a thigh would push the leg away. The
-    velocity is bounded by 0 and by the return velocity gain (posture - q), at most `joint_recovery_speed`, with a
+    The velocity is bounded by 0 and by the return velocity gain (posture - q), at most `joint_recovery_speed`, with a
     gentle start.
 
     All joints are free during penetration and homing. Idle joints that alone bring a pair close (crossed legs) are free
@@ -104,7 +103,6 @@ class IdleJoints(NamedTuple):
     """State of n joints and P pairs.
 
     Attributes:
-        bounded: idle joints that mimic none (n,).
         away: largest distance of an idle joint from the posture (1,) [rad].
         moved: velocities that move each pair (P, nv).
         only_idle: pairs moved by idle joints only (P,).
@@ -141,7 +139,7 @@ def hold_joints(
 ) -> None:
     """Tighten velocity bounds (nv,) of idle joints to rest, or to the return to the posture.
 
-    Joints that alone move a near pair are left out: they must move around each other.
+    Joints that alone move a near pair are left out.
     """
     joints, farthest, blocked = unpack(table, IdleJoints), 0.0, False
     n = joints.posture.shape[0]

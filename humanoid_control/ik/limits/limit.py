@@ -39,11 +39,7 @@ class IkState(NamedTuple):
 
 
 class SoftRows(NamedTuple):
-    """Rows A u >= b of the free velocities; slack in row i costs the weight times scale_i^2.
-
-    Attributes:
-        scale: factor applied to each row (r,).
-    """
+    """Rows A u >= b of the free velocities; slack in row i costs the weight times scale_i^2."""
 
     A: F2
     b: F1

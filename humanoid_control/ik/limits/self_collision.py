@@ -50,9 +50,6 @@ class SelfCollisionLimit(Limit):
     A pair at x above its margin closes at most at `barrier_gain` x, or as fast as it can brake; below it must separate.
     Pairs nearer in the neutral posture keep their neutral distance. The rows are soft. `safe_scale` checks the path to
     the stop.
-
-    Attributes:
-        path: check of the path to the stop; None without exact shapes.
     """
 
     def __init__(self, robot: Robot, monitor: CollisionMonitor | None = None) -> None:
@@ -186,9 +183,8 @@ def default_limits(robot: Robot, self_collision: bool = True) -> list[Limit]:
 class CollisionRecovery:
     """Recovery from a collision in stages.
 
-    Distance gradients are local: an arm through the torso is pushed to both sides. Without progress, all joints
-    therefore move slowly and straight to the neutral posture. Blocking pairs are ignored stage by stage, each after a
-    time-out.
+    Without progress, all joints move slowly and straight to the neutral posture. Blocking pairs are ignored stage by
+    stage, each after a time-out.
 
     Attributes:
         stage: GRADIENT: along gradients, with the tasks. HOMING: to the neutral posture, ignoring pairs in penetration.
@@ -248,9 +244,6 @@ def watch_pairs(
     The activation distance is such that a new row allows the present velocity and causes no jump. A pair closes at most
     at s = sum_c |g_c v_c|, and brakes with BRAKING_SHARE sum_c a_c |g_c| >= s / T, T = max_c |v_c| / (BRAKING_SHARE
     a_c). `max_closing_speed` then allows s from x = s `distance_per_speed(gain, T)`, with s <= sum_c bound_c |v_c|.
-
-    Args:
-        activation: smallest activation distance [m].
     """
     iv = 6 if q.shape[0] > previous.shape[0] else 0
     need, per_speed = np.empty(previous.shape[0] - iv), _distance_for(previous, iv, law)
@@ -316,10 +309,7 @@ class PairRows(NamedTuple):
 def fill_pair_rows(table: Table[PairRows], found: PairsFound, J6: np.ndarray, law: CollisionLaw) -> int:
     """Fill rows A u >= b of the near pairs, A u being their separation speed, and return their number.
 
-    Rows that the bounds satisfy anyway are dropped. Fixed joints neither move nor brake, and have no part in a row.
-
-    Args:
-        law: law with decelerations of the free velocities (k,).
+    Rows that the bounds satisfy anyway are dropped. Fixed joints have no part in a row.
     """
     joints, at_rest, dofs, bounds, out = unpack(table, PairRows)
     A, nv, k, rows = out.A, J6.shape[1], bounds.lower.shape[0], 0

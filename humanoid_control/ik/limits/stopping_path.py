@@ -42,8 +42,7 @@ class StoppingPathCheck:
 
         min(d_a, gap_b(n)) - T Theta / 8 - sum_i m_i e_i,
 
-    n being the normal at a; likewise with a and b exchanged. The first bound falls linearly, the second one
-    quadratically with the length, so few postures prove a path. It is halved until it is proven or a posture is too
+    n being the normal at a; likewise with a and b exchanged. A path is halved until it is proven or a posture is too
     close.
 
     A separated pair keeps at least 95 % of its floor: the lowest of the given one, a share of the neutral distance, and
@@ -91,10 +90,6 @@ class ProofMemory(NamedTuple):
         carries: number of their shapes on each joint (njoints,).
         joints: joints with some of the shapes but not all (njoints,).
         lever: their motion bounds (P, njoints).
-        turns: 1 for a nonzero lever (P, njoints).
-        lost: velocity lost in a tick (n,).
-        moved: travel to the stop (n,).
-        travelled: travel in a segment (n,).
         beside: its deviation from linear motion (n,).
     """
 
@@ -339,11 +334,7 @@ def _keep_normal(R: np.ndarray, n: tuple, out: np.ndarray) -> None:
 
 @kernel
 def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
-    """Store the pairs that may fall below their floors, and return their number.
-
-    Args:
-        moved: travel of each joint to its stop (n,) [rad, m].
-    """
+    """Store the pairs that may fall below their floors, and return their number."""
     a, w = path.monitor, path.scratch
     count, lower, pairs = 0, a.bounds.lower, a.bounds.pairs
     fill_travel(a.bounds.motion_bound, moved, a.bounds.travel)
@@ -385,10 +376,6 @@ def least_on_way(a: MonitorArrays, k: int, n: Vec, moved: np.ndarray) -> float:
     along n by lever times angle; separating motions do not count. Higher orders are at most T Theta / 2, with the
     pair's travel T and the sum Theta of all angles. Points are the axis ends of spheres and capsules, otherwise the
     point with the largest lever.
-
-    Args:
-        n: normal at the start.
-        moved: travel of the joints, of either sign (n,) [rad, m].
     """
     shapes, world, tree = a.shapes, a.world, a.tree
     # Floating-base configurations have 7 numbers before the joints.

@@ -24,10 +24,9 @@ class ResolvedAcceleration:
 
     Task space: a = J# (x'' + K_v (x' - J v) + K_x e - J' v), with the critically damped loop K_x = k^2, K_v = 2 k of a
     task gain k <= max_gain / dt. In the null space v converges to the velocity -alpha_N W^-1 grad H^T of the
-    objectives, or to rest; otherwise its motion would never stop.
+    objectives, or to rest.
 
     Attributes:
-        v: last velocity (nv,).
         null_damping: convergence rate of the null-space velocity [1/s].
     """
 

@@ -47,7 +47,6 @@ class RatePairs(NamedTuple):
     """Pairs of a SelfCollisionCost, or none.
 
     Attributes:
-        activation: activation distances (P,) [m].
         contact: s_0 of `repulsion` (P,).
         blend: t of `repulsion`.
     """
@@ -68,7 +67,6 @@ class RateMomentum(NamedTuple):
     Attributes:
         row: centroidal map row; -1: no tracking.
         mu: see `one_axis_rates` [kg m^2].
-        share: usable share of the speeds, included in `limit`.
     """
 
     row: int

@@ -56,11 +56,7 @@ class ResolvedRate(VelocitySolver):
         dofs: DofSelection | None = None,
         momentum: MomentumTracking | None = None,
     ) -> None:
-        """Build the solver.
-
-        Args:
-            momentum: tracked angular momentum in the null space, besides the objectives.
-        """
+        """Build the solver."""
         super().__init__(robot, objectives, settings, dofs)
         self.momentum, self._compiled = momentum, CompiledRate(robot)
 
@@ -126,7 +122,6 @@ class DampingSchedule:
     lambda^2 = max_damping^2 (1 - w / threshold)^2 for w < threshold, else 0 (Nakamura and Hanafusa 1986).
 
     Attributes:
-        max_damping: lambda at a singularity.
         threshold: of w = sqrt(det(J W^-1 J^T)); infinite: always `max_damping`.
     """
 
@@ -150,10 +145,7 @@ class DampingSchedule:
         share: float = 0.1,
         max_damping: float = 0.05,
     ) -> DampingSchedule:
-        """Return a schedule with a share of the median manipulability over random postures as threshold.
-
-        The scale of w depends on units and rows, so no fixed threshold suits all tasks.
-        """
+        """Return a schedule with a share of the median manipulability over random postures as threshold."""
         rng, data, m, found = np.random.default_rng(0), robot.model.createData(), dofs or DofSelection(robot), []
         for _ in range(40):
             q = robot.q(rng.uniform(*robot.range_within(SAMPLED_RANGE)))
@@ -275,11 +267,7 @@ class BoundedNorm(VelocitySolver):
 
 
 def damping_for_norm(sigma: np.ndarray, b: np.ndarray, max_norm: float) -> float:
-    """Return the least lambda >= 0 with sum (sigma b / (sigma^2 + lambda^2))^2 <= max_norm^2.
-
-    Args:
-        sigma: singular values (r,); numerical zeros are ignored.
-    """
+    """Return the least lambda >= 0 with sum (sigma b / (sigma^2 + lambda^2))^2 <= max_norm^2."""
     live = sigma > 1e-9 * max(float(sigma.max(initial=0.0)), 1e-300)
     s, b = sigma[live], b[live]
     if not np.isfinite(b).all() or np.linalg.norm(b / s) <= max_norm:

@@ -32,7 +32,6 @@ class MomentumTracking:
     The particular solution J# xdot gives the momentum; in (7.9) it would depend on the result.
 
     Attributes:
-        reducing: names of joints without a task.
         reference: desired momentum about the centre of mass (3,), world axes [kg m^2/s].
         axes: active x, y, z (3,).
         speed_share: usable share of the joint speed limits.
@@ -135,7 +134,6 @@ def one_axis_rates(
     """Compute `reducing_rates` of one axis.
 
     Args:
-        reference: desired momentum [kg m^2/s].
         out: rates (nv,), zero on entry.
 
     Returns:

@@ -39,7 +39,6 @@ def band_depth(
     """Return the depth of joints in the bands at their range ends (n,) [rad]: positive at the upper end.
 
     Args:
-        band: width of bands [rad].
         range_share: largest width as a share of the range.
     """
     out = np.empty(len(joints))
@@ -123,7 +122,6 @@ def repulsion(
     towards the activation distance.
 
     Args:
-        d: signed distances (k,) [m].
         activation: d_a > 0 [m], scalar or (k,).
         contact: s_0 = g(0), scalar or (k,).
         blend: t, linear share of d_a: 0 quadratic (5.12), 1 linear (5.11); Schwienbacher uses 0.4 to 0.6. Value and
@@ -157,11 +155,7 @@ def repulsion_gradient(
     blend: float,
     out: np.ndarray,
 ) -> None:
-    """Compute the gradient -sum g(d) dd/dv of near pairs: eq. 5.9, with the sign of `repulsion`.
-
-    Args:
-        contact: s_0 (P,).
-    """
+    """Compute the gradient -sum g(d) dd/dv of near pairs: eq. 5.9, with the sign of `repulsion`."""
     out[:] = 0.0
     moves = joints.ancestor_mask
     for k in range(found.pair.shape[0]):
@@ -328,17 +322,13 @@ def condition_number(J: np.ndarray) -> float:
 class ManipulabilityCost(Objective):
     """Cost H = -weight w(q), against singularities of the tasks.
 
-    Central differences over the given joints, two forward kinematics each. For a floating base name the limb's joints:
-    the base would make every limb look regular.
+    For a floating base name the limb's joints: the base would make every limb look regular.
     """
 
     def __init__(
         self, robot: Robot, tasks: Sequence[Task], joints: Sequence[str] | None = None, weight: float = 1.0
     ) -> None:
         """Set the tasks and joints.
-
-        Args:
-            joints: joints that perform the tasks; default: all.
 
         Raises:
             UnknownNameError: if the robot has no such joint.

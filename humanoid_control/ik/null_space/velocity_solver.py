@@ -167,8 +167,7 @@ class TaskSwitching:
     """Ramp of joint velocities after a change of the task set (Schwienbacher 2014, section 5.1, after Gienger).
 
     The motion of a removed task fades in the null space; the desired velocity of an added task fades in from its
-    present one. The velocity is continuous, and remaining tasks are undisturbed. Changes during a ramp start a new one;
-    the acceleration may then jump within the bound.
+    present one. Changes during a ramp start a new one; the acceleration may then jump within the bound.
     """
 
     def __init__(self, settings: SwitchSettings) -> None:
@@ -191,12 +190,7 @@ class TaskSwitching:
         return self._tasks is not None and {id(t) for t in tasks} != {id(t) for t in self._tasks}
 
     def start_ramp(self, tasks: Sequence[Task], rows: Rows, u_desired: np.ndarray, u_before: np.ndarray) -> None:
-        """Start a ramp.
-
-        Args:
-            u_desired: free velocities without a ramp (k,).
-            u_before: previous free velocities (k,).
-        """
+        """Start a ramp."""
         known = {id(t) for t in self._tasks or ()}
         if self.remaining() > 0.0:  # tasks that still fade in continue to do so
             known -= set(self._added)
@@ -235,12 +229,7 @@ class TaskSwitching:
 def velocity_scales(task: np.ndarray, null: np.ndarray, limit: np.ndarray) -> tuple[float, float]:
     """Return factors (null, all) with |all (task + null_factor null)| <= limit.
 
-    As much null-space motion as fits is kept, since slowing it costs the tasks nothing. If the task part alone is too
-    fast, all motion is scaled.
-
-    Args:
-        task: task part (n,).
-        null: null-space part (n,).
+    If the task part alone is too fast, all motion is scaled.
     """
     fits = True
     for i in range(limit.shape[0]):

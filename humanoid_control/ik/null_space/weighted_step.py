@@ -19,7 +19,6 @@ def weighted_step(
     Args:
         mobility: W^-1, diagonal (k,) or full (k, k).
         z: desired null-space velocities (k,).
-        damping: lambda.
 
     Returns:
         task (k,), null (k,), manipulability sqrt(det(B)), and whether B could be factorised.

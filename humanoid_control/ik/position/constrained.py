@@ -41,11 +41,7 @@ class HalfSpaceConstraint:
 
 
 class ClearanceConstraint:
-    """Constraint that keeps all pairs of shapes apart.
-
-    Attributes:
-        margin: required distance [m], at most the neutral distance of a pair.
-    """
+    """Constraint that keeps all pairs of shapes apart."""
 
     def __init__(self, robot: Robot, margin: float = 0.01, horizon: float = 0.15) -> None:
         self.margin, self.horizon, self.pairs = margin, horizon, robot.collision_monitor()
@@ -62,8 +58,7 @@ class ConstrainedGoals(PositionSolver):
     """Solver of the best posture inside the joint ranges and all constraints.
 
     Sequential quadratic programming: Gauss-Newton goals with an adapted mu E, linearised constraints, exact ranges.
-    Steps must lower 1/2 |r|^2 + penalty * (sum of the violations). The penalty is twice the largest multiplier so far:
-    a higher one would reject the last steps along curved constraints.
+    Steps must lower 1/2 |r|^2 + penalty * (sum of the violations). The penalty is twice the largest multiplier so far.
     """
 
     def __init__(

@@ -47,11 +47,7 @@ class SteepestDescent:
 
 
 class GaussNewton:
-    """B = J^T J + delta E: Newton's method without the curvature of f (exact in Schwienbacher 2014).
-
-    Attributes:
-        delta: regularisation for fewer rows than velocities.
-    """
+    """B = J^T J + delta E: Newton's method without the curvature of f (exact in Schwienbacher 2014)."""
 
     def __init__(self, delta: float = 1e-6) -> None:
         self.delta = delta
@@ -131,11 +127,7 @@ class StepSize(Protocol):
     """Rule of the step length."""
 
     def alpha(self, cost: Line, slope: Line, cost_0: float, slope_0: float) -> float:
-        """Return the step length; 0 if none is found.
-
-        Args:
-            slope: slope by alpha; requires a Jacobian.
-        """
+        """Return the step length; 0 if none is found."""
         ...
 
 

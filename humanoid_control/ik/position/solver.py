@@ -64,11 +64,7 @@ class StopSettings:
 
 @dataclass(frozen=True)
 class Solution:
-    """Outcome of an iteration.
-
-    Attributes:
-        history: residuals before each iteration and at the end.
-    """
+    """Outcome of an iteration."""
 
     q: np.ndarray
     residual: float

@@ -56,7 +56,7 @@ def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0
     """Build Lola's task vector for any robot with two feet and two arms; target: the neutral posture.
 
     Rows: feet relative to the centre of mass and to the upper body, centre of mass, upper body, centres of mass of the
-        arms, waist and toe joints; 28 rows for Lola.
+        arms, waist and toe joints.
 
     Args:
         robot: with the points `sternum`, `l_foot_tcp`, `r_foot_tcp`, `l_wrist`, `r_wrist`.

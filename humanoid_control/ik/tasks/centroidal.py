@@ -84,10 +84,7 @@ class LimbCenterOfMass(Point):
 
 
 class CenterOfMassTask(PointTask):
-    """Balance task: centre of mass of the robot at a world position.
-
-    For other origins or axes use `PointTask` with `CenterOfMass()`.
-    """
+    """Balance task: centre of mass of the robot at a world position."""
 
     def __init__(self, robot: Robot, *, weight: float = 1.0, gain: float = 30.0, name: str = "center_of_mass") -> None:
         """Weight, gain [1/s] and name as in `Task`."""

@@ -66,8 +66,7 @@ def point_of(robot: Robot, what: str | int | Point) -> tuple[Point, str]:
 class PointTask(VectorTask):
     """x = A^T (p - o): point p relative to the origin o, in the axes A of a frame or of the world.
 
-    With the centre of mass as p it is the balance task; as o, with a foot as p, the foot task of Schwienbacher 2014,
-    table 4.2.
+    With the centre of mass as p it is the balance task.
     """
 
     def __init__(
@@ -84,7 +83,6 @@ class PointTask(VectorTask):
         """Select points and axes; other arguments as in `Task`.
 
         Args:
-            point: Point, or name of a point or link.
             origin: default: the world origin.
             axes: frame; default: the world.
         """

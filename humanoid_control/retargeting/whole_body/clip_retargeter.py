@@ -233,10 +233,7 @@ def lowered(flags: np.ndarray, height: np.ndarray, most: int) -> np.ndarray:
 
 
 def unturned(first: int, end: int, yaw: np.ndarray, on: np.ndarray, most: float, rate: float) -> list[tuple[int, int]]:
-    """Return the parts of a hold within which the foot turns by less than +-`most` [rad]; it pivots between them.
-
-    Only a foot on one edge pivots: a flat foot turns within its shoe.
-    """
+    """Return the parts of a hold within which the foot turns by less than +-`most` [rad]; it pivots between them."""
     parts, a = [], first
     low = high = yaw[first]
     for t in range(first, end):
@@ -304,15 +301,7 @@ class ClipRetargeter(WholeBodyRetargeter):
 
 
 class _Windows:
-    """Successive windows of a clip.
-
-    Attributes:
-        problem: the solver's, with its own base frame.
-        plan: contacts; places and edges are updated.
-        published: last published state and root pose; None before the first.
-        seen: first frame of the last window.
-        state: optimised postures of the last window.
-    """
+    """Successive windows of a clip."""
 
     def __init__(self, solver: WholeBodyRetargeter, frames: FrameInputs, plan: ContactSchedule, dt: float) -> None:
         p = solver.problem
@@ -401,12 +390,7 @@ class _Windows:
         return self.plan.release(first, off > LOST)
 
     def _step(self, state: ClipPostures, goal: ClipGoal, fixed: int, hard: float, apart: float) -> ClipPostures:
-        """Return the postures after a Gauss-Newton step, shortened where it raises the cost.
-
-        Args:
-            hard: penalty of range and speed violations.
-            apart: penalty of distance and floor violations.
-        """
+        """Return the postures after a Gauss-Newton step, shortened where it raises the cost."""
         p, w, work, W = self.problem, self.scratch, self.work, len(state.x)
         rules = self.rules._replace(hard=hard, apart=apart)
         if not (newton_step(p, rules, state, goal, fixed, w, work) and np.isfinite(work.step[:W]).all()):

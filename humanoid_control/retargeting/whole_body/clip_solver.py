@@ -46,8 +46,6 @@ class ClipRules(NamedTuple):
             goal.
         speed: (D,) largest first difference [rad, m].
         acceleration: (D,) largest second difference [rad, m].
-        hard: penalty of range and speed violations.
-        effort: penalty of excess acceleration.
         apart: penalty of distance and floor violations [1/m^2].
         margin: shape distance [m].
     """
@@ -65,13 +63,7 @@ class ClipRules(NamedTuple):
 
 
 class ClipPostures(NamedTuple):
-    """Postures of W frames.
-
-    Attributes:
-        x: (W, D) coordinates, 0 for the base.
-        R: (W, 3, 3) root rotation.
-        p: (W, 3) root position [m].
-    """
+    """Postures of W frames: coordinates x (W, D), 0 for the base; root rotation R (W, 3, 3) and position p (W, 3)."""
 
     x: np.ndarray
     R: np.ndarray
@@ -79,12 +71,7 @@ class ClipPostures(NamedTuple):
 
 
 class ClipGoal(NamedTuple):
-    """Goal of W frames.
-
-    Attributes:
-        target: (W, K, 3) of the points [m].
-        weight: (W, K) of the points.
-    """
+    """Goal of W frames: point targets (W, K, 3) [m] and their weights (W, K)."""
 
     target: np.ndarray
     weight: np.ndarray
@@ -94,9 +81,6 @@ class ClipWork(NamedTuple):
     """Work memory of the optimisation.
 
     Attributes:
-        factor: of the whole matrix.
-        block: for one block row.
-        cost: (W,) of each frame.
         step: (W, D) right-hand side, then solution.
         own: (W, D) diagonal of block [t, t] from frame differences.
         one: (W, D) diagonal of block [t, t - 1].
@@ -106,7 +90,6 @@ class ClipWork(NamedTuple):
         moving: (K,) number of these coordinates.
         A: (D, D) block of a frame.
         J: (3 K, D) point Jacobian.
-        G: (rows, D) distance gradients.
     """
 
     factor: BandedFactor
@@ -268,9 +251,6 @@ def frame_rows(
     """Add a frame's points, distances and floor to the upper triangle of A and the right-hand side; return the cost.
 
     Call after `place_frame`.
-
-    Args:
-        rows: False: cost only.
     """
     A, J, G, g = work.A, work.J, work.G, work.step[t]
     base = w.bodies.p[6] if problem.base > 0 else w.bodies.p[0]
@@ -359,14 +339,7 @@ def newton_step(
     w: Scratch,
     work: ClipWork,
 ) -> bool:
-    """Compute the Gauss-Newton step (`work.step`) of all frames and the frame costs (`work.cost`).
-
-    Args:
-        fixed: number of fixed first frames.
-
-    Returns:
-        False if the matrix is not positive definite.
-    """
+    """Compute the Gauss-Newton step (`work.step`) and frame costs (`work.cost`); False unless positive definite."""
     W, d = state.x.shape
     difference_rows(problem, rules, state, work)
     for t in range(W):

@@ -48,7 +48,6 @@ class ContactRules(NamedTuple):
         pivot: yaw between a sole on one edge and the person's foot that releases it [rad].
         lock: weight of a locked point, well above `frame_solver.LOCKED`.
         landing: weight of a landing point, well below it.
-        free: weight of a swinging point.
         posture_return: critically damped rate of the posture [1/s].
         body_return: critically damped rate of free body-point errors [1/s].
         foot_return: likewise of a swing foot [1/s].
@@ -194,7 +193,6 @@ class ContactMemory(NamedTuple):
     """Contacts of the previous frame.
 
     Attributes:
-        contact: (4,) state.
         place: (4, 3) start of each contact [m].
         point: (4, 3) last position [m].
         away: (4,) time without contact [s].
@@ -217,7 +215,6 @@ def find_contacts(rules: ContactRules, points: np.ndarray, dt: float, memory: Co
 
     Args:
         points: (4, 3) heels and toes in the order of EDGES, z above the level of each [m].
-        memory: state, updated.
     """
     for k in range(4):
         speed, off = 0.0, 0.0
@@ -305,10 +302,7 @@ class FootTargets(NamedTuple):
     """Targets of the sole corners.
 
     Attributes:
-        target: (8, 3) [m].
-        weight: (8,) of the targets.
         free: (8, 3) targets of unlocked soles [m].
-        contact: (4,) edges locked on the floor.
     """
 
     target: F2
@@ -386,16 +380,10 @@ def lock_foot(
     dt: float,
     memory: FootMemory,
 ) -> bool:
-    """Update the lock of a foot and its edge; memory is updated except offset and corners.
-
-    Args:
-        f: LEFT 0 or RIGHT 1.
-        free: (5,) pose of the unlocked sole.
-        contact: (2,) heel, toe of the person.
-        now: (2, 5) sole pose of the previous frame, and its rate.
+    """Update the lock of a foot and its edge in the memory, except offset and corners; poses (5,) as in FootMemory.
 
     Returns:
-        True if a foot or edge was locked, or an edge released: the corners then blend from their current state.
+        True if the corners then blend from their current state.
     """
     heel, toe = contact[0], contact[1]
     changed = False
@@ -437,12 +425,7 @@ def land_edges(
 ) -> None:
     """Mark the locked edges of a foot that have landed with both corners.
 
-    Before landing, an edge is only attracted to the floor, so a late leg does not pull the other foot off its place.
-
-    Args:
-        now: (5,) sole pose of the previous frame.
-        corners: (4, 3) its corners [m].
-        out: contact is updated.
+    Before landing, an edge is only attracted to the floor.
     """
     contact = out.contact
     stood = contact[2 * f] or contact[2 * f + 1]
@@ -468,15 +451,7 @@ def foot_targets(
     memory: FootMemory,
     out: FootTargets,
 ) -> None:
-    """Compute the corner targets of both soles for the next frame.
-
-    Args:
-        free: (2, 5) poses of the unlocked soles.
-        contact: (4,) of the person, in the order of EDGES.
-        corners: (8, 3) sole corners of the previous frame [m].
-        memory: state, updated.
-        out: result.
-    """
+    """Compute the corner targets of both soles for the next frame, and update the memory."""
     now, before, pose, target = np.empty((2, 5)), np.empty(5), np.empty(5), np.empty((4, 3))
     for f in range(2):
         here, last = corners[4 * f : 4 * f + 4], memory.corners[4 * f : 4 * f + 4]

@@ -38,7 +38,6 @@ class Extremity:
     """Head or hand with its own joints.
 
     Attributes:
-        name: HEAD or one of HANDS.
         axis: (3,) unit vector in the joint frame: gaze, or along the hand.
         moving: indices of the joints that turn it.
     """
@@ -54,11 +53,7 @@ class Extremity:
 
 
 def extremities(robot: Robot) -> dict[str, Extremity]:
-    """Return head and hands that a robot can turn, by name; hands only as a pair.
-
-    Args:
-        robot: floating base, two legs.
-    """
+    """Return head and hands that a robot can turn, by name; hands only as a pair."""
     found = {e.name: e for e in (_head(robot), *(_hand(robot, side) for side in "lr")) if e is not None}
     return found if {*HANDS} <= set(found) else {n: e for n, e in found.items() if n == HEAD}
 
@@ -139,11 +134,7 @@ def gaze_turn(body: BodyPoints) -> np.ndarray | None:
 
 
 def shown_directions(body: BodyPoints, turn: np.ndarray | None) -> dict[str, np.ndarray]:
-    """Return the shown directions of head and hands: unit vectors (T, 3) in the world; hands only as a pair.
-
-    Args:
-        turn: from `gaze_turn`; None: no head.
-    """
+    """Return the shown directions of head and hands: unit vectors (T, 3) in the world; hands only as a pair."""
     out = {}
     at = {name: body.point(name) for name in body.names}
     if turn is not None:

@@ -72,12 +72,7 @@ def edges_off(goal: ClipGoal, t: int, problem: RetargetingProblem, w: Scratch, o
 
 @kernel
 def hold_what_can_be(problem: RetargetingProblem, weight: np.ndarray, off: np.ndarray) -> None:
-    """Set the weights of a frame that is solved again: contact edges near their place are held, others attracted.
-
-    Args:
-        weight: (K,) of the optimisation.
-        off: (4,) from `edges_off`.
-    """
+    """Set the weights of a frame that is solved again: contact edges near their place are held, others attracted."""
     first = problem.soles[0]
     problem.weight[:] = weight
     for k in problem.soles:
@@ -96,15 +91,10 @@ def follow_frames(
     out: FrameResults,
     w: Scratch,
 ) -> float:
-    """Publish frames; infeasible ones are solved again from the previous frame.
+    """Publish frames, solving infeasible ones again from the previous frame; return the clearance of the last one.
 
     Args:
-        state: postures for the frames of `out`.
-        goal: goals for the frames of `out`.
         before: last published frame; x, v and the tree's base frame are updated.
-
-    Returns:
-        Clearance of the last frame.
     """
     x, v, last = before.x, before.v, before.clearance
     y, off = np.empty_like(x), np.empty(4)

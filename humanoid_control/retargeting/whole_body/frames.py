@@ -25,12 +25,7 @@ INDIFFERENT = 0.02  # [m/rad] posture stiffness: directions in which points move
 
 
 class ErrorMemory(NamedTuple):
-    """Point errors of the last two frames.
-
-    Attributes:
-        last: (K, 3) [m].
-        before: (K, 3) [m].
-    """
+    """Point errors (K, 3) of the last two frames [m]."""
 
     last: F2
     before: F2
@@ -136,13 +131,9 @@ def returning_goal(
 ) -> None:
     """Fill the goal of a frame so that errors decay like a critically damped oscillator.
 
-    Otherwise errors due to a range, another limb or a locked foot would vanish within one frame once free. The error of
-    each point shall follow e(k) = 2 z e(k-1) - z^2 e(k-2), z = exp(-rate dt). Undisturbed targets are tracked exactly.
+    Errors would otherwise vanish within one frame once a point is free. The error of each point shall follow
+    e(k) = 2 z e(k-1) - z^2 e(k-2), z = exp(-rate dt). Undisturbed targets are tracked exactly.
     Locked feet are excluded.
-
-    Args:
-        wanted: (K, 3) targets of the frame [m].
-        goal: result.
     """
     slow, fast = np.exp(-feet.rules.body_return * dt), np.exp(-feet.rules.foot_return * dt)
     corners = problem.soles[0]
@@ -176,7 +167,7 @@ def forget_posture(
 
     The difference between a critically damped return and constant velocity is projected to the null space of the
     points, N = e^2 (J' W J + e^2)^-1, with J' W J of the last solver step, and added to `goal.expected`. Legs of free
-    feet are excluded: they have no time during the swing.
+    feet are excluded.
     """
     d = before.x.shape[0]
     own = n.damping**2 + n.posture**2 + n.smoothing**2  # diagonal terms added by the solver
@@ -209,16 +200,7 @@ def solve_whole_body_frames(
     out: FrameResults,
     w: Scratch,
 ) -> float:
-    """Solve frames one after another.
-
-    Args:
-        feet: memory is updated.
-        before: previous state; x and v are updated.
-        out: results, of the same length.
-
-    Returns:
-        Clearance of the last frame.
-    """
+    """Solve frames one after another, updating feet and state; return the clearance of the last one [m]."""
     problem, frames, feet, before = uncounted(problem), uncounted(frames), uncounted(feet), uncounted(before)
     n, out, w = uncounted(n), uncounted(out), uncounted(w)
     x, v = before.x, before.v

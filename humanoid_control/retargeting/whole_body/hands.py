@@ -1,8 +1,7 @@
 """Hands in contact with the body, each other or the floor: surface distances are kept, not joint distances.
 
-With directions alone, a robot's hand on the hip would end in the air, and clapping hands would overlap. Near a surface,
-the hand target moves to the same place of the robot's surface at the person's distance. Far away it is unchanged, in
-between it blends.
+Near a surface, the hand target moves to the same place of the robot's surface at the person's distance. Far away it
+is unchanged, in between it blends.
 """
 
 from __future__ import annotations
@@ -63,7 +62,6 @@ class HandSurfaces:
         """Measure a robot in its neutral posture.
 
         Args:
-            robot: floating base, two arms, two legs.
             hips: (2, 3) in the world [m].
             knees: (2, 3) in the world [m].
         """
@@ -110,14 +108,7 @@ def _from_knee(robot: Robot, leg: list[int], knee: np.ndarray) -> set[int]:
 def _surface(
     shapes: ShapeArrays, places: list[tuple[int, pin.SE3]], start: np.ndarray, end: np.ndarray, axes: np.ndarray
 ) -> np.ndarray:
-    """Return distances (S, A) from a bone to the outermost surface of shapes [m].
-
-    Args:
-        places: index and pose of each shape.
-        start: (3,) of the bone.
-        end: (3,) of the bone.
-        axes: (3, 3) of the bone, z along it.
-    """
+    """Return distances (S, A) from a bone, along z of its axes (3, 3), to the outermost surface of shapes [m]."""
     r = np.arange(BARE, REACH, FINE)
     around = np.stack([np.cos(ROUND), np.sin(ROUND), np.zeros(len(ROUND))], axis=1) @ axes.T
     points = (start + ALONG[:, None] * (end - start))[:, None, None] + r[:, None] * around[:, None]
@@ -193,9 +184,6 @@ def palms(body: BodyPoints, size: float) -> tuple[np.ndarray, np.ndarray]:
     """Return palm middles (2, T, 3) of a person [m], left and right, and unit vectors (2, T, 3) from the wrists.
 
     They follow the hand if shown, else the forearm.
-
-    Args:
-        size: from `person_size`.
     """
     middle, along = [], []
     for side in "lr":
@@ -229,16 +217,7 @@ def _person_radius(part: int, share: np.ndarray, azimuth: np.ndarray) -> np.ndar
 
 
 def touch(palm: np.ndarray, start: np.ndarray, end: np.ndarray, across: np.ndarray, part: int, size: float) -> Touch:
-    """Return the relation of a hand to a part of a person.
-
-    Args:
-        palm: (T, 3) [m].
-        start: (T, 3) of the bone [m].
-        end: (T, 3) of the bone [m].
-        across: (T, 3) leftward.
-        part: index in PARTS.
-        size: from `person_size`.
-    """
+    """Return the relation of a hand to one of PARTS of a person, for points (T, 3) [m] and a `person_size`."""
     R, bone = _axes(start, end, across), np.linalg.norm(end - start, axis=1)
     local = np.einsum("tji,tj->ti", R, palm - start)
     share = np.clip(local[:, 2] / np.maximum(bone, 1e-6), ALONG[0], ALONG[-1])
@@ -267,7 +246,6 @@ def keep_hands(
 
     Args:
         body: on a level floor at height 0.
-        size: from `person_size`.
         targets: (T, K, 3) of `names`, floor z = 0 [m].
         names: POINTS, hips and knees.
     """
@@ -374,15 +352,7 @@ def _keep_on_floor(
 def bent_arm(
     shoulder: np.ndarray, elbow: np.ndarray, wrist: np.ndarray, upper: float, lower: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return elbow (T, 3) and wrist (T, 3) of an arm that bends to the same side as before [m].
-
-    Args:
-        shoulder: (T, 3).
-        elbow: (T, 3) previous, defines the side.
-        wrist: (T, 3); moved closer if out of reach.
-        upper: length [m].
-        lower: length [m].
-    """
+    """Return elbow (T, 3) and wrist (T, 3) of an arm that bends to the same side as before; wrists move into reach."""
     reach = wrist - shoulder
     far = np.linalg.norm(reach, axis=1)
     least, most = abs(upper - lower) + 1e-3, STRETCHED * (upper + lower)

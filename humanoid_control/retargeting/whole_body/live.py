@@ -44,9 +44,6 @@ class LiveWholeBody(LiveTargets):
     def __init__(self, robot: Robot, settings: LiveSettings | None = None) -> None:
         """Create and compile the solver, and start the calibration.
 
-        Args:
-            robot: floating base, legs and soles.
-
         Raises:
             RobotError: if the base is fixed, or legs or soles are missing.
             UnknownNameError: as LiveTargets.
@@ -130,11 +127,7 @@ class LiveWholeBody(LiveTargets):
         return out @ R.T + placed[:, None] * shift
 
     def follow(self) -> float:
-        """Take one solver step toward the targets for the time since the previous step.
-
-        Returns:
-            Time step [s]; 0 without targets, or if the time is too short.
-        """
+        """Take one solver step toward the targets and return the time since the previous one [s]; 0 without a step."""
         passed = self._last_update - self._followed
         if self.targets is None or not passed >= SHORTEST:
             return 0.0
@@ -179,12 +172,7 @@ def sole_poses(edges: np.ndarray) -> np.ndarray:
 
 
 def _onto(person: np.ndarray, robot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rotation about the vertical (3, 3) and horizontal shift (3,) from a person's hips to a robot's [m].
-
-    Args:
-        person: (K, 3) rows that begin with BODY_POINTS [m].
-        robot: likewise.
-    """
+    """Return the rotation about the vertical (3, 3) and horizontal shift (3,) from a person's hips to a robot's [m]."""
     left, right = BODY_POINTS.index("l_hip"), BODY_POINTS.index("r_hip")
     across = [p[left] - p[right] for p in (person, robot)]
     turn = np.arctan2(across[1][1], across[1][0]) - np.arctan2(across[0][1], across[0][0])

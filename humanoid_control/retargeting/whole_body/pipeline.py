@@ -48,7 +48,6 @@ class WholeBodyTask:
     """Clip scaled to a robot and ready to solve: inputs are checked, kernels not yet compiled.
 
     Attributes:
-        robot: floating base.
         targets: at the solving rate.
         between: solved frames per clip frame.
         notes: messages about skipped frames and the floor.
@@ -64,9 +63,7 @@ class WholeBodyTask:
         """Scale a clip to a robot.
 
         Args:
-            body: person with legs, at any rate.
-            robot: floating base, legs and soles.
-            speed: pace; the frame rate stays.
+            body: at any rate.
 
         Raises:
             ClipError: if legs or floor are missing.
@@ -89,7 +86,6 @@ class WholeBodyTask:
 
         Args:
             settings: default: `whole_body_settings()`.
-            progress: called with (frames solved, all frames).
             method: 'live' (frame by frame) or 'clip' (all frames at once).
 
         Raises:
@@ -102,12 +98,7 @@ class WholeBodyTask:
 
 
 def whole_body_settings(acceleration: float | None = None, method: str = LIVE) -> RetargetSettings:
-    """Return whole-body settings.
-
-    Args:
-        acceleration: limit of all joints [rad/s^2]; None: default.
-        method: one of WHOLE_BODY_METHODS.
-    """
+    """Return whole-body settings."""
     settings = whole_body_solver(method).SETTINGS
     return settings if acceleration is None else replace(settings, acceleration=acceleration)
 
@@ -128,11 +119,7 @@ def retarget_whole_body(
 
 
 def rate_factors(rate: float) -> tuple[int, int]:
-    """Return solved frames per clip frame, and clip frames per solved frame; one of both is 1.
-
-    Args:
-        rate: of the clip [Hz].
-    """
+    """Return solved frames per clip frame, and clip frames per solved frame, for a clip rate [Hz]; one of both is 1."""
     if rate < SLOWEST:
         return math.ceil(SLOWEST / rate - 1e-9), 1
     return 1, max(1, math.ceil(rate / FASTEST - 1e-9))

@@ -1,8 +1,4 @@
-"""Playback of whole-body targets: pause, seek, speed, loop; at a seam, the robot steps to the new stance.
-
-When looping or seeking, the following motion is moved to the robot's place and heading, and the feet step to it one
-after the other.
-"""
+"""Playback of whole-body targets: pause, seek, speed, loop; at a seam, the feet step to the new stance."""
 
 from __future__ import annotations
 
@@ -48,7 +44,6 @@ class WholeBodyPlayer:
         Args:
             frames: from `WholeBodyRetargeter.inputs`.
             seam: transition time to another moment [s].
-            speed: 1 is the recorded speed.
             free: (K,) True for vectors (`RetargetingProblem.free`); default: none.
         """
         self.targets, self.frames, self.soles = targets, frames, soles

@@ -95,7 +95,6 @@ class WholeBodyTrajectory(JointTrajectory):
         root_position: (T, 3) in the world [m].
         root_quaternion: (T, 4) x, y, z, w.
         contacts: (T, 4) locked sole edges, in the order of `contacts.EDGES`.
-        point_names: columns of `errors` (20).
     """
 
     root_position: np.ndarray
@@ -141,11 +140,9 @@ class WholeBodyRetargeter:
     """Frame-by-frame solver of root and joints of a floating robot.
 
     Attributes:
-        joints: (n,) last posture [rad].
         root: last pose of the root link in the world.
         contacts: (4,) locked sole edges, in the order of `contacts.EDGES`.
-        clearance: as in JointTrajectory, of the last frame [m].
-        used_fallback: likewise.
+        clearance: as in JointTrajectory, of the last frame [m], like `used_fallback`.
         SETTINGS: defaults: upper-body settings with more smoothing and fewer near pairs.
     """
 
@@ -162,9 +159,7 @@ class WholeBodyRetargeter:
         """Create the solver.
 
         Args:
-            robot: floating base, legs and soles.
             settings: method 'constrained'; default: SETTINGS.
-            forearms: whether targets include forearm rotation.
             directions: head and hands of the targets; those the robot cannot turn are ignored.
 
         Raises:
@@ -272,9 +267,6 @@ class WholeBodyRetargeter:
 
     def start(self, frames: FrameInputs, heading: float, name: str = "clip") -> None:
         """Start at the first posture of `frames`: a converged fit from several starts, feet in contact locked.
-
-        Args:
-            heading: initial pelvis yaw [rad].
 
         Raises:
             ClipError: if no first posture converges.

@@ -214,11 +214,7 @@ class WholeBodyTargets:
         return len(self.positions)
 
     def paced(self, speed: float) -> WholeBodyTargets:
-        """Return the motion at another pace and the same rate; contacts are those of the original pace.
-
-        Args:
-            speed: 1 is the current pace.
-        """
+        """Return the motion at another pace (1: the current one) and the same rate, with the same contacts."""
         if speed == 1:
             return self
         at = np.arange(0.0, len(self) - 1 + 1e-9, speed)
@@ -258,7 +254,6 @@ class WholeBodyScaler:
 
         Args:
             body: person with legs that sometimes stands.
-            robot: floating base.
             hands: keep hands at touched surfaces; needs 0.2 s of look-ahead.
 
         Raises:
@@ -317,11 +312,7 @@ class WholeBodyScaler:
         return WholeBodyTargets(body.name, body.rate, out, forearms, soles, contacts, psi, directions, self.floor.notes)
 
     def _soles(self, body: BodyPoints, out: np.ndarray) -> np.ndarray:
-        """Return sole poses (T, 2, 5) with the scaled height of the lower edge and the pitch of the person.
-
-        Args:
-            out: (T, 12, 3) with hip targets.
-        """
+        """Return sole poses (T, 2, 5) with the scaled height of the lower edge and the pitch of the person."""
         feet = feet_points(body)
         poses = np.empty((len(feet), 2, 5))
         left = np.stack([-np.sin(body.heading), np.cos(body.heading)], axis=1)
@@ -361,13 +352,7 @@ def shows_legs(body: BodyPoints) -> bool:
 
 
 def detect_contacts(rules: ContactRules, points: np.ndarray, floor: np.ndarray, rate: float) -> np.ndarray:
-    """Return causal contacts (T, 4) of heels and toes.
-
-    Args:
-        points: (T, 4, 3) in the order of `contacts.EDGES` [m].
-        floor: (4,) level of each [m].
-        rate: [Hz].
-    """
+    """Return causal contacts (T, 4) of points (T, 4, 3), in the order of `contacts.EDGES`, and levels (4,) [m]."""
     memory, out = ContactMemory.new(), np.zeros((len(points), 4), dtype=bool)
     above = np.array(points)
     above[:, :, 2] -= floor

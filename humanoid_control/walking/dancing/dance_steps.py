@@ -33,7 +33,7 @@ class ContactRule:
         height: above the standing height, below which contact is possible [m].
         slow: speed below which a contact begins [m/s].
         fast: speed above which a contact ends [m/s].
-        touching: height below which a contact extends at both ends [m]: a heel strikes before it is slow.
+        touching: height below which a contact extends at both ends [m].
         gliding: speed below which a contact extends [m/s].
         lasting: minimum duration of a contact or step [s].
         moved: minimum travel of a step, unless it rises by `lifted` [m].
@@ -146,7 +146,7 @@ class DanceLimits:
         double: minimum double support [s].
         hold: longest swing that is not shortened to `longest` [s].
         wait: longest double support within a list [s].
-        share: usable share of the walking limits, since successive steps differ.
+        share: usable share of the walking limits.
         long: foot travel over the greatest forward step, above which a step takes the nominal time.
     """
 
@@ -167,7 +167,6 @@ class Choreography:
     Attributes:
         lifts: lift-off times from the first lift-off [s].
         clock: times from the first lift-off (k,) and in the clip (k,) [s].
-        told: messages about changes.
     """
 
     steps: list[Footstep]

@@ -45,8 +45,6 @@ class Routine:
         motion: upper-body motion, in walker time.
         steps: the dancer's steps, in time of the paced clip [s].
         when: walker time to send the footsteps [s]; infinite without steps.
-        found: number of detected steps.
-        told: messages about changes.
         scale: leg length of robot over dancer.
         made: None until the footsteps are sent.
     """
@@ -86,7 +84,6 @@ def routine(
 
     Args:
         positions: (T, 7, 3) upper-body targets with the pelvis fixed [m].
-        rate: [Hz].
         body: dancer, for the steps; None: the robot stands.
         begin: walker time of the start [s].
 
@@ -149,8 +146,7 @@ def balance_clock(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a clip clock, slowed where the motion needs more CoM sway than the feet allow.
 
-    The dynamics filter predicts the sway, which grows with the square of the pace: a sway k times too large slows it to
-    1 / sqrt(k).
+    Sway grows with the square of the pace.
 
     Args:
         height: of the CoM above the soles [m].

@@ -118,7 +118,6 @@ def bounded_turn(R: np.ndarray, roll: float = MOST_TILT) -> np.ndarray:
     An angle becomes b tanh(angle / b) with its bound b; small angles are unchanged.
 
     Args:
-        R: in heading axes.
         roll: bound of the sideways tilt [rad]; forward and back it is MOST_TILT.
     """
     axis = np.cross([0.0, 0.0, 1.0], R[:, 2])
@@ -140,16 +139,13 @@ def _goal(row: np.ndarray, velocity: np.ndarray) -> UpperGoal:
 
 
 class CenterRise:
-    """Rise of the CoM due to chest and arms, with legs in the neutral posture.
-
-    At a constant CoM height, raised arms would bend the knees.
-    """
+    """Rise of the CoM due to chest and arms, with legs in the neutral posture."""
 
     def __init__(self, robot: Robot, stand: float) -> None:
         """Start with the arms at rest.
 
         Args:
-            stand: constant extra height, since dance steps are short [m].
+            stand: constant extra height [m].
         """
         self._robot, self._data = robot, robot.model.createData()
         groups = JointGroups.of(robot)
@@ -158,11 +154,7 @@ class CenterRise:
         self._stand, self._smooth, self.height = stand, 0.0, stand
 
     def look(self, joints: np.ndarray, dt: float) -> float:
-        """Return the CoM rise at constant leg bend [m], low-pass filtered, in steps of RISE.
-
-        Args:
-            joints: (n,) commanded positions.
-        """
+        """Return the CoM rise at constant leg bend [m], low-pass filtered, in steps of RISE."""
         self._smooth += min(dt / RISING, 1.0) * (self._height(joints) - self._rest - self._smooth)
         if abs(self._stand + self._smooth - self.height) > RISE:
             self.height = self._stand + self._smooth
@@ -201,7 +193,6 @@ class ClipMotion:
         """Resample the clip.
 
         Args:
-            rest: (21,) row of `UpperBody`.
             rows: (T, 21).
             rate: frame rate [Hz].
             begin: walker time of the departure from rest [s].
@@ -299,12 +290,7 @@ class LiveMotion:
 
 
 class Gestures(NamedTuple):
-    """Mean errors of a run, in chest axes.
-
-    Attributes:
-        wrist: mean distance to the goals [m].
-        elbow: mean distance to the goals [m].
-    """
+    """Mean wrist and elbow distances to the goals of a run, in chest axes [m]."""
 
     wrist: float
     elbow: float

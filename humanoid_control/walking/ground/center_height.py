@@ -25,11 +25,7 @@ class Rise(NamedTuple):
 
 
 class CenterHeight:
-    """CoM height as a sum of smooth changes, so that replanning causes no jump.
-
-    Attributes:
-        rises: active and future changes.
-    """
+    """CoM height as a sum of smooth changes, so that replanning causes no jump."""
 
     def __init__(self, height: float) -> None:
         self._base, self.rises = height, list[Rise]()

@@ -27,9 +27,6 @@ def standing_configuration(robot: Robot, heights: HeightMap) -> np.ndarray:
 
     The root link keeps its neutral (x, y), where terrain maps have their origin.
 
-    Args:
-        robot: floating base, two feet with soles.
-
     Raises:
         RobotError: if the robot has no two feet.
         ConfigError: if a foothold is bad, or the legs do not reach it.
@@ -70,11 +67,7 @@ def _standing_on(robot: Robot, feet: Feet, soles: Sequence[pin.SE3]) -> np.ndarr
 
 
 def stand_on_ground(engine: Engine) -> None:
-    """Put the robot of an engine at rest on its ground; do nothing on level ground.
-
-    Raises:
-        HumanoidError: as `standing_configuration`.
-    """
+    """Put the robot of an engine at rest on its ground; errors as `standing_configuration`."""
     ground, robot = engine.settings.ground, engine.robot
     if ground.as_plane() == (0.0, 0.0, 0.0) or robot.base != "floating" or len(robot.feet) < 2:
         return

@@ -75,12 +75,7 @@ class Terrain:
         self._known: dict[tuple[float, ...], tuple[float, SwingShape]] = {}
 
     def foothold(self, X: pin.SE3, foot: int) -> Foothold:
-        """Return the foothold at (x, y) and heading of a pose.
-
-        Args:
-            X: only place and heading count.
-            foot: 0 left, 1 right.
-        """
+        """Return the foothold at (x, y) and heading of a pose."""
         yaw = float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
         c, s = np.cos(yaw), np.sin(yaw)
         x, y, _ = X.translation
@@ -126,7 +121,6 @@ class Terrain:
         Args:
             times: of lift-off and touch-down [s].
             lift: minimum lift [m].
-            shape: of a swing over a plane.
         """
         if self.map.as_plane() is not None:
             return SwingPath.between(start, end, *times, lift, shape)

@@ -40,7 +40,6 @@ def anticipated(delta: np.ndarray, fade: float) -> np.ndarray:
     """Return the shift (n, 2) of xi for a shift of p_v (n, 2): the integral above, backward in time.
 
     Args:
-        delta: (n, 2) equally spaced samples.
         fade: exp(-w dt).
     """
     # xi = 0 at the end of the horizon; going backward, this error decays by `fade` per sample
@@ -103,12 +102,9 @@ class DynamicsFilter:
 
         Args:
             plan: its momentum shift is ignored.
-            t: current time [s].
             horizon: simulated time [s].
             q: (nq,) commanded configuration in the plan's world.
-            v: (nv,) commanded velocity.
             center: (3,) planned CoM at t.
-            upper: upper-body motion; None: at rest.
         """
         self._upper, self._turning = upper, None if self.turning is None else self.turning.copy()
         self._plan, self._t0, self._count = plan, t, int(np.ceil(horizon / self.dt)) + 1

@@ -38,13 +38,7 @@ class ZmpPath(NamedTuple):
 
     @classmethod
     def of(cls, t: np.ndarray, p: np.ndarray, omega: float) -> ZmpPath:
-        """Return the path through corners, at rest at the end.
-
-        Args:
-            t: (k,) rising [s].
-            p: (k, 2) [m].
-            omega: [1/s].
-        """
+        """Return the path through corners, at rest at the end."""
         t, p = np.asarray(t, dtype=float), np.asarray(p, dtype=float)
         xi = np.empty_like(p)
         xi[-1] = p[-1]

@@ -137,11 +137,7 @@ class MomentumShift:
 
 
 class WalkPlan:
-    """Phases of a walk and their ZMP.
-
-    Attributes:
-        feet: planned sole poses at the start.
-    """
+    """Phases of a walk and their ZMP."""
 
     def __init__(
         self,
@@ -217,12 +213,6 @@ def zmp_corners(
     soles: Feet, feet: Sequence[pin.SE3], phases: Sequence[Phase], t: float, p: np.ndarray, rest: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return corners of the ZMP: constant under the stance foot, linear between feet.
-
-    Args:
-        phases: not finished at t.
-        t: now [s].
-        p: (2,) current ZMP.
-        rest: transition time to the middle after the last step [s].
 
     Returns:
         Times (k,) and corners (k, 2).

@@ -48,7 +48,6 @@ def preview_gains(omega: float, dt: float, horizon: float, error_weight: float, 
     """Compute the gains for a pendulum.
 
     Args:
-        omega: [1/s].
         horizon: preview time [s].
         error_weight: Q of the ZMP.
         jerk_weight: R of the jerk change.
@@ -115,7 +114,7 @@ class PreviewControl:
     def plan(self, request: CenterRequest) -> tuple[SampledPath, list[Phase]]:
         """Return the path from the requested state, and its unchanged phases.
 
-        The initial acceleration follows from CoM and ZMP, so both are continuous. A continued plan keeps its error sum.
+        Acceleration and ZMP are continuous. A continued plan keeps its error sum.
         """
         times, corners = request_corners(request)
         g = preview_gains(request.omega, self.dt, self.horizon, *self._weights)

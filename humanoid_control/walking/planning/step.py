@@ -251,10 +251,7 @@ class StepTimes:
             raise ConfigError(f"double_support must lie in 0.05..0.6, got {self.double_support:g}")
 
     def on(self, width: float) -> StepTimes:
-        """Return the times for a sole width [m].
-
-        Sway grows with the square of the time, so narrow soles need shorter steps.
-        """
+        """Return the times for a sole width [m]."""
         quicker = min(1.0, float(np.sqrt(width / WIDE)))
         return replace(self, nominal=max(quicker * self.nominal, self.shortest))
 

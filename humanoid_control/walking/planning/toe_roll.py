@@ -107,7 +107,7 @@ class ToeRoll:
     def planned(self, plan: WalkPlan, t: float) -> np.ndarray:
         """Return the planned angles (2,) at a time [rad].
 
-        The last step is flat, so that the rear foot can carry weight until rest.
+        The last step is flat.
         """
         out = np.zeros(2)
         for phase in plan.phases[:-1]:
@@ -153,10 +153,7 @@ class ToeRoll:
         return [X * self._turn(k, a).inverse() if a else X for k, (X, a) in turns]
 
     def pivots(self) -> np.ndarray:
-        """Return points (2, 3) at rest on both feet, in sole frames [m]: the roll axes, or the origin of a flat foot.
-
-        A pushed flat sole rocks about its pressure point, not about its toes.
-        """
+        """Return points (2, 3) at rest on both feet, in sole frames [m]: the roll axes, or the origin of flat feet."""
         out = np.zeros((2, 3))
         for k, angle in enumerate(self.angles.tolist()):
             if abs(angle) > FLAT_ENOUGH:
