@@ -37,22 +37,22 @@ EXAMPLES = """examples:
   humanoid bench all -o evidence/docs/benchmarks.md --keep results/
 """
 HELP = {
-    "robot": "name of the catalogue or path of a URDF; retarget: several with commas",
+    "robot": "robot name or path of a URDF; retarget: comma-separated for several",
     "motion": f"{CLIP_HELP} (default: dance, and 05_02.bvh of $HUMANOID_TEST_DATA)",
-    "marker_set": "marker set of the clip, or the path of an own one",
-    "unit": "of the clip's numbers: mm, cm, m, inch",
-    "scale": "factor on the clip's size",
-    "seconds": "how long to measure",
-    "clips": "clips in a round",
-    "only": "some parts, with commas between them",
-    "engine": "world that simulates: multibody or mujoco",
-    "rounds": "how often each thing is timed, or the stack started",
-    "trials": "how often a driver is killed; a tenth of it: how often an emergency stop is called",
-    "quick": "a sample of all trials",
-    "cold": "also all kernels compiled anew, and `make demo` in a new checkout, with the network",
-    "keep": "folder of trials; those that are there are not done again",
+    "marker_set": "marker set of the clip: a name, or the path of a marker set file",
+    "unit": "length unit of the clip: mm, cm, m, inch",
+    "scale": "scale factor of the clip",
+    "seconds": "measurement time [s]",
+    "clips": "clips per round",
+    "only": "parts to run, comma-separated",
+    "engine": "simulation engine: multibody or mujoco",
+    "rounds": "repetitions of each measurement or start",
+    "trials": "number of driver kills; emergency stops are a tenth of it",
+    "quick": "run only a sample of all trials",
+    "cold": "also recompile all kernels, and run `make demo` in a new checkout (needs the network)",
+    "keep": "folder of trials; existing ones are not repeated",
 }
-ALL = "all benches one after the other, as a page (about 20 min)"
+ALL = "run all benches in sequence and write a page (about 20 min)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,14 +72,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             )
         parsers[name].add_argument("--json", action="store_true", help="print one JSON object")
     parsers["all"].add_argument("-o", "--output", type=file_path, help="Markdown file to write (default: print it)")
-    parsers["all"].add_argument("--only", type=comma_list, default=[], help="some benches: ik,loop")
+    parsers["all"].add_argument("--only", type=comma_list, default=[], help="benches to run: ik,loop")
     parsers["all"].add_argument(
         "--keep",
         type=folder_path,
-        help="folder for the results of each bench; those that are there are not measured again",
+        help="folder of the results of each bench; existing ones are not repeated",
     )
     parsers["all"].add_argument(
-        "--summary", type=file_path, help="Markdown file with a small table, between two marks, to be written anew"
+        "--summary", type=file_path, help="Markdown file in which to replace the small table between two marks"
     )
 
 

@@ -11,24 +11,25 @@ from humanoid_control.nodes import find_stack, parse_settings, require_ros
 from humanoid_control.terminal import console, print_json, print_parts, progress
 
 EXAMPLES = """examples:
-  humanoid soak --hours 0.2
+  humanoid soak --hours 0.2                      all faults, for 12 min
   humanoid soak --hours 8 --seed 3 --robot wabian2 -o soak
-  humanoid soak --hours 0.1 --only kill,flood
+  humanoid soak --hours 0.1 --only kill,flood    only these faults
 
-Kills and halts nodes; publishes a second stream of commands, joint states and targets that cannot be, floods of
-markers; records until the recorder's disk is full.
-The exit code is 1 where a promise was broken.
+Kills and halts nodes, publishes competing commands, implausible joint states and targets and floods of markers, and
+fills the disk of the recorder. Exit code 1: a guarantee was violated.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--hours", type=float, default=1.0, help="how long (default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="of the faults (default: 0)")
-    parser.add_argument("--robot", type=given, default="hrp2", help="of the catalogue, or a URDF (default: hrp2)")
-    parser.add_argument("--stack", type=given, default="imitation", help="what runs (default: imitation)")
-    parser.add_argument("--only", type=comma_list, default=[], help="faults with one of these words in their name")
-    parser.add_argument("--set", action="append", default=[], metavar="NODE.PARAM=VALUE", help="change a parameter")
-    parser.add_argument("-o", "--output", type=folder_path, help="folder to write")
+    parser.add_argument("--hours", type=float, default=1.0, help="duration [h] (default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the faults (default: 0)")
+    parser.add_argument("--robot", type=given, default="hrp2", help="robot name or path of a URDF (default: hrp2)")
+    parser.add_argument("--stack", type=given, default="imitation", help="stack to run (default: imitation)")
+    parser.add_argument("--only", type=comma_list, default=[], help="faults to inject, by words in their names")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NODE.PARAM=VALUE", help="set a node parameter; repeatable"
+    )
+    parser.add_argument("-o", "--output", type=folder_path, help="output folder")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
 
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 EXAMPLES = """examples:
   humanoid clip waltz.c3d                      labels, rate, units, a stick figure, the nearest marker sets
-  humanoid clip waltz.c3d -o waltz.png         the stick figure as a picture, with the labels
-  humanoid clip waltz.c3d --draft my_set.yaml  a marker set guessed from labels and geometry, for you to check
+  humanoid clip waltz.c3d -o waltz.png         a picture of the stick figure with labels
+  humanoid clip waltz.c3d --draft my_set.yaml  a draft marker set from labels and geometry, to be checked
   humanoid clip giant.bvh --unit cm --scale 0.55
   humanoid clip waltz.c3d --json
 
-With the draft: humanoid retarget waltz.c3d --marker-set my_set.yaml (also score, demo, picture, study).
+Use the draft: humanoid retarget waltz.c3d --marker-set my_set.yaml (also score, demo, picture, study).
 """
 SETS = 4  # shown
 
@@ -35,9 +35,9 @@ SETS = 4  # shown
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("clip", type=given, help=CLIP_HELP)
     add_clip_options(parser)
-    parser.add_argument("--draft", type=file_path, metavar="SET.yaml", help="draft a marker set and write it")
-    parser.add_argument("--frame", type=int, help="that is drawn (default: the first that shows all it can)")
-    parser.add_argument("-o", "--output", type=file_path, metavar="PNG", help="write the stick figure as a picture")
+    parser.add_argument("--draft", type=file_path, metavar="SET.yaml", help="marker set file to draft")
+    parser.add_argument("--frame", type=int, help="frame to draw (default: the first that shows all points it can)")
+    parser.add_argument("-o", "--output", type=file_path, metavar="PNG", help="picture of the stick figure to write")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -72,10 +72,10 @@ def run(args: argparse.Namespace) -> int:
     hidden = [f"{label} ({100 * share:.0f} %)" for label, share in _seen(clip).items() if share < 1]
     console.print(f"labels: {', '.join(clip.labels)}", highlight=False, markup=False)
     if hidden:
-        console.print(f"not seen all the time: {', '.join(hidden)}", highlight=False, markup=False)
+        console.print(f"hidden in some frames: {', '.join(hidden)}", highlight=False, markup=False)
     print(f"\n{text_figure(figure)}\n")
     if not figure.placed:
-        console.print("no hips and shoulders known: which way is up and forward is guessed")
+        console.print("hips and shoulders are unknown: the upward and forward directions are guesses")
     rows = [
         [
             m.name,
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         ]
         for m in matches[:SETS]
     ]
-    table("marker sets that come nearest", ["set", "", "points", "missing labels", "labels it does not know"], rows)
+    table("nearest marker sets", ["set", "", "points", "missing labels", "unknown labels"], rows)
     if drafted is not None:
         _print_draft(args, *drafted)
     elif not matches[0].fits and not marker_set:
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         if by_words := _read_by_words(clip):
             warn(f"{by_words}; {draft}")
         else:
-            console.print(f"no set fits: {draft}", highlight=False)
+            console.print(f"no matching set: {draft}", highlight=False)
     if args.output is not None:
         console.print(f"written: {args.output}")
     return 0

@@ -46,21 +46,21 @@ if TYPE_CHECKING:
 
 EXAMPLES = """examples:
   humanoid demo                                WABIAN-2 and a built-in dance, 32 s
-  humanoid demo --robot lola --motion my.trc   another robot, a clip of your own
-  humanoid demo --speed 0.5                    at half speed, for slow robots
+  humanoid demo --robot lola --motion my.trc   another robot and your own clip
+  humanoid demo --speed 0.5                    half speed, for slow robots
   humanoid demo --hold                         keep running until Ctrl-C
   humanoid demo --json > report.json           the report as JSON
-  humanoid demo reach                          Lola's hands go to random goals, some out of reach; a proof follows
-  humanoid demo reach --robot hrp2 --seed 7    another robot, other goals
-  humanoid demo walk                           Lola walks a little course by cmd_vel; a table follows
-  humanoid demo walk --ground plane:slope=5    up a slope that it knows
-  humanoid demo dance --on-feet --robot lola   Lola dances on her own feet, by her own sensors
-  humanoid demo dance --whole-body --robot hrp2   root and legs follow the clip too, feet held on the ground
-  humanoid demo dance --perform --robot hrp2   root, legs and arms danced on the robot's own feet, by torques
-  humanoid demo tendons                        hands reach by tendons alone; one is cut half-way, a table follows
-  humanoid demo walk --robot hrp2 --hold       and then where you say (ros2 topic pub, a gamepad)
+  humanoid demo reach                          Lola reaches for random goals, some out of reach, with a report
+  humanoid demo reach --robot hrp2 --seed 7    another robot and other goals
+  humanoid demo walk                           Lola walks a short course by cmd_vel, with a report
+  humanoid demo walk --ground plane:slope=5    up a known slope
+  humanoid demo dance --on-feet --robot lola   Lola dances on its feet with simulated sensors
+  humanoid demo dance --whole-body --robot hrp2   root and legs too, with feet held on the ground
+  humanoid demo dance --perform --robot hrp2   the whole body under torque control, on its feet
+  humanoid demo tendons                        reaching by tendons; one is cut halfway; with a report
+  humanoid demo walk --robot hrp2 --hold       the course, then cmd_vel (ros2 topic pub, a gamepad)
 
-Afterwards `humanoid replay ~/.humanoid/runs/latest/recording --viewer` plays the run again.
+Replay the run afterwards: humanoid replay ~/.humanoid/runs/latest/recording --viewer
 """
 KINDS = ("dance", "reach", "walk", "tendons")
 OPTIONS_OF_NODES = {
@@ -89,35 +89,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what",
         nargs="?",
         default="dance",
-        help="dance, reach: random goals for the hands, walk, or tendons: reach by winches",
+        help="demo to run: dance (default), reach (random goals for the hands), walk, or tendons (reaching by winches)",
     )
     parser.add_argument(
-        "--robot", type=given, help="name of the catalogue or path of a URDF (default: wabian2; reach, walk: lola)"
+        "--robot", type=given, help="robot name or path of a URDF (default: wabian2; reach, walk: lola)"
     )
     parser.add_argument(
-        "--motion", type=given, help=f"clip: built in ({', '.join(CLIP_NAMES)}), or a file (default: {MOTION})"
+        "--motion", type=given, help=f"clip: a built-in name ({', '.join(CLIP_NAMES)}) or a file (default: {MOTION})"
     )
     add_clip_options(parser)
-    parser.add_argument("--ground", type=given, help="walk: on this ground, as plane:slope=5")
-    parser.add_argument("--seconds", type=float, help="how long (default: 32; reach: 30)")
-    parser.add_argument("--speed", type=float, help="speed of the clip (default: 1)")
-    parser.add_argument("--seed", type=int, help="of the random goals of reach (default: 1)")
+    parser.add_argument("--ground", type=given, help="walk: shape of the ground, such as plane:slope=5")
+    parser.add_argument("--seconds", type=float, help="run time [s] (default: 32; reach: 30)")
+    parser.add_argument("--speed", type=float, help="playback speed of the clip (default: 1)")
+    parser.add_argument("--seed", type=int, help="seed of the random goals of reach (default: 1)")
+    parser.add_argument("--on-feet", action="store_true", help="dance: balance on the legs instead of a fixed pelvis")
     parser.add_argument(
-        "--on-feet", action="store_true", help="the dance with legs that balance, not held at the pelvis"
+        "--whole-body", action="store_true", help="dance: also retarget root and legs, without dynamics"
     )
     parser.add_argument(
-        "--whole-body", action="store_true", help="the dance with root and legs too: a motion without forces"
-    )
-    parser.add_argument(
-        "--perform", action="store_true", help="the dance with the whole body on its own feet, under physics"
+        "--perform",
+        action="store_true",
+        help="dance: perform the whole-body motion on the robot's own feet, with dynamics",
     )
     parser.add_argument("--hold", action="store_true", help="keep running until Ctrl-C")
     parser.add_argument("--port", type=int, help="port of the viewer (default: 8080)")
     parser.add_argument(
-        "--picture", type=file_path, metavar="FILE", help="tendons: a filmstrip of the page, .png (needs Chromium)"
+        "--picture",
+        type=file_path,
+        metavar="FILE",
+        help="tendons: filmstrip of the page to write, .png (needs Chromium)",
     )
-    parser.add_argument("--no-viewer", action="store_true", help="without the browser page")
-    parser.add_argument("--set", action="append", default=[], metavar="NODE.PARAM=VALUE", help="change a parameter")
+    parser.add_argument("--no-viewer", action="store_true", help="do not start the browser page")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NODE.PARAM=VALUE", help="set a node parameter; repeatable"
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
@@ -174,7 +179,7 @@ def _dance(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
     streamer = settings.setdefault("trajectory_streamer", {})
     streamer.update(clip, speed=args.speed)
     lead_in = streamer.setdefault("lead_in", DANCE_LEAD_IN)
-    _tell(args, f"{title} imitates '{args.motion}'; Ctrl-C ends it early")
+    _tell(args, f"{title} imitates '{args.motion}'; Ctrl-C stops early")
     with Session(stack, args.robot, settings, record=True, quiet=args.json) as session:
         ran = watch_session(session, args.seconds, args.hold, "dance", args.json)
     _tell(args, REPORTING)
@@ -196,7 +201,7 @@ def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
     """Reach random goals and check the recording; 0 if all claims hold."""
     settings.setdefault("target_source", {})["seed"] = args.seed
     window = min(600.0, max(5.0, args.seconds))
-    _tell(args, f"{title} reaches for random goals, seed {args.seed}; Ctrl-C ends it early")
+    _tell(args, f"{title} reaches for random goals, seed {args.seed}; Ctrl-C stops early")
     # Half of the nodes' messages report the injected faults: jumps and non-finite samples.
     with Session(stack, args.robot, settings, window=window, record=REACH_TOPICS, quiet=True) as session:
         ran = watch_session(session, args.seconds, args.hold, "reach", args.json)
@@ -219,7 +224,7 @@ def _tendons(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stac
     from humanoid_control.nodes.session.tendon_demo import TENDON_TOPICS, print_tendons, reach_by_tendons
 
     settings.setdefault("target_source", {}).setdefault("seed", args.seed)
-    _tell(args, f"{title} reaches by its tendons alone; Ctrl-C ends it early")
+    _tell(args, f"{title} reaches by its tendons alone; Ctrl-C stops early")
     robot = _load(args.robot)
     strip = _tendon_strip(args) if args.picture else None
     if strip is not None:  # the CPU renders the page
@@ -232,7 +237,7 @@ def _tendons(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stac
             cut = report["cut"]
             strip.write(args.picture, lambda at: "all tendons" if at < 0.5 * args.seconds else f"{cut} is cut")
             _tell(args, f"written: {args.picture}")
-        _report_on_feet(args, session, report, print_tendons, "reaches on")
+        _report_on_feet(args, session, report, print_tendons, "continues to reach")
     return 0 if report["good"] else 1
 
 
@@ -263,7 +268,7 @@ def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: 
     _tell(args, f"{title} walks {seconds:g} s at {pace:g} of real time (--set simulator.real_time_factor=1)")
     with Session(stack, args.robot, settings, record=WALK_TOPICS, quiet=args.json) as session:
         report = walk_course(session, course, args.json)
-        _report_on_feet(args, session, report, print_walk, "walks where cmd_vel says")
+        _report_on_feet(args, session, report, print_walk, "follows cmd_vel")
     return 0 if report["good"] else 1
 
 
@@ -274,10 +279,10 @@ def _dance_on_feet(args: argparse.Namespace, settings: dict[str, dict[str, Any]]
     pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", DEMO_PACE)
     streamer = settings.setdefault("trajectory_streamer", {})
     streamer.update(clip=args.motion, **clip_parameters(args), speed=min(max(args.speed * pace, 0.05), 4.0))
-    _tell(args, f"{title} dances '{args.motion}' on its feet at {pace:g} of real time; Ctrl-C ends it early")
+    _tell(args, f"{title} dances '{args.motion}' on its feet at {pace:g} of real time; Ctrl-C stops early")
     with Session(stack, args.robot, settings, record=[*WALK_TOPICS, "targets"], quiet=args.json) as session:
         report = dance_on_feet(session, args.seconds, args.json)
-        _report_on_feet(args, session, report, print_dance, "walks where cmd_vel says, and dances")
+        _report_on_feet(args, session, report, print_dance, "follows cmd_vel, and dances")
     return 0 if report["good"] else 1
 
 
@@ -286,7 +291,7 @@ def _whole_body(args: argparse.Namespace, settings: dict[str, dict[str, Any]], s
     streamer = settings.setdefault("whole_body_streamer", {})
     streamer.update(clip=args.motion, **clip_parameters(args), speed=args.speed)
     streamer.setdefault("show_every", 1)
-    _tell(args, f"{title} imitates '{args.motion}' with its whole body; Ctrl-C ends it early")
+    _tell(args, f"{title} imitates '{args.motion}' with its whole body; Ctrl-C stops early")
     with Session(stack, args.robot, settings, record=WHOLE_BODY_TOPICS, quiet=args.json) as session:
         ran = watch_session(session, args.seconds, args.hold, "dance", args.json)
     from humanoid_control.evaluation.whole_body_run import whole_body_parts, whole_body_report
@@ -310,10 +315,10 @@ def _perform(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stac
     performer = settings.setdefault("whole_body_controller", {})
     performer.update(clip=args.motion, **clip_parameters(args), pace=args.speed)
     performer.setdefault("loop", args.hold)
-    _tell(args, f"{title} performs '{args.motion}' at {pace:g} of real time; Ctrl-C ends it early")
+    _tell(args, f"{title} performs '{args.motion}' at {pace:g} of real time; Ctrl-C stops early")
     with Session(stack, args.robot, settings, record=PERFORM_TOPICS, quiet=args.json) as session:
         report = watch(session, args.seconds, args.json) | {"motion": args.motion}
-        _report_on_feet(args, session, report, print_performance, "performs again and again")
+        _report_on_feet(args, session, report, print_performance, "repeats the performance")
     return 0 if report["good"] else 1
 
 
@@ -329,10 +334,10 @@ def _report_on_feet(
     else:
         show(report)
     if args.hold and not session.stopped.is_set():
-        _tell(args, f"holding: it {does}; Ctrl-C ends it")
+        _tell(args, f"holding: it {does}; Ctrl-C stops")
         session.run(math.inf)
     assert session.bag is not None
-    _tell(args, f"play it again:\n  {replay_command(session.bag)}")
+    _tell(args, f"replay:\n  {replay_command(session.bag)}")
 
 
 def _tell_of_page(args: argparse.Namespace) -> None:
@@ -353,7 +358,7 @@ def _tell(args: argparse.Namespace, text: str) -> None:
 
 
 def _print_end(session: Session, ran: WatchedRun) -> None:
-    console.print(f"started in {ran.started:.1f} s, stopped in {ran.stopped:.1f} s; play it again:")
+    console.print(f"started in {ran.started:.1f} s, stopped in {ran.stopped:.1f} s; replay:")
     assert session.bag is not None
     console.print(f"  {replay_command(session.bag)}")
     if advice := activation_advice():

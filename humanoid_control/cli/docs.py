@@ -13,8 +13,8 @@ from humanoid_control.paths import share_dir
 from humanoid_control.terminal import console
 
 EXAMPLES = """examples:
-  humanoid docs            writes docs/parameters.md, docs/topics.md and config/*.yaml where they are out of date
-  humanoid docs --check    only says what is out of date (exit code 1)
+  humanoid docs            update docs/parameters.md, docs/topics.md and config/*.yaml
+  humanoid docs --check    list outdated files without writing (exit code 1)
 """
 
 TOPICS = {
@@ -330,7 +330,7 @@ ACTIONS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--check", action="store_true", help="report outdated files; write nothing")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -16,31 +16,32 @@ from humanoid_control.cli.parser import EXIT_BAD_INPUT, Parser
 from humanoid_control.errors import HumanoidError, missing_package, nearest_names
 
 COMMANDS = {
-    "demo": "a simulated robot dances, reaches or walks, shown in the browser, with a report at the end",
-    "up": "start a stack of nodes, watch it, stop it",
-    "hardware": "a real robot: its file drafted and checked, what answers on its buses, one joint moved",
-    "robots": "the robots: a table, joints and limits, how often meshes touch; what a new URDF needs, guessed",
-    "segments": "edit a robot's collision volumes in the browser, or list them",
-    "tendons": "a robot's tendons and the groups of its joints; mappings fitted to them",
-    "clip": "what is in a motion file: labels, rate, a stick figure, the nearest marker sets; drafts a marker set",
-    "retarget": "turn a motion clip into a joint trajectory: CSV, NPZ or MCAP",
-    "perform": "a clip becomes a motion that obeys physics, and a simulated robot performs it on its own feet",
-    "reach": "the motion of an arm that costs least, from posture to posture, or beside one that was measured",
-    "policy": "a learned policy on one page: observations, joints, gains, what was assumed, what contradicts",
-    "score": "how well robots imitate a clip: errors, collisions, limits; tables, JSON, a page with plots",
-    "analyse": "a recorded person: joint angles from markers, moments from force plates, a page about both",
-    "study": "published conclusions, tried on these models: holds, does not hold, cannot be decided",
-    "bench": "how fast: solvers, dynamics, distances, the whole stack, beside other libraries",
-    "soak": "a stack runs while nodes are killed and nonsense arrives: what was promised beside what was seen",
-    "dance": "robots dance side by side in the browser, without ROS, or in a recording to share",
-    "picture": "a picture of the viewer at one moment of a clip, or a film of it",
-    "warm": "compile the kernels ahead, so that nothing waits for the compiler",
-    "ros2_control": "files with which ros2_control drives a robot: URDF, controllers, launch file",
-    "doctor": "check this machine and say what to do about what is wrong",
+    "demo": "run a simulated robot that dances, reaches or walks, show it in the browser and print a report",
+    "up": "start, watch and stop a stack of nodes",
+    "hardware": "draft and check hardware files, scan buses, call the driver and jog one joint of a real robot",
+    "robots": "list robots, joints and limits, count mesh contacts, and draft the robot file of a new URDF",
+    "segments": "edit or list the collision volumes of a robot in the browser",
+    "tendons": "list the tendons and joint groups of a robot, and fit joint-muscle mappings",
+    "clip": "describe a motion file (labels, rate, nearest marker sets), draw a stick figure, and draft a marker set",
+    "retarget": "retarget a motion clip to robots and write joint trajectories (CSV, NPZ or MCAP)",
+    "perform": "convert a clip to a physically feasible motion and perform it on a simulated robot",
+    "reach": "compute optimal arm motions between two postures, or compare them with measured ones",
+    "policy": "describe a learned policy (observations, joints, gains, assumptions, contradictions), check and play it",
+    "score": "score how well robots imitate a clip: errors, collisions and limits, as tables, JSON or a page "
+    "with plots",
+    "analyse": "analyse a recorded person: joint angles from markers, joint moments from force plates",
+    "study": "test published conclusions on these models: confirmed, refuted or undecided",
+    "bench": "benchmark solvers, dynamics, distances and the whole stack, next to other libraries",
+    "soak": "stress-test a running stack with killed nodes and invalid messages, and check the guarantees",
+    "dance": "show robots dancing side by side in the browser, without ROS, or record them to a file to share",
+    "picture": "render the viewer at one moment of a clip as a picture, or a clip as a film",
+    "warm": "compile the kernels in advance, so that the first start does not wait for the compiler",
+    "ros2_control": "write the ros2_control files of a robot: URDF, controllers, launch file",
+    "doctor": "check this machine and suggest fixes",
     "record": "record topics to an MCAP bag",
-    "replay": "play a recorded bag",
-    "why": "what was violated first in a recorded run, the time line of all that followed, how two runs differ",
-    "runs": "the runs that are kept, their sizes; the oldest removed",
+    "replay": "play back a recorded bag",
+    "why": "find the first violation in a recorded run, print its timeline, and compare two runs",
+    "runs": "list stored runs with their sizes, and remove the oldest",
     "docs": "write the generated pages and default parameter files",
 }
 FOLDERS = {
@@ -61,24 +62,24 @@ EXIT_INTERRUPTED = 130
 ENDED_BY_CTRL_C = ("up", "record", "dance", "segments", "replay --loop")
 """They run until Ctrl-C and say so: it is their usual end, with exit code 0. All others are cut off by it."""
 EXIT_CODES = f"""exit codes:
-  0    done; also after Ctrl-C where that is how it ends ({", ".join(ENDED_BY_CTRL_C)})
-  1    done, and what was looked at is not good, or part of it failed
-  2    bad input, or something is missing on this machine: one line says what
-  130  cut off by Ctrl-C; demo and soak that have begun report on what they saw instead
+  0    success, also after Ctrl-C for commands that run until Ctrl-C ({", ".join(ENDED_BY_CTRL_C)})
+  1    done, with a failed check or a failed part
+  2    invalid input or missing requirement; a one-line message names it
+  130  interrupted by Ctrl-C; a running demo or soak still prints its report
 """
 INTERRUPT_DELAY = 0.05  # [s]
 
 
 def build_parser() -> Parser:
     """Create the parser with all command names; commands add arguments on use."""
-    lines = "\n".join(f"  {name:10} {task}" for name, task in COMMANDS.items())
+    lines = "\n".join(f"  {name:12} {task}" for name, task in COMMANDS.items())
     parser = Parser(
         prog="humanoid",
         description="Real-time humanoid robot control on ROS 2.",
-        epilog=f"commands:\n{lines}\n\n{EXIT_CODES}\n`humanoid COMMAND --help` explains a command and shows examples.",
+        epilog=f"commands:\n{lines}\n\n{EXIT_CODES}\n`humanoid COMMAND --help` describes a command and shows examples.",
     )
     parser.add_argument("--version", action="version", version=f"humanoid_control {__version__}")
-    parser.add_argument("command", help="one of the commands below", metavar="COMMAND")
+    parser.add_argument("command", help="command to run, see the list below", metavar="COMMAND")
     return parser
 
 

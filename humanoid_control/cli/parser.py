@@ -85,7 +85,9 @@ def add_commands(parser: argparse.ArgumentParser, what: str, tasks: Mapping[str,
         what: key of the chosen name in the namespace, such as 'bench'.
         tasks: name -> one-line description.
     """
-    group = parser.add_subparsers(dest=what, metavar=what, required=True, parser_class=Parser, help="one of:")
+    group = parser.add_subparsers(
+        dest=what, metavar=what, required=True, parser_class=Parser, help="one of the following:"
+    )
     parsers = {
         name: group.add_parser(name, help=task, description=f"{task[0].upper()}{task[1:]}.")
         for name, task in tasks.items()
@@ -152,7 +154,7 @@ def add_robots(parser: argparse.ArgumentParser, default: str) -> None:
         action="extend",
         type=comma_list,
         metavar="ROBOT[,ROBOT]",
-        help=f"name of a robot, path of a URDF or MJCF, or {' or '.join((*SETS, HUMANOIDS))}; repeatable "
+        help=f"robot name, path of a URDF or MJCF file, or {' or '.join((*SETS, HUMANOIDS))}; repeatable "
         f"(default: {default})",
     )
 
@@ -239,8 +241,8 @@ def take_settings(
 # -------- Clips
 
 CLIP_HELP = (
-    "dance or gentle_dance (built in), or a C3D, TRC, BVH, FBX, glTF, AMC, CSV, NPZ (SMPL, landmarks), PKL or PT "
-    "file; also in a folder or an archive: clips.zip:walk.bvh"
+    "motion clip: dance or gentle_dance (built in), or a C3D, TRC, BVH, FBX, glTF, AMC, CSV, NPZ "
+    "(SMPL, landmarks), PKL or PT file; folder members and archive members work too: clips.zip:walk.bvh"
 )
 RATES = (0.1, 1000.0)  # [Hz] of motion capture
 CLIP_OPTIONS = ("marker-set", "unit", "scale", "rate", "up")
@@ -257,22 +259,24 @@ CLIP_PARAMETERS = {
 
 def add_clip_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for reading a motion file."""
-    parser.add_argument("--marker-set", type=given, help="marker set of the clip, or the path of an own one")
-    parser.add_argument("--unit", type=given, help="of the file's numbers: mm, cm, m, inch (default: as found)")
-    parser.add_argument("--scale", type=float, help="factor on its size, for skeletons of other sizes (default: 1)")
+    parser.add_argument(
+        "--marker-set", type=given, help="marker set of the clip: a name, or the path of a marker set file"
+    )
+    parser.add_argument("--unit", type=given, help="length unit of the file: mm, cm, m, inch (default: detected)")
+    parser.add_argument("--scale", type=float, help="scale factor for skeletons of other sizes (default: 1)")
     parser.add_argument(
         "--rate",
         type=float,
-        help="frames a second, of AMC, CSV, NPZ, PKL, PT that state none, or BVH that is wrong",
+        help="frame rate [Hz] of AMC, CSV, NPZ, PKL and PT files without one, or of BVH files with a wrong one",
     )
-    parser.add_argument(
-        "--up", type=given, help="axis of the file that points up: x, y, z, -x, -y, -z (default: as found)"
-    )
+    parser.add_argument("--up", type=given, help="upward axis of the file: x, y, z, -x, -y, -z (default: detected)")
 
 
 def add_speed(parser: argparse.ArgumentParser) -> None:
     """Add the option of a clip's pace, see `Targets.paced`."""
-    parser.add_argument("--speed", type=float, default=1.0, help="pace of the clip, frames a second stay (default: 1)")
+    parser.add_argument(
+        "--speed", type=float, default=1.0, help="playback speed of the clip at an unchanged frame rate (default: 1)"
+    )
 
 
 def clip_options(args: argparse.Namespace) -> tuple[str | None, dict[str, Any]]:

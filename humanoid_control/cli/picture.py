@@ -50,22 +50,22 @@ if TYPE_CHECKING:
     from humanoid_control.viewer.dance.dancer import UpperBodyDancer, WholeBodyDancer
 
 EXAMPLES = """examples:
-  humanoid picture -o picture.png                          HRP-2, nine seconds into the built-in dance
-  humanoid picture --dill 7 -o dill.png                    Dill(7), 128 links, on which solvers are measured
+  humanoid picture -o picture.png                          HRP-2, 9 s into the built-in dance
+  humanoid picture --dill 7 -o dill.png                    Dill(7), 128 links, a benchmark of solvers
   humanoid picture --robot lola --motion my.trc --at 4 -o lola.png
-  humanoid picture --robot armar3,hrp2,wabian2 --motion my.trc   several side by side, with the dancer
-  humanoid picture --collision -o collision.png            the collision volumes of all robots, coloured by distance
-  humanoid picture --standing -o standing.png              Lola on simulated ground, with the forces that carry her
-  humanoid picture --walking -o walking.png                Lola on her way, with the coming footsteps
-  humanoid picture --strip --height 560 -o strip.png       Lola at five moments of her way
-  humanoid picture --strip --whole-body --robot hrp2,lola,wabian2 -o strip.png   six moments of the dance, a row a robot
+  humanoid picture --robot armar3,hrp2,wabian2 --motion my.trc   several robots and the dancer, side by side
+  humanoid picture --collision -o collision.png            collision volumes of all robots, coloured by distance
+  humanoid picture --standing -o standing.png              Lola on simulated ground, with contact forces
+  humanoid picture --walking -o walking.png                Lola walking, with the planned footsteps
+  humanoid picture --strip --height 560 -o strip.png       Lola at five moments of a walk
+  humanoid picture --strip --whole-body --robot hrp2,lola,wabian2 -o strip.png   six moments, one row per robot
   humanoid picture --strip --whole-body --motion walk.bvh --at 2 --seconds 4 --moments 8 -o strip.png
-  humanoid picture --video dance.mp4 --robot hrp2,lola --whole-body    a film, 1280 x 720, 30 pictures a second
+  humanoid picture --video dance.mp4 --robot hrp2,lola --whole-body    a film, 1280 x 720, 30 frames/s
   humanoid picture --video walk.mp4 --motion walk.bvh --at 2 --seconds 5 --fps 60 --width 1920 --height 1080
 
-One robot: runs the real stack, goes to that place of the clip, waits until the robot is there, photographs the page.
-Several: each in its own solution of that moment, without running nodes. Needs Chromium.
-A film and a strip of whole bodies need no browser: the processor draws them (pip install 'humanoid_control[video]').
+One robot: starts the stack, seeks to the moment, waits for the robot, and takes a screenshot of the page.
+Several robots: solves the moment for each robot, without running nodes. Both need Chromium.
+Films and whole-body strips are rendered without a browser (pip install 'humanoid_control[video]').
 """
 # [Hz] of nodes behind a picture: low, since the page renders on the CPU without a GPU.
 RATES = {"simulator": 200.0, "state_estimator": 100.0, "whole_body_ik": 100.0}
@@ -76,53 +76,65 @@ STANDING_TIME = 10.0  # [s]
 WALKING_TIME = 3.55  # [s] from the command to walk: a foot is in the air
 LARGEST_DILL = 8  # 256 links; more are not discernible
 STRIP_MOMENTS_SHOWN, MOST_MOMENTS = 6, 16
-FILM_ADVICE = "compiling what draws films, only this once"
+FILM_ADVICE = "compiling the film kernels (only once)"
 LONGEST_FILM = 120.0  # [s] by default
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", type=file_path, help="file (default: picture.png)")
+    parser.add_argument("-o", "--output", type=file_path, help="output file (default: picture.png)")
     add_robots(parser, "hrp2; with --collision: all, with --standing, --walking and --strip: lola")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument(
-        "--collision", action="store_true", help="collision volumes, coloured by distance; at rest unless --at is given"
+        "--collision",
+        action="store_true",
+        help="show the collision volumes, coloured by distance, in the neutral posture unless --at is given",
     )
-    kinds.add_argument("--standing", action="store_true", help="robots standing in simulation")
-    kinds.add_argument("--walking", action="store_true", help="a robot that walks in simulation, and its plan")
+    kinds.add_argument("--standing", action="store_true", help="show robots standing in simulation")
+    kinds.add_argument("--walking", action="store_true", help="show a robot walking in simulation, with its plan")
     kinds.add_argument(
         "--strip",
         action="store_true",
-        help="a robot that walks, at five moments of its way; with --whole-body: robots at moments of a clip, in rows",
+        help="show five moments of a walking robot; with --whole-body: moments of a clip, one row per robot",
     )
-    kinds.add_argument("--dill", type=int, metavar="N", help="the branched test system of 2^N links, no robot")
-    kinds.add_argument("--video", type=file_path, metavar="FILE", help="a film of a clip: .mp4, .mov, .mkv or .webm")
+    kinds.add_argument(
+        "--dill", type=int, metavar="N", help="show the branched test system of 2^N links instead of a robot"
+    )
+    kinds.add_argument(
+        "--video", type=file_path, metavar="FILE", help="film of a clip to write: .mp4, .mov, .mkv or .webm"
+    )
     parser.add_argument(
-        "--whole-body", action="store_true", help="with --video and --strip: root and legs too, feet on the ground"
+        "--whole-body",
+        action="store_true",
+        help="with --video and --strip: also retarget root and legs, with feet on the ground",
     )
     parser.add_argument(
         "--seconds",
         type=float,
-        help=f"of --video and --strip --whole-body: how long (default: all; a film {LONGEST_FILM:g} at most)",
+        help=f"with --video and --strip --whole-body: duration [s] (default: all; films at most {LONGEST_FILM:g})",
     )
     parser.add_argument(
         "--moments",
         type=int,
-        help=f"with --strip --whole-body: middles of how many equal parts (default: {STRIP_MOMENTS_SHOWN})",
+        help=f"with --strip --whole-body: number of moments, evenly spaced (default: {STRIP_MOMENTS_SHOWN})",
     )
-    parser.add_argument("--fps", type=float, help="with --video: pictures a second (default: 30)")
+    parser.add_argument("--fps", type=float, help="with --video: frame rate [Hz] (default: 30)")
     parser.add_argument("--motion", type=given, help=f"{CLIP_HELP} (default: dance)")
     add_clip_options(parser)
     parser.add_argument(
         "--at",
         type=float,
-        help=f"place in the clip [s] (default: {MOMENT:g}; of --video and --strip --whole-body: 0); with --standing "
-        f"and --walking: how long ({STANDING_TIME:g}, {WALKING_TIME:g})",
+        help=f"time in the clip [s] (default: {MOMENT:g}; with --video and --strip --whole-body: 0); with "
+        f"--standing and --walking: simulated time (default: {STANDING_TIME:g}, {WALKING_TIME:g})",
     )
-    parser.add_argument("--no-shadows", action="store_true", help="plain light: many times faster without a GPU")
-    parser.add_argument("--port", type=int, help="port of the viewer (default: 8096)")
-    parser.add_argument("--width", type=int, help="pixels (default: 1400; with --video: 1280)")
     parser.add_argument(
-        "--height", type=int, help="pixels (default: 860; with --video: 720; with --strip --whole-body: all it needs)"
+        "--no-shadows", action="store_true", help="render without shadows (many times faster without a GPU)"
+    )
+    parser.add_argument("--port", type=int, help="port of the viewer (default: 8096)")
+    parser.add_argument("--width", type=int, help="width [pixels] (default: 1400; with --video: 1280)")
+    parser.add_argument(
+        "--height",
+        type=int,
+        help="height [pixels] (default: 860; with --video: 720; with --strip --whole-body: as needed)",
     )
 
 

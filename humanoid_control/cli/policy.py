@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 EXIT_CONTRADICTION = 2
 ENGINES = ("multibody", "mujoco")
 LIMITERS = {
-    "gate": "the gate on torques",
-    "none": "PD loops alone",
+    "gate": "torque gate",
+    "none": "PD loops only",
     "rate": "targets within 20 rad/s² and half the speed limits",
-    "freeze": "the posture is held once a joint passes half its speed limit",
+    "freeze": "posture held once a joint exceeds half its speed limit",
 }
 PLAYED = ("engine", "command", "seconds", "limiter", "clip", "supervise")
 EXAMPLES = """examples:
-  humanoid policy policy.onnx                     what it observes, drives and assumes, and what contradicts
-  humanoid policy deploy.yaml --robot g1          the same against a robot: names, range, torque limits
-  humanoid policy new policy.onnx -o mine.yaml    drafts a description, with a question for each missing fact
+  humanoid policy policy.onnx                     observations, joints, assumptions, contradictions
+  humanoid policy deploy.yaml --robot g1          also checked against a robot: names, ranges, torque limits
+  humanoid policy new policy.onnx -o mine.yaml    draft a description, with a question for each missing fact
   humanoid policy policy.onnx --robot g1 --play --command "0.5 0 0" --seconds 20
   humanoid policy policy.onnx --robot g1 --play --engine mujoco --limiter gate,none,rate,freeze
   humanoid policy twist2.yaml --network twist2_1017_20k.onnx --robot g1 --play --clip walk.bvh
 
 Formats: LEAPP, metadata of BeyondMimic, mjlab and holosoma, Unitree deploy.yaml, rl_sar, humanoid_policy/1. TorchScript
-and pickles are programs, and never loaded. Exit code 2 where the file contradicts itself or the robot; 1 where the
-robot falls in a play.
+and pickle files can execute code and are never loaded. Exit code 2: the file contradicts itself or the robot; 1: the
+robot falls during play.
 """
 NEW = "new"
 STAND = 1.0  # [s] before the commanded velocity
@@ -45,26 +45,32 @@ STAND = 1.0  # [s] before the commanded velocity
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", type=given, nargs="+", metavar="[new] FILE", help="an ONNX file, a YAML file, or a folder"
+        "file", type=given, nargs="+", metavar="[new] FILE", help="ONNX file, YAML file, or folder of the policy"
     )
-    parser.add_argument("--robot", type=given, help="name, or path of a URDF, to check against and to play")
-    parser.add_argument("--network", type=file_path, metavar="ONNX", help="instead of the one that a description names")
+    parser.add_argument("--robot", type=given, help="robot to check against and to play: a name or path of a URDF")
     parser.add_argument(
-        "-o", "--output", type=file_path, metavar="YAML", help="file for the draft (default: the terminal)"
-    )
-    parser.add_argument("--play", action="store_true", help="run it in a simulator")
-    parser.add_argument("--engine", choices=ENGINES, help=f"that simulates (default: {ENGINES[0]})")
-    parser.add_argument(
-        "--command", type=given, metavar='"X Y YAW"', help="velocity [m/s], [rad/s] after 1 s (default: 0)"
+        "--network", type=file_path, metavar="ONNX", help="ONNX file, instead of the one in the description"
     )
     parser.add_argument(
-        "--clip", type=given, help="motion for a tracker: .pkl or .npz of GMR or TWIST2, or a person's clip"
+        "-o", "--output", type=file_path, metavar="YAML", help="output file of the draft (default: standard output)"
     )
-    parser.add_argument("--seconds", type=float, help="of the play (default: 10, or the length of the clip)")
+    parser.add_argument("--play", action="store_true", help="run the policy in simulation")
+    parser.add_argument("--engine", choices=ENGINES, help=f"simulation engine (default: {ENGINES[0]})")
     parser.add_argument(
-        "--limiter", type=comma_list, help=f"one or several of {', '.join(LIMITERS)}, side by side (default: gate)"
+        "--command", type=given, metavar='"X Y YAW"', help="commanded velocity after 1 s [m/s, m/s, rad/s] (default: 0)"
     )
-    parser.add_argument("--supervise", action="store_true", help="catch it before it falls, let it down under control")
+    parser.add_argument(
+        "--clip", type=given, help="reference motion of a tracker: .pkl or .npz of GMR or TWIST2, or a motion clip"
+    )
+    parser.add_argument("--seconds", type=float, help="play time [s] (default: 10, or the length of the clip)")
+    parser.add_argument(
+        "--limiter",
+        type=comma_list,
+        help=f"limiters to compare, comma-separated: {', '.join(LIMITERS)} (default: gate)",
+    )
+    parser.add_argument(
+        "--supervise", action="store_true", help="catch the robot before it falls and lower it under control"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -119,7 +125,10 @@ def _draft(path: Path, output: Path | None) -> int:
         return 0
     with whole_file(output) as part:
         part.write_text(text, encoding="utf-8")
-    warn(f"{output}: {text.count('# ?')} questions; keep it beside {network.path.name}, then: humanoid policy {output}")
+    warn(
+        f"{output}: {text.count('# ?')} questions; keep it next to {network.path.name}, then run: humanoid "
+        f"policy {output}"
+    )
     return 0
 
 
@@ -233,7 +242,9 @@ def _print_reports(policy: Policy, reports: dict[str, PlayReport]) -> None:
     low, high = next(iter(reports.values())).observed
     if len(low):
         wide = int(np.argmax(np.maximum(np.abs(low), np.abs(high))))
-        console.print(f"observations were within {low.min():.2f} and {high.max():.2f}; the widest is number {wide}")
+        console.print(
+            f"observations ranged from {low.min():.2f} to {high.max():.2f}; the widest range is number {wide}"
+        )
 
 
 def _share(report: PlayReport, rule: str) -> str:

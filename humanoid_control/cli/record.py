@@ -15,8 +15,8 @@ from humanoid_control.nodes.base.ros_env import require_ros
 from humanoid_control.terminal import console, warn
 
 EXAMPLES = """examples:
-  humanoid record                         all topics, to ./recording_<time>/, until Ctrl-C
-  humanoid record -o dance --seconds 30   for 30 s, to ./dance/
+  humanoid record                         all topics to ./recording_<time>/, until Ctrl-C
+  humanoid record -o dance --seconds 30   all topics to ./dance/, for 30 s
   humanoid record --topics joint_states joint_commands
 
 The bag opens in Foxglove and plays with `humanoid replay DIR` or `ros2 bag play DIR`.
@@ -24,9 +24,9 @@ The bag opens in Foxglove and plays with `humanoid replay DIR` or `ros2 bag play
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", type=folder_path, help="directory of the bag (must not exist)")
-    parser.add_argument("--topics", nargs="+", type=given, default=[], help="only these topics")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this time; default: Ctrl-C stops")
+    parser.add_argument("-o", "--output", type=folder_path, help="output directory of the bag (must not exist)")
+    parser.add_argument("--topics", nargs="+", type=given, default=[], help="topics to record (default: all)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="recording time [s] (default: until Ctrl-C)")
 
 
 def run(args: argparse.Namespace) -> int:

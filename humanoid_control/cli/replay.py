@@ -19,20 +19,22 @@ from humanoid_control.terminal import Waiting, console, warn
 from humanoid_control.viewer import page_address
 
 EXAMPLES = """examples:
-  humanoid replay DIR                  once, at the recorded pace
+  humanoid replay DIR                  once at the recorded pace
   humanoid replay DIR --speed 0.5 --loop
-  humanoid replay DIR --viewer         with the browser view on http://localhost:8080
+  humanoid replay DIR --viewer         with the viewer on http://localhost:8080
   humanoid replay DIR --topics joint_states targets
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bag", type=folder_path, help="directory of the bag, or its .mcap file")
-    parser.add_argument("--speed", type=float, default=1.0, help="against the recorded pace, default 1")
-    parser.add_argument("--loop", action="store_true", help="begin again at the end")
-    parser.add_argument("--topics", nargs="+", type=given, default=[], help="only these topics")
-    parser.add_argument("--viewer", action="store_true", help="start the viewer as well")
-    parser.add_argument("--robot", type=given, help="robot for the viewer; default: found in the recording")
+    parser.add_argument(
+        "--speed", type=float, default=1.0, help="playback speed relative to the recorded pace (default: 1)"
+    )
+    parser.add_argument("--loop", action="store_true", help="restart at the end of the bag")
+    parser.add_argument("--topics", nargs="+", type=given, default=[], help="topics to play (default: all)")
+    parser.add_argument("--viewer", action="store_true", help="also start the viewer")
+    parser.add_argument("--robot", type=given, help="robot of the viewer (default: from the recording)")
     parser.add_argument("--port", type=int, help="port of the viewer (default: 8080)")
 
 
@@ -54,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         signal.signal(s, lambda *_: stop.set())
     player = Player(bag, args.topics)
     try:
-        console.print(f"playing {args.bag}; Ctrl-C ends it")
+        console.print(f"playing {args.bag}; Ctrl-C stops")
         player.meet()
         while not stop.is_set():
             n = player.play(stop, args.speed)

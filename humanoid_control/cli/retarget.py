@@ -48,48 +48,64 @@ from humanoid_control.warm_up import PERFORMING, WHOLE_BODY, compile_first
 FAR = 0.05  # [m] distances beyond it are not measured
 EXAMPLES = """examples:
   humanoid retarget clip.trc --robot wabian2 -o wabian2.csv
-  humanoid retarget dance --robot all -o out/           one file a robot
-  humanoid retarget clip.bvh --robot hrp2,my.urdf --acceleration 20    gently, for real joints
+  humanoid retarget dance --robot all -o out/           one file per robot
+  humanoid retarget clip.bvh --robot hrp2,my.urdf --acceleration 20    low acceleration, for real joints
   humanoid retarget clip.bvh -o motion.mcap             a bag of joint_commands for `humanoid replay`
   humanoid retarget clip.c3d -o motion.npz --speed 0.5 --json
-  humanoid retarget clip.amc --method weighted_dls --avoidance shift    as Dube 2012 does
+  humanoid retarget clip.amc --method weighted_dls --avoidance shift    the method of Dube 2012
   humanoid retarget walk.bvh --robot hrp2 --whole-body -o walk.npz    root and legs too, feet on the ground
-  humanoid retarget walk.bvh --robot hrp2 --whole-body --method clip -o walk.npz    all frames at once: smoother
-  humanoid retarget clips/ --robot hrp2,lola --whole-body -o out/ --html out/gallery.html   a whole library
-  humanoid retarget 'cmu/**/*.bvh' --robot hrp2 -o out/ --jobs 4    a pattern; a .txt file with a path a line, too
+  humanoid retarget walk.bvh --robot hrp2 --whole-body --method clip -o walk.npz    all frames at once, smoother
+  humanoid retarget clips/ --robot hrp2,lola --whole-body -o out/ --html out/gallery.html   a folder of clips
+  humanoid retarget 'cmu/**/*.bvh' --robot hrp2 -o out/ --jobs 4    a glob pattern or .txt list
   humanoid retarget clips/ --robot my.urdf -o s3://bucket/out --scheduler tcp://host:8786   on a Dask cluster
   humanoid retarget walk.bvh --robot hrp2 --whole-body -o walk.npz --format gmr    also protomotions, beyondmimic,
                                                         mujoco (qpos) and keyframes: docs/whole_body.md
-  humanoid retarget dance --robot hrp2 --whole-body --feasible -o dance.npz --format dynamic    obeys physics, with
+  humanoid retarget dance --robot hrp2 --whole-body --feasible -o dance.npz --format dynamic   physically feasible, with
                                                         contact forces and torques: docs/perform.md
 
-The clip is cleaned first: labels checked, short gaps filled, noise above 10 Hz taken out (--raw: not).
-CSV: time [s], then one column a joint [rad]. NPZ: joint_names, rate, positions, velocities, targets, errors.
-With --whole-body also the root (position [m], quaternion x y z w) and which edges of the soles are on the ground.
-A folder of clips is done by all cores, the same command goes on where it was stopped; out/manifest.csv says what
-became of each clip: grade, numbers, warnings, or why it failed. Exit code 1 where some failed.
+Clips are cleaned first: labels checked, short gaps filled, noise above 10 Hz removed (disable with --raw).
+CSV: time [s], then one column per joint [rad]. NPZ: joint_names, rate, positions, velocities, targets, errors.
+With --whole-body also the root (position [m], quaternion x y z w) and the sole edges in contact with the ground.
+A folder of clips is processed on all cores; the same command resumes an interrupted run. out/manifest.csv lists the
+grade, numbers, warnings or failure of each clip. Exit code 1: at least one clip failed.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("clip", type=given, help=f"{CLIP_HELP}; or a folder, a pattern, a .txt list of clips")
+    parser.add_argument("clip", type=given, help=f"{CLIP_HELP}; or a folder, a glob pattern, or a .txt list of clips")
     add_robots(parser, "hrp2")
     parser.add_argument(
-        "-o", "--output", type=given, help=f"file to write: {', '.join(FORMATS)}; a folder for several robots"
+        "-o", "--output", type=given, help=f"output file: {', '.join(FORMATS)}; a folder for several robots"
     )
     formats = [*(f.lstrip(".") for f in FORMATS), *INTERCHANGE, DYNAMIC]
-    parser.add_argument("--format", choices=formats, help="of files in a folder (csv), or another program's layout")
+    parser.add_argument(
+        "--format", choices=formats, help="output format in a folder (default: csv), or the layout of another program"
+    )
     add_clip_options(parser)
     add_speed(parser)
-    parser.add_argument("--acceleration", type=float, help="limit of the joints [rad/s^2] (default: 200; hardware: 20)")
-    parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
+    parser.add_argument(
+        "--acceleration", type=float, help="joint acceleration limit [rad/s^2] (default: 200; hardware: 20)"
+    )
+    parser.add_argument("--raw", action="store_true", help="use the clip unchanged, without cleaning")
     whole = f"; with --whole-body: {', '.join(WHOLE_BODY_METHODS)} (default: {LIVE})"
     parser.add_argument("--method", help=f"{', '.join(METHODS)} (default: {CONSTRAINED}){whole}")
-    parser.add_argument("--avoidance", type=given, help=f"{', '.join(AVOIDANCE)} (default: as the method)")
-    parser.add_argument("--whole-body", action="store_true", help="root and legs too, with feet on the ground")
-    parser.add_argument("--feasible", action="store_true", help="with --whole-body: contacts and drives can carry it")
-    parser.add_argument("--pace", type=float, help="of the whole clip, with --feasible (default: slower where needed)")
-    parser.add_argument("--lead-in", action="store_true", help="with --feasible: begin with steps from rest")
+    parser.add_argument(
+        "--avoidance", type=given, help=f"collision avoidance: {', '.join(AVOIDANCE)} (default: depends on the method)"
+    )
+    parser.add_argument(
+        "--whole-body", action="store_true", help="also retarget root and legs, with feet held on the ground"
+    )
+    parser.add_argument(
+        "--feasible", action="store_true", help="with --whole-body: make the motion feasible for contacts and drives"
+    )
+    parser.add_argument(
+        "--pace",
+        type=float,
+        help="with --feasible: constant pace of the whole clip (default: slower only where needed)",
+    )
+    parser.add_argument(
+        "--lead-in", action="store_true", help="with --feasible: start at rest and step to the first posture"
+    )
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
     add_library_options(parser)
 

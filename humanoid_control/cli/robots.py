@@ -25,38 +25,38 @@ from humanoid_control.terminal import console, print_json, progress, table, warn
 from humanoid_control.warm_up import compile_first
 
 EXAMPLES = """examples:
-  humanoid robots                     the table
+  humanoid robots                     table of all robots
   humanoid robots --json              the same as JSON
-  humanoid robots show hrp2           joints and limits of one robot, or of any URDF
+  humanoid robots show hrp2           joints and limits of a robot or a URDF
   humanoid robots dh we4rii           Denavit-Hartenberg table of its left arm, checked against the URDF
   humanoid robots dh hrp2 --tip sternum --json
-  humanoid robots show g1             the same of a humanoid of others, whose model is on this machine
-  humanoid robots map my_robot.urdf   guess the robot file of a URDF (my_robot.yaml beside it), for you to check
-  humanoid robots map my_robot.xml    the same of MJCF, by MuJoCo's own parser
-  humanoid robots map my_robot.xml --bare -o files/   without collision shapes, into a folder
-  humanoid robots touching my_robot.urdf --motion dance   how often its own meshes touch along a clip
-  humanoid robots build               make the URDFs, robot files and docs/robots.md from urdf/source/*.yaml
+  humanoid robots show g1             a humanoid whose model is on this machine
+  humanoid robots map my_robot.urdf   draft the robot file my_robot.yaml next to the URDF, to be checked
+  humanoid robots map my_robot.xml    draft from MJCF, with the parser of MuJoCo
+  humanoid robots map my_robot.xml --bare -o files/   without collision shapes, to a folder
+  humanoid robots touching my_robot.urdf --motion dance   how often the meshes touch during a clip
+  humanoid robots build               generate URDFs, robot files and docs/robots.md from urdf/source/*.yaml
 """
 ACTIONS = ("list", "show", "dh", "map", "touching", "build")
 POSTURES = 100  # for the comparison of a table with the URDF
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", nargs="?", default="list", choices=ACTIONS, help="default: list")
+    parser.add_argument("action", nargs="?", default="list", choices=ACTIONS, help="action (default: list)")
     parser.add_argument(
         "robot",
         nargs="?",
         type=given,
-        help="for all but list and build: a robot's name, or the path of its URDF or MJCF",
+        help="robot name or path of a URDF or MJCF file (all actions except list and build)",
     )
-    parser.add_argument("--tip", type=given, help="for dh: point or link where the chain ends (default: l_wrist)")
+    parser.add_argument("--tip", type=given, help="with dh: point or link at the end of the chain (default: l_wrist)")
     parser.add_argument(
-        "--base", type=given, help="for dh: link where it begins (default: the one that imitation holds still)"
+        "--base", type=given, help="with dh: base link of the chain (default: the fixed link during imitation)"
     )
-    parser.add_argument("--bare", action="store_true", help="for map: without collision shapes")
-    parser.add_argument("-o", "--output", type=folder_path, help="for map: folder to write into (default: beside it)")
-    parser.add_argument("--motion", type=given, help="for touching: clip (default: dance, built in)")
-    parser.add_argument("--every", type=int, metavar="N", help="for touching: every Nth frame (default: 1)")
+    parser.add_argument("--bare", action="store_true", help="with map: omit collision shapes")
+    parser.add_argument("-o", "--output", type=folder_path, help="with map: output folder (default: next to the URDF)")
+    parser.add_argument("--motion", type=given, help="with touching: clip (default: dance, built in)")
+    parser.add_argument("--every", type=int, metavar="N", help="with touching: check every Nth frame (default: 1)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -93,13 +93,14 @@ def _list(args: argparse.Namespace) -> int:
     heads = ["moved by a clip" if c == "imitation" else c.replace("_", " ") for c in columns]
     table("robots", heads, [[r[c] for c in columns] for r in rows])
     console.print(
-        "published: from theses, papers, public models; recalled: from memory, not verified; estimated: by own rules."
+        "published: from theses, papers or public models; recalled: from memory, unverified; estimated: by "
+        "the rules of this project."
     )
-    console.print("Every number with its source: docs/robots.md and urdf/source/*.yaml.")
+    console.print("Sources of all numbers: docs/robots.md and urdf/source/*.yaml.")
     cells = [[o["name"], o["robot"], "here" if o["file"] else o["get"]] for o in others]
-    table("humanoids of others, by models that are not part of this package", ["name", "robot", "model"], cells)
+    table("other humanoids, whose models are not part of this package", ["name", "robot", "model"], cells)
     console.print(
-        f"What is cloned is found in the folders of ${MODELS_VARIABLE}. How they move: humanoid study humanoids."
+        f"Models are searched in the folders of ${MODELS_VARIABLE}. To evaluate their motion: humanoid study humanoids."
     )
     return 0
 
@@ -122,7 +123,7 @@ def _show(args: argparse.Namespace) -> int:
             [unknown[name not in ends] if v is None else v for name, v in zip(columns, row, strict=True)]
             for row in rows
         ]
-        table(f"{r.title}: {r.n} joints, {len(r.pairs)} pairs of shapes watched", columns, shown)
+        table(f"{r.title}: {r.n} joints, {len(r.pairs)} monitored pairs of shapes", columns, shown)
     return 0
 
 
@@ -190,7 +191,7 @@ def _map(args: argparse.Namespace) -> int:
             [f.link, len(f.shapes), *(f"{1000 * v:.1f}" for v in (f.outside_max, f.outside_mean, f.inside_max))]
             for f in guessed.fits
         ]
-        table("shapes fitted to meshes: how far they stand out of them", columns, rows)
+        table("shapes fitted to meshes: distance by which they protrude", columns, rows)
     if guessed.contacts:
         rows = [[" - ".join(c.links), len(c.shapes), contact_text(c)] for c in guessed.contacts]
         table("links whose shapes overlap where the meshes do not", ["links", "own shapes", "found"], rows)
@@ -198,11 +199,11 @@ def _map(args: argparse.Namespace) -> int:
     robot.folder = model.resolve().parent
     tell_notes([robot])
     if not guessed.feet:
-        warn("no legs with soles: it can move its upper body, and not walk")
+        warn("no legs with soles: only the upper body can move; walking is not available")
     if missing := missing_meshes(parse_urdf(robot.urdf, robot.name), robot.folder):
         warn(missing_text(missing, robot.name))
     if any(p.weak for p in guessed.points.values()):
-        warn("points marked 'guess' follow human proportions, not the robot's structure: correct them")
+        warn("points marked 'guess' follow human proportions, not the structure of the robot: correct them")
     console.print(f"written: {path}")
     console.print(f"check it, then try: humanoid retarget dance --robot {args.robot}")
     return 0

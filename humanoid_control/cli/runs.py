@@ -10,21 +10,21 @@ from humanoid_control.nodes.session.runs import GB, runs_dir, size_limit
 from humanoid_control.terminal import console, print_json, table
 
 EXAMPLES = """examples:
-  humanoid runs                        the runs, the newest first, and how much they take
-  humanoid runs --prune --keep 5       remove all but the newest five
-  humanoid runs --prune --limit 0.2    remove the oldest until all take 0.2 GB or less
+  humanoid runs                        list the runs, newest first, with sizes
+  humanoid runs --prune --keep 5       keep only the newest five
+  humanoid runs --prune --limit 0.2    remove the oldest until the total is at most 0.2 GB
   humanoid runs --json
 
-Every run that begins removes the oldest ones above 1 GB (HUMANOID_RUNS_LIMIT=5: above 5 GB; inf: none). The newest, and
-those that are in use (a stack runs, a recording is played), are never removed.
+Each new run removes the oldest runs above a total of 1 GB (HUMANOID_RUNS_LIMIT=5: 5 GB; inf: no limit). The newest run
+and runs in use (a running stack, a playing recording) are never removed.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prune", action="store_true", help="remove the oldest runs above the limit")
-    parser.add_argument("--keep", type=int, metavar="N", help="with --prune: keep at the most N runs")
-    parser.add_argument("--limit", type=float, metavar="GB", help="with --prune: keep at the most so much")
-    parser.add_argument("--json", action="store_true", help="print JSON; sizes in bytes")
+    parser.add_argument("--keep", type=int, metavar="N", help="with --prune: number of runs to keep at most")
+    parser.add_argument("--limit", type=float, metavar="GB", help="with --prune: total size to keep at most [GB]")
+    parser.add_argument("--json", action="store_true", help="print JSON, with sizes in bytes")
 
 
 def run(args: argparse.Namespace) -> int:

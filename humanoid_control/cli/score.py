@@ -26,12 +26,12 @@ EXAMPLES = """examples:
   humanoid score dance                                   robots of Dube 2012, with and without avoidance
   humanoid score clip.trc --robot wabian2,hrp2 --details
   humanoid score clip.c3d --robot my.urdf --acceleration 20 --json
-  humanoid score dance --method weighted_dls,constrained  the solver of Dube 2012 beside this one
-  humanoid score clip.bvh --acceleration 200,50,20       what gentle joints cost
-  humanoid score clip.bvh --speed 0.5                    at half the pace
-  humanoid score clip.bvh --html page.html               tables and plots in one file that needs nothing else
-  humanoid score clip.trc -o out/                        score.json, score.html, errors.png, and every frame as CSV
-  humanoid score walk.bvh --robot hrp2,g1 --whole-body   root and legs too: contacts, balance, torques, and a grade
+  humanoid score dance --method weighted_dls,constrained  the solver of Dube 2012 compared with this one
+  humanoid score clip.bvh --acceleration 200,50,20       the cost of lower acceleration limits
+  humanoid score clip.bvh --speed 0.5                    half speed
+  humanoid score clip.bvh --html page.html               tables and plots in one self-contained file
+  humanoid score clip.trc -o out/                        score.json, score.html, errors.png, and all frames as CSV
+  humanoid score walk.bvh --robot hrp2,g1 --whole-body   root and legs too: contacts, balance, torques, grade
   humanoid score walk.bvh --robot hrp2 --whole-body --details --html page.html
 
 JSON and CSV are in metres, radians and seconds; tables and plots in centimetres and degrees.
@@ -44,27 +44,37 @@ HELD = ("trough-rule",)  # options of a held pelvis
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("clip", type=given, help=CLIP_HELP)
     add_robots(parser, f"{DEFAULT}; with --whole-body {', '.join(BIPEDS)}")
-    parser.add_argument("--whole-body", action="store_true", help="root and legs too, with feet on the ground")
+    parser.add_argument(
+        "--whole-body", action="store_true", help="also retarget root and legs, with feet held on the ground"
+    )
     parser.add_argument(
         "--method",
         type=comma_list,
-        help="constrained (default), weighted_dls, dls, pinv; several separated by commas. With --whole-body: live "
-        "(default) or clip",
+        help="retargeting method: constrained (default), weighted_dls, dls, pinv; comma-separated for several. "
+        "With --whole-body: live (default) or clip",
     )
     parser.add_argument(
         "--acceleration",
         type=number_list,
-        help="limit of the joints [rad/s^2] (default: 200; hardware: 20); several separated by commas",
+        help="joint acceleration limit [rad/s^2] (default: 200; hardware: 20); comma-separated for several",
     )
     add_clip_options(parser)
     add_speed(parser)
-    parser.add_argument("--trough-rule", help="auto (default), both (as printed in Dube 2012) or limit")
-    parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
-    parser.add_argument("--details", action="store_true", help="also every link, joint, peak and trough of each robot")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("--html", type=file_path, metavar="PAGE", help="write a self-contained page")
     parser.add_argument(
-        "-o", "--output", type=folder_path, metavar="DIR", help="folder for score.json, score.html, errors.png, *.csv"
+        "--trough-rule", help="collision avoidance: auto (default), both (as printed in Dube 2012) or limit"
+    )
+    parser.add_argument("--raw", action="store_true", help="use the clip unchanged, without cleaning")
+    parser.add_argument(
+        "--details", action="store_true", help="also print every link, joint, peak and trough of each robot"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.add_argument("--html", type=file_path, metavar="PAGE", help="self-contained HTML page to write")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=folder_path,
+        metavar="DIR",
+        help="output folder of score.json, score.html, errors.png, *.csv",
     )
 
 

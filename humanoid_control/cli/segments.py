@@ -73,11 +73,11 @@ def check(robot: Robot, file: SegmentFile, path: Path | None, as_json: bool) -> 
         row["link"] = row["link"] if row["drawn"] else f"{row['link']} (mirrored)"
     rows = [[row[c] for c in columns] for row in segments]
     table(f"{robot.title}: volumes of {path or 'its collision shapes'}", columns, rows)
-    console.print(f"{len(model.pairs)} pairs of segments watched, {len(model.arrays.volume_pairs)} of volumes")
+    console.print(f"{len(model.pairs)} monitored pairs of segments, {len(model.arrays.volume_pairs)} of volumes")
     columns = ["posture", "smallest gap mm", "between"]
     table("smallest gaps", columns, [[p["posture"], p["smallest_gap_mm"], p["between"]] for p in postures])
     if overlap:
-        warn("volumes that are watched overlap in the neutral posture: draw them smaller, or do not watch that pair")
+        warn("monitored volumes overlap in the neutral posture: make them smaller, or do not monitor that pair")
     return int(overlap)
 
 
@@ -89,24 +89,28 @@ def _count(ssvs: tuple[Volume, ...], kind: str) -> int:
 
 EXAMPLES = """examples:
   humanoid segments lola                                the editor: open http://127.0.0.1:8080
-  humanoid segments my_robot.urdf --file try.yaml       any URDF, the volumes kept in another file
-  humanoid segments hrp2 --check                        list segments, pairs, and the smallest gaps of named postures
+  humanoid segments my_robot.urdf --file try.yaml       any URDF, volumes in another file
+  humanoid segments hrp2 --check                        list segments, pairs, and smallest gaps in named postures
   humanoid segments hrp2 --check --json
 
-Volumes are kept beside the URDF as ROBOT.volumes.yaml, where the robot finds them; without that file the editor begins
-with the robot's collision shapes. More: docs/collision_volumes.md.
+Volumes are saved next to the URDF as ROBOT.volumes.yaml and loaded from there. Without that file the editor starts from
+the collision shapes of the robot. More: docs/collision_volumes.md.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("robot", nargs="?", type=given, default="lola", help="name or path of a URDF (default: lola)")
     parser.add_argument(
-        "--file", type=file_path, help="file of the volumes (default: beside the URDF, ROBOT.volumes.yaml)"
+        "robot", nargs="?", type=given, default="lola", help="robot name or path of a URDF (default: lola)"
     )
+    parser.add_argument("--file", type=file_path, help="volume file (default: ROBOT.volumes.yaml next to the URDF)")
     parser.add_argument("--port", type=int, help="port of the page (default: 8080)")
-    parser.add_argument("--host", type=given, help="address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--origins", type=comma_list, help="further hosts whose pages may connect: HOST,HOST")
-    parser.add_argument("--check", action="store_true", help="print instead; exit code 1 where volumes overlap at rest")
+    parser.add_argument("--host", type=given, help="listen address of the page (default: 127.0.0.1)")
+    parser.add_argument("--origins", type=comma_list, help="additional host names allowed to connect: HOST,HOST")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="list the volumes instead; exit code 1 if volumes overlap in the neutral posture",
+    )
     parser.add_argument("--json", action="store_true", help="with --check: print JSON")
 
 
@@ -150,7 +154,7 @@ def _edit(args: argparse.Namespace, robot: Robot, file: SegmentFile, path: Path)
     document = Document(file, lambda f: model_of(robot, f), path, path.is_file())
     editor = VolumeEditor(robot, document, urdf_path(args.robot).parent)
     page = VolumeEditorPage(args.host, args.port, editor, args.origins or ())
-    console.print(f"{robot.title}: open http://{args.host}:{args.port}   volumes: {path}   Ctrl-C ends it")
+    console.print(f"{robot.title}: open http://{args.host}:{args.port}   volumes: {path}   Ctrl-C stops")
     try:
         while True:
             time.sleep(3600)

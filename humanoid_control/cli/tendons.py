@@ -30,12 +30,12 @@ from humanoid_control.terminal import console, print_json, progress, table
 from humanoid_control.warm_up import TENDONS, compile_first
 
 EXAMPLES = """examples:
-  humanoid tendons kengoro_upper                        groups, who owns and who borrows each joint, tendons
+  humanoid tendons kengoro_upper                        groups with owned and borrowed joints, and tendons
   humanoid tendons hrp2 --groups automatic --json
   humanoid tendons kengoro_upper --fit l_shoulder -o shoulder.npz
   humanoid tendons kengoro_upper --fit neck --kind neural -o neck.npz
-  humanoid tendons kengoro_upper --hold                 which postures the tendons hold, and which tendon is spare
-  humanoid tendons kengoro_upper --hold --payload 1.0   the same with 1 kg in each hand
+  humanoid tendons kengoro_upper --hold                 postures that the tendons can hold, and redundant tendons
+  humanoid tendons kengoro_upper --hold --payload 1.0   with 1 kg in each hand
   state_estimator --ros-args -p robot:=kengoro_upper -p source:=tendons -p groups:=file -p mapping:=shoulder.npz
 
 More: docs/tendons.md.
@@ -46,13 +46,19 @@ SPARE = 0.05  # share of held postures that a dispensable tendon may cost
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "robot", nargs="?", type=given, default="kengoro_upper", help="name or path of a URDF (kengoro_upper)"
+        "robot",
+        nargs="?",
+        type=given,
+        default="kengoro_upper",
+        help="robot name or path of a URDF (default: kengoro_upper)",
     )
-    parser.add_argument("--groups", default="file", help=f"one of: {', '.join(GROUPINGS)} (default: file)")
-    parser.add_argument("--fit", metavar="GROUP", help="fit a mapping to this group and write it to --output")
-    parser.add_argument("--kind", help=f"with --fit, one of: {', '.join(KINDS)} (default: polynomial)")
-    parser.add_argument("-o", "--output", type=file_path, help="with --fit: the file (.npz)")
-    parser.add_argument("--hold", action="store_true", help="how much of the joint ranges the tendons hold at rest")
+    parser.add_argument("--groups", default="file", help=f"joint grouping: {', '.join(GROUPINGS)} (default: file)")
+    parser.add_argument("--fit", metavar="GROUP", help="joint group to fit a mapping to, written to --output")
+    parser.add_argument("--kind", help=f"with --fit: kind of mapping: {', '.join(KINDS)} (default: polynomial)")
+    parser.add_argument("-o", "--output", type=file_path, help="with --fit: output file (.npz)")
+    parser.add_argument(
+        "--hold", action="store_true", help="compute the share of the joint ranges that the tendons can hold at rest"
+    )
     parser.add_argument("--payload", type=float, help="with --hold: mass in each hand [kg]")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -190,4 +196,4 @@ def _report(group: TendonGroup, kind: str, path: Path, found: Accuracy, samples:
         print_json(said)
         return
     table(f"mapping of {group.name}", list(said), [list(said.values())])
-    console.print("errors: at postures that it was not fitted to")
+    console.print("errors are measured at postures outside the training set")

@@ -14,32 +14,34 @@ from humanoid_control.nodes.base.ros_env import check_namespace
 from humanoid_control.terminal import console, table
 
 EXAMPLES = """examples:
-  humanoid up                                   lists the stacks
+  humanoid up                                   list the stacks
   humanoid up imitation --robot wabian2 --set trajectory_streamer.clip=my.bvh
   humanoid up control --set whole_body_ik.velocity_scale=0.3
   humanoid up imitation --namespace left --frame-prefix left/ --set viewer.port=8081
-  humanoid up imitation --only simulator,state_estimator     on one host, and on the other: --except the same
+  humanoid up imitation --only simulator,state_estimator     on one host; on the other: --except with the same nodes
 
-Every parameter of every node: docs/parameters.md. Ctrl-C stops all nodes.
+All node parameters: docs/parameters.md. Ctrl-C stops all nodes.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("stack", nargs="?", type=given, help="one of the stacks; without it they are listed")
-    parser.add_argument("--robot", type=given, help="name of the catalogue or path of a URDF (default: hrp2)")
-    parser.add_argument("--set", action="append", default=[], metavar="NODE.PARAM=VALUE", help="change a parameter")
+    parser.add_argument("stack", nargs="?", type=given, help="name of the stack (default: list the stacks)")
+    parser.add_argument("--robot", type=given, help="robot name or path of a URDF (default: hrp2)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NODE.PARAM=VALUE", help="set a node parameter; repeatable"
+    )
     each = "NODE[,NODE]"
     parser.add_argument("--only", type=comma_list, metavar=each, help="start only these nodes of the stack")
-    parser.add_argument("--except", type=comma_list, metavar=each, dest="without", help="start all nodes but these")
-    parser.add_argument("--namespace", type=given, help="namespace of the nodes, for several robots side by side")
+    parser.add_argument("--except", type=comma_list, metavar=each, dest="without", help="start all nodes except these")
+    parser.add_argument("--namespace", type=given, help="namespace of the nodes, to run several robots")
     parser.add_argument(
         "--frame-prefix",
         type=given,
         metavar="PREFIX",
-        help="prefix of all frames but world and map: as left/ (default: none)",
+        help="prefix of all frames except world and map, such as left/ (default: none)",
     )
-    parser.add_argument("--record", action="store_true", help="record every topic to the run's directory")
-    parser.add_argument("--seconds", type=float, help="stop after this time; default: Ctrl-C stops")
+    parser.add_argument("--record", action="store_true", help="record all topics to the run directory")
+    parser.add_argument("--seconds", type=float, help="run time [s] (default: until Ctrl-C)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         options = ["robot", "set", "only", "namespace", "frame_prefix", "record", "seconds"]
         refuse_unused(args, options, "`humanoid up STACK`")
         rows = [[s.name, s.task, ", ".join(s.executables)] for s in STACKS.values()]
-        table("stacks", ["name", "what it does", "nodes"], rows)
+        table("stacks", ["name", "task", "nodes"], rows)
         return 0
     stack = find_stack(args.stack).part(args.only or (), args.without or ())
     check_namespace("--namespace", args.namespace or "")

@@ -103,7 +103,7 @@ def test_plug_in_gait_beside_us_is_printed_and_on_the_page(model_file, humanoid)
     page = (humanoid.folder / "beside/report.html").read_text()
     assert "Beside Plug-in Gait" in page and f">{knee['rms']:g}<" in page
     result = humanoid("analyse", clip, "--plug-in-gait")
-    assert result.returncode == 0 and "beside Plug-in Gait" in result.stdout
+    assert result.returncode == 0 and "compared with Plug-in Gait" in result.stdout
 
 
 @pytest.mark.nightly

@@ -252,9 +252,9 @@ def test_doctor_says_what_to_do_when_discovery_is_off(humanoid):
 @pytest.mark.parametrize(
     ("states", "end", "code"),
     [
-        (["ok", "ok"], "all well", 0),
-        (["ok", "warn"], "works; worth a look: port", 0),
-        (["fail", "warn"], "to mend: Python", 1),
+        (["ok", "ok"], "all checks passed", 0),
+        (["ok", "warn"], "works, with warnings: port", 0),
+        (["fail", "warn"], "failed: Python", 1),
     ],
 )
 def test_doctor_ends_with_what_its_findings_come_to(states, end, code, monkeypatch, capsys):

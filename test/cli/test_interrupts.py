@@ -24,13 +24,13 @@ LONG = [
     pytest.param("study imitation", "", CUT, marks=nightly),
     pytest.param("bench ik", "", CUT, marks=nightly),
     pytest.param("reach --robot wabian2 --to hand=0.3,-0.25,0.95 --cost maj -o reach.csv", "", CUT, marks=nightly),
-    pytest.param("dance --robot hrp2 --port PORT", "Ctrl-C ends it", ENDED, marks=nightly),
-    pytest.param("segments lola --port PORT", "Ctrl-C ends it", ENDED),
+    pytest.param("dance --robot hrp2 --port PORT", "Ctrl-C stops", ENDED, marks=nightly),
+    pytest.param("segments lola --port PORT", "Ctrl-C stops", ENDED),
     pytest.param("record", "READY", (1,), marks=ros),  # nothing was received
-    pytest.param("replay slow", "Ctrl-C ends it", CUT, marks=ros),
-    pytest.param("replay slow --loop", "Ctrl-C ends it", ENDED, marks=[ros, nightly]),
+    pytest.param("replay slow", "Ctrl-C stops", CUT, marks=ros),
+    pytest.param("replay slow --loop", "Ctrl-C stops", ENDED, marks=[ros, nightly]),
     pytest.param("up simulation --set viewer.port=PORT", "viewer:", CUT, marks=ros),  # not ready yet
-    pytest.param("demo --no-viewer", "Ctrl-C ends it early", CUT, marks=[ros, nightly]),  # nothing moves yet
+    pytest.param("demo --no-viewer", "Ctrl-C stops early", CUT, marks=[ros, nightly]),  # nothing moves yet
 ]
 
 SWALLOWS = """

@@ -115,7 +115,7 @@ def test_killed_interrupted_and_done_at_last(start, tmp_path, library, known):
     os.killpg(second.pid, signal.SIGINT)  # as a terminal does, to all of them
     assert second.wait(30) in INTERRUPTED
     said = (tmp_path / "log_1").read_text()
-    assert "stopped; what is done is kept: the same command goes on" in said and "Traceback" not in said
+    assert "stopped; finished clips are kept: run the same command to resume" in said and "Traceback" not in said
     done = records(out)
     with (out / "manifest.csv").open() as file:
         assert len(list(csv.DictReader(file))) == done < CLIPS

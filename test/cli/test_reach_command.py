@@ -61,7 +61,7 @@ def test_the_start_that_was_taken_is_said_and_gravity_and_payload_count(reach):
 
     assert cost("--gravity off") < cost("") < cost("--payload 2")
     code, out, _ = reach("--robot person --to=-37,-76,-5,56 --cost torque")
-    assert code == 0 and "taken: " in out
+    assert code == 0 and "chosen: " in out
 
 
 def test_a_reach_through_the_body_is_told(reach):

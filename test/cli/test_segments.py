@@ -25,7 +25,7 @@ def test_check_says_what_is_watched_and_fails_where_volumes_overlap_at_rest(huma
     write_segment_file(path, thighs(0.065))
     shown = humanoid("segments", "lola", "--check", "--file", path.name)
     assert shown.returncode == 0, shown.stderr
-    assert "r_thigh (mirrored)" in shown.stdout and "1 pairs of segments watched" in shown.stdout
+    assert "r_thigh (mirrored)" in shown.stdout and "1 monitored pairs of segments" in shown.stdout
     write_segment_file(path, thighs(0.1))
     result = humanoid("segments", "lola", "--check", "--json", "--file", path.name)
     found = json.loads(result.stdout)

@@ -143,7 +143,7 @@ def test_mistakes_are_named_with_what_was_meant(tmp_path, changed, says):
 def test_a_draft_asks_for_what_is_missing_and_can_be_completed(tmp_path, capsys):
     linear_network(tmp_path / "p.onnx", {"obs": 21}, {"actions": 4})
     assert main(["policy", "new", str(tmp_path / "p.onnx"), "-o", str(tmp_path / "p.yaml")]) == 0
-    assert "questions; keep it beside p.onnx" in capsys.readouterr().err
+    assert "questions; keep it next to p.onnx" in capsys.readouterr().err
     text = (tmp_path / "p.yaml").read_text()
     asked = [line for line in text.splitlines() if "# ?" in line]
     for word in ("rate:", "joints:", "default:", "scale:", "gains:", "must be 21 numbers, and are 21"):

@@ -30,20 +30,20 @@ from humanoid_control.terminal import console, table
 
 EXAMPLES = """examples:
   humanoid hardware new --robot hrp2 --bus loopback -o hrp2.hardware.yaml
-  humanoid hardware check hrp2.hardware.yaml               the file alone: nothing is opened
-  humanoid hardware check hrp2.hardware.yaml --live        opens the buses and measures for a second; no power
-  humanoid hardware scan hrp2.hardware.yaml                what answers, beside what the file expects
+  humanoid hardware check hrp2.hardware.yaml               only the file; opens no bus
+  humanoid hardware check hrp2.hardware.yaml --live        opens the buses and measures for 1 s; no power
+  humanoid hardware scan hrp2.hardware.yaml                responding devices compared with the file
   humanoid hardware jog hrp2.hardware.yaml l_elbow_flexion --to 0.5
-  humanoid hardware call enable                            of a running robot_driver; also disable, stop, clear
+  humanoid hardware call enable                            a running robot_driver; also disable, stop, clear
 
 More: docs/hardware.md.
 """
 TASKS = {
-    "new": "draft the file of a robot, every joint on one bus, with GUESS where somebody must look",
-    "check": "check a file: joints, limits, load of the buses, calibration; never gives power",
-    "scan": "what answers on the buses of a file, beside what it expects; never gives power",
+    "new": "draft a hardware file with every joint on one bus; GUESS marks values to check",
+    "check": "check a hardware file: joints, limits, bus load, calibration; never switches power on",
+    "scan": "scan the buses of a hardware file and compare the responses with it; never switches power on",
     "call": "call a service of a running robot_driver: enable, disable, stop, ...",
-    "jog": "GIVES POWER, and moves one joint at 0.2 rad/s at the most while ENTER is held",
+    "jog": "SWITCH POWER ON and move one joint at up to 0.2 rad/s while ENTER is held",
 }
 PRIORITY = 50  # SCHED_FIFO, as for nodes
 ANSWER_TIME = 5.0  # [s]
@@ -53,22 +53,22 @@ SHOWN_EVERY = 0.2  # [s]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = add_commands(parser, "action", TASKS)
-    commands["new"].add_argument("--robot", type=given, required=True, help="of the catalogue, or path of a URDF")
+    commands["new"].add_argument("--robot", type=given, required=True, help="robot name or path of a URDF")
     commands["new"].add_argument("--bus", type=given, required=True, help="transport of the bus: loopback, ...")
-    commands["new"].add_argument("-o", "--output", type=file_path, required=True, help="the file to write")
-    commands["call"].add_argument("service", choices=tuple(REQUESTS), help=f"one of: {', '.join(REQUESTS)}")
-    commands["call"].add_argument("--namespace", type=given, help="of the driver")
+    commands["new"].add_argument("-o", "--output", type=file_path, required=True, help="hardware file to write")
+    commands["call"].add_argument("service", choices=tuple(REQUESTS), help=f"request: {', '.join(REQUESTS)}")
+    commands["call"].add_argument("--namespace", type=given, help="namespace of the driver")
     for name in ("check", "scan", "jog"):
         commands[name].add_argument("file", type=file_path, help="hardware file")
     for name in ("check", "jog"):
         commands[name].add_argument(
-            "--calibration", type=file_path, help="file of the zeros (default: the one beside the hardware file)"
+            "--calibration", type=file_path, help="file of the zeros (default: next to the hardware file)"
         )
-    commands["check"].add_argument("--live", action="store_true", help="open the buses and measure for a second")
+    commands["check"].add_argument("--live", action="store_true", help="open the buses and measure for 1 s")
     commands["jog"].add_argument("joint", type=given)
     commands["jog"].add_argument("--to", type=float, required=True, metavar="ANGLE", help="[rad]")
     commands["jog"].add_argument(
-        "--late-tolerance", type=float, default=1.0, help="multiple of the usual lateness of a cycle (default: 1)"
+        "--late-tolerance", type=float, default=1.0, help="tolerated multiple of the usual cycle lateness (default: 1)"
     )
 
 
@@ -134,7 +134,7 @@ def _new(robot: str, bus: str, output: Path) -> int:
     text = draft_file(load_robot(robot, "fixed"), robot, bus)
     with whole_file(output) as part:
         part.write_text(text, encoding="utf-8")
-    console.print(f"written: {output}; make the lines with GUESS right, then `humanoid hardware check {output}`")
+    console.print(f"written: {output}; correct the lines marked GUESS, then run `humanoid hardware check {output}`")
     return 0
 
 
@@ -215,7 +215,7 @@ def _settle(driver: Driver) -> None:
 
 def _move(driver: Driver, jog: Jog, joint: str) -> None:
     """Cycle while keys are read; finally stop the robot and cut power."""
-    console.print(f"hold ENTER to move {joint} to {jog.angle:g} rad; q ends")
+    console.print(f"hold ENTER to move {joint} to {jog.angle:g} rad; q quits")
     before, shown, ends = termios.tcgetattr(sys.stdin), 0.0, False
 
     def cycle() -> None:

@@ -17,21 +17,21 @@ from humanoid_control.terminal import console
 EXAMPLES = """examples:
   humanoid ros2_control --robot hrp2 -o control         URDF with a ros2_control tag, controllers, launch file
   humanoid ros2_control --robot my_robot.urdf -o .      the same for any URDF
-  humanoid ros2_control --robot g1 -o . --gains         five command interfaces a joint, for learned policies
+  humanoid ros2_control --robot g1 -o . --gains         five command interfaces per joint, for policies
   ros2 launch control/hrp2.ros2_control.launch.py simulate:=true
 """
 RATES = (10, 2000)  # [Hz]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--robot", type=given, required=True, help="a name of the catalogue or the path of a URDF")
-    parser.add_argument("-o", "--output", type=folder_path, required=True, help="folder for the three files")
-    parser.add_argument("--rate", type=int, default=500, help="rate of the controller manager in Hz (default: 500)")
+    parser.add_argument("--robot", type=given, required=True, help="robot name or path of a URDF")
+    parser.add_argument("-o", "--output", type=folder_path, required=True, help="output folder of the three files")
+    parser.add_argument("--rate", type=int, default=500, help="rate of the controller manager [Hz] (default: 500)")
     parser.add_argument(
-        "--gains", action="store_true", help="five command interfaces a joint, stiffness and damping among them"
+        "--gains", action="store_true", help="five command interfaces per joint, including stiffness and damping"
     )
     parser.add_argument(
-        "--plugin", type=given, help=f"hardware plugin that takes gains (default with --gains: {GAINS_PLUGIN})"
+        "--plugin", type=given, help=f"hardware plugin that accepts gains (default with --gains: {GAINS_PLUGIN})"
     )
 
 

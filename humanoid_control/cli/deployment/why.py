@@ -16,21 +16,23 @@ if TYPE_CHECKING:
     from humanoid_control.robots import Robot
 
 EXAMPLES = """examples:
-  humanoid why ~/.humanoid/runs/latest/recording      what was violated first, and all that followed
-  humanoid why fell.mcap --html why.html              the time line as a page
-  humanoid why fell/ good/                            and how the two runs differ
+  humanoid why ~/.humanoid/runs/latest/recording      the first violation and the events after it
+  humanoid why fell.mcap --html why.html              the timeline as a page
+  humanoid why fell/ good/                            the differences between two runs
   humanoid why fell/ --json --robot my.urdf
 
-Exit code 0: nothing was violated; 1: something was.
+Exit code 0: no violation; 1: at least one violation.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recording", type=folder_path, help="directory of the bag, or its .mcap file")
-    parser.add_argument("other", type=folder_path, nargs="?", help="another one, to compare with")
-    parser.add_argument("--robot", type=given, help="whose limits count; default: found in the recording")
+    parser.add_argument("other", type=folder_path, nargs="?", help="second recording to compare with")
+    parser.add_argument(
+        "--robot", type=given, help="robot whose joint limits are checked (default: from the recording)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--html", type=file_path, metavar="PAGE", help="write a self-contained page")
+    parser.add_argument("--html", type=file_path, metavar="PAGE", help="self-contained HTML page to write")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,5 +79,5 @@ def _robot_of(streams: RunStreams, path: Path) -> Robot | None:
             bag.close()
         return load_robot(name, "fixed")
     except (ConfigError, HumanoidError) as e:
-        warn(f"humanoid why: limits of joints are not checked: {e}")
+        warn(f"humanoid why: joint limits are not checked: {e}")
         return None

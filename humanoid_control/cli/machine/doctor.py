@@ -11,20 +11,22 @@ from humanoid_control.terminal import console, print_json
 
 EXAMPLES = """examples:
   humanoid doctor              check everything
-  humanoid doctor --clean      and remove shared memory that killed processes left behind
+  humanoid doctor --clean      also remove stale shared memory of killed processes
   humanoid doctor --json
-  humanoid doctor --realtime   how late a loop of 500 Hz is on this machine, and what would make it better
+  humanoid doctor --realtime   lateness of a 500 Hz loop, with advice to reduce it
   humanoid doctor --realtime --seconds 60 --rate 1000
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8080, help="port of the viewer (default: 8080)")
-    parser.add_argument("--clean", action="store_true", help="remove left-over shared memory")
+    parser.add_argument("--clean", action="store_true", help="remove stale shared memory")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--realtime", action="store_true", help="how late a loop is here, and why, instead")
-    parser.add_argument("--seconds", type=float, help="with --realtime: time of the measurement (default: 10)")
-    parser.add_argument("--rate", type=float, help="with --realtime: rate of the loop [Hz] (default: 500)")
+    parser.add_argument(
+        "--realtime", action="store_true", help="measure and explain the lateness of a real-time loop instead"
+    )
+    parser.add_argument("--seconds", type=float, help="with --realtime: duration of the measurement [s] (default: 10)")
+    parser.add_argument("--rate", type=float, help="with --realtime: loop rate [Hz] (default: 500)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     require_range("rate", args.rate, 10, 5000)
     removed = remove_leftovers() if args.clean else None
     if removed is not None and not args.json:
-        console.print(f"removed {removed} left-over files")
+        console.print(f"removed {removed} stale files")
     findings = []
     checks = check_real_time(args.rate or 500.0, args.seconds or 10.0) if args.realtime else check_machine(args.port)
     for finding in checks:
@@ -47,6 +49,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"findings": [vars(f) for f in findings], "removed": removed})
     else:
-        well = f"works; worth a look: {', '.join(warned)}" if warned else "all well"
-        console.print(f"to mend: {', '.join(failed)}" if failed else well)
+        well = f"works, with warnings: {', '.join(warned)}" if warned else "all checks passed"
+        console.print(f"failed: {', '.join(failed)}" if failed else well)
     return 1 if failed else 0

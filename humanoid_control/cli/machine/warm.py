@@ -13,24 +13,30 @@ from humanoid_control.warm_up import GROUPS, compile_groups, compiled
 from humanoid_control.warm_up.edits import explain_edit
 
 EXAMPLES = """examples:
-  humanoid warm                       all: about three minutes on two cores, seconds where it is done
-  humanoid warm simulation walking    these groups only
-  humanoid warm --check               say which groups are compiled; exit code 1 where one is not
-  humanoid warm --explain FILE        list the kernels that an edit of a source file drops, and why
+  humanoid warm                       all groups: about 3 min on two cores, seconds if already compiled
+  humanoid warm simulation walking    only these groups
+  humanoid warm --check               report the compiled groups; exit code 1 if one is missing
+  humanoid warm --explain FILE        list the kernels that an edit of a source file invalidates, and why
 
-`make setup` does it. After a colcon build, before the first `ros2 launch` or `colcon test`, it is for you to do: nodes
-that start at once would all wait for the compiler, for minutes.
+`make setup` runs it. After a colcon build, run it before the first `ros2 launch` or `colcon test`; otherwise all nodes
+wait for the compiler, for minutes.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("groups", nargs="*", type=given, metavar="GROUP", help=f"{', '.join(GROUPS)}; default: all")
-    parser.add_argument("--check", action="store_true", help="compile nothing")
+    parser.add_argument(
+        "groups",
+        nargs="*",
+        type=given,
+        metavar="GROUP",
+        help=f"kernel groups to compile: {', '.join(GROUPS)} (default: all)",
+    )
+    parser.add_argument("--check", action="store_true", help="report which groups are compiled; compile nothing")
     parser.add_argument(
         "--explain",
         type=given,
         metavar="FILE",
-        help="list the kernels that depend on a source; compile nothing",
+        help="list the kernels that depend on this source file; compile nothing",
     )
 
 

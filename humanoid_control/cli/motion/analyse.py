@@ -16,21 +16,21 @@ from humanoid_control.terminal import Table, console, plain_values, print_json, 
 from humanoid_control.warm_up import HUMAN, compile_first
 
 EXAMPLES = """examples:
-  humanoid analyse walk.c3d -o walk/                                        a person of our own, plates of the C3D file
+  humanoid analyse walk.c3d -o walk/                                        built-in model, plates of the C3D file
   humanoid analyse walk.trc --static standing.trc --mass 72.6 --sex women --forces grf.mot -o walk/
-  humanoid analyse walk.trc --robots lola,hrp2 -o walk/                     and the same markers on robots
-  humanoid analyse walk.trc --model subject.osim                            joint angles
-  humanoid analyse walk.trc --model subject.osim --forces grf.mot -o walk/  and moments, in files and on a page
+  humanoid analyse walk.trc --robots lola,hrp2 -o walk/                     also fit robots to the markers
+  humanoid analyse walk.trc --model subject.osim                            joint angles only
+  humanoid analyse walk.trc --model subject.osim --forces grf.mot -o walk/  angles and moments, as files and a page
   humanoid analyse run.trc --model subject.osim --forces grf.xml --setup ik_setup.xml --cutoff 15 -o run/
   humanoid analyse walk.trc --model generic.osim --static standing.trc --mass 72.6 --forces grf.mot -o walk/
   humanoid analyse walk.trc --model subject.osim --forces grf.mot --offset 0.12 --json
-  humanoid analyse walk.trc --model subject.osim --forces grf.mot --track   and a motion that the forces explain
-  humanoid analyse walk.c3d --plug-in-gait          beside what Plug-in Gait wrote into the file, with its mass
+  humanoid analyse walk.trc --model subject.osim --forces grf.mot --track   also integrate the motion from the forces
+  humanoid analyse walk.c3d --plug-in-gait          compared with the Plug-in Gait outputs in the file
 
-The folder holds angles.mot, torques.sto and forces.mot (as OpenSim reads them), motion.npz, motion.csv, report.json and
-report.html, and who was fitted as model.osim and model.urdf. Without --model that is a person of our own: template of
-markers by the labels, stature by the markers, mass by the plates. An .osim model has the size and markers of who was
-recorded, or --calibrate finds them; its mass is theirs unless --mass says otherwise.
+The output folder contains angles.mot, torques.sto and forces.mot (OpenSim formats), motion.npz, motion.csv,
+report.json, report.html, and the fitted person as model.osim and model.urdf. Without --model, the built-in person model
+is used: marker template from the labels, stature from the markers, mass from the plates. An .osim model must have the
+size and markers of the recorded person, or use --calibrate. Its mass is used unless --mass is given.
 """
 MASS, CUTOFF = (1.0, 500.0), (0.1, 1000.0)
 OF_THE_FILE = ("model", "markers", "forces", "setup", "calibrate", "static", "mass", "stature", "offset", "unit")
@@ -39,28 +39,36 @@ OF_THE_FILE = ("model", "markers", "forces", "setup", "calibrate", "static", "ma
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("clip", type=given, help=CLIP_HELP)
-    parser.add_argument("--model", type=given, help="model: .osim, .yaml, or the name of one (default: person)")
-    parser.add_argument("--markers", type=given, help="template of the markers (default: found by the labels)")
-    parser.add_argument("--forces", type=given, help="force plates: .mot, .sto, ExternalLoads .xml, or a C3D file")
-    parser.add_argument("--setup", type=given, help="weights of markers: setup file of OpenSim's inverse kinematics")
-    parser.add_argument("--calibrate", action="store_true", help="find sizes and places of markers by the clip")
-    parser.add_argument("--static", type=given, help="and by this clip of somebody who stands")
-    parser.add_argument("--mass", type=float, help="of the person [kg] (default: the model's, or by the plates)")
-    parser.add_argument("--stature", type=float, help="of the person [m], to begin with (default: by the markers)")
-    parser.add_argument("--sex", type=given, help="men or women: masses of segments of a person of our own (men)")
-    parser.add_argument("--cutoff", type=float, default=6.0, help="of the low-pass filter [Hz] (6; running: 15)")
-    parser.add_argument("--offset", type=float, default=0.0, help="seconds by which the forces are to come later (0)")
-    parser.add_argument("--robots", type=given, help="fit these too, by name or URDF: lola,hrp2")
-    parser.add_argument("--track", action="store_true", help="also integrate the motion that the forces explain")
+    parser.add_argument("--model", type=given, help="model: .osim or .yaml file, or a model name (default: person)")
+    parser.add_argument("--markers", type=given, help="marker template of the person (default: detected by the labels)")
+    parser.add_argument("--forces", type=given, help="force plate file: .mot, .sto, ExternalLoads .xml, or C3D")
+    parser.add_argument("--setup", type=given, help="marker weights: setup file of OpenSim's inverse kinematics")
+    parser.add_argument(
+        "--calibrate", action="store_true", help="estimate segment sizes and marker positions from the clip"
+    )
+    parser.add_argument("--static", type=given, help="static clip of the standing person, for the calibration")
+    parser.add_argument(
+        "--mass", type=float, help="mass of the person [kg] (default: of the model, or from the plates)"
+    )
+    parser.add_argument("--stature", type=float, help="initial stature of the person [m] (default: from the markers)")
+    parser.add_argument(
+        "--sex", type=given, help="men or women: segment mass distribution of the built-in person (default: men)"
+    )
+    parser.add_argument(
+        "--cutoff", type=float, default=6.0, help="cutoff of the low-pass filter [Hz] (default: 6; running: 15)"
+    )
+    parser.add_argument("--offset", type=float, default=0.0, help="delay added to the forces [s] (default: 0)")
+    parser.add_argument("--robots", type=given, help="robots to fit to the same markers, by name or URDF: lola,hrp2")
+    parser.add_argument("--track", action="store_true", help="also integrate the motion from the measured forces")
     parser.add_argument(
         "--plug-in-gait",
         action="store_true",
-        help="compare with Vicon's own outputs in the C3D file, by its mass and height",
+        help="compare with Vicon Plug-in Gait outputs in the C3D file, using its mass and height",
     )
-    parser.add_argument("--forces-unit", type=given, help="of points in a table of forces: m or mm (default: m)")
-    parser.add_argument("--unit", type=given, help="of the clip's numbers: mm, cm, m, inch (default: as found)")
-    parser.add_argument("-o", "--output", type=folder_path, metavar="DIR", help="folder to write")
-    parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
+    parser.add_argument("--forces-unit", type=given, help="length unit of a force table: m or mm (default: m)")
+    parser.add_argument("--unit", type=given, help="length unit of the clip: mm, cm, m, inch (default: detected)")
+    parser.add_argument("-o", "--output", type=folder_path, metavar="DIR", help="output folder")
+    parser.add_argument("--force", action="store_true", help="write into a non-empty folder")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
 
 
@@ -102,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         warn(text)
     print_parts(_tables(told))
     if args.output is not None:
-        console.print(f"written: {args.output} (angles, moments, forces; look at {args.output}/report.html)")
+        console.print(f"written: {args.output} (angles, moments, forces; report: {args.output}/report.html)")
     return 0
 
 
@@ -206,7 +214,7 @@ def _tables(told: dict[str, Any]) -> list[Table | str]:
         body = [[name, f"{v['before']:.2f}", f"{v['after']:.3f}"] for name, v in residual.items()]
         share = [f"{100 * weight[k]:.2f} %" for k in ("before", "after")]
         body.append(["force, of the weight", *share])
-        title = "what forces and masses leave at the root, root mean square [N m, N]"
+        title = "root residual of forces and masses, root mean square [N m, N]"
         parts.append(Table(title, ["coordinate", "as measured", "corrected"], body))
     if "tracking" in told:
         t = told["tracking"]
@@ -217,5 +225,5 @@ def _tables(told: dict[str, Any]) -> list[Table | str]:
         parts.append(Table("tracked forward by the forces [N m, N]", ["coordinate", "as measured", "tracked"], body))
     if "plug_in_gait" in told:
         rows = told["plug_in_gait"]
-        parts.append(Table("beside Plug-in Gait", [*rows[0]], [[*row.values()] for row in rows]))
+        parts.append(Table("compared with Plug-in Gait", [*rows[0]], [[*row.values()] for row in rows]))
     return parts

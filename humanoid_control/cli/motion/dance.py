@@ -36,14 +36,14 @@ from humanoid_control.warm_up import RETARGETING, WHOLE_BODY, compile_first
 
 EXAMPLES = """examples:
   humanoid dance                                     HRP-2 and the built-in dance on http://localhost:8080
-  humanoid dance walk.bvh salsa.fbx --robot hrp2,lola,g1   several side by side; clips to choose from
-  humanoid dance clips/                              a folder, with all clips below it
-  humanoid dance walk.bvh --robot hrp2,lola -o dance.html   one file that opens by a double click, without Python
-  humanoid dance dance --robot all -o dance.viser    the same for viser's own player
+  humanoid dance walk.bvh salsa.fbx --robot hrp2,lola,g1   several robots side by side, with a choice of clips
+  humanoid dance clips/                              all clips in a folder and its subfolders
+  humanoid dance walk.bvh --robot hrp2,lola -o dance.html   one file that opens with a double click, without Python
+  humanoid dance dance --robot all -o dance.viser    a recording for the viser player
 
-On the page: robots and clips to choose, play, seek, speed, errors, contacts, slip, joints, a grade at the end; clips
-and robots (URDF, MJCF, a zip) may be dropped onto it. Without a graphics processor let two or three dance at once.
-`humanoid demo dance` runs the nodes of the robot's controller instead; `humanoid picture --video` makes a film.
+The page offers a choice of robots and clips, playback controls, errors, contacts, slip, joints, and a final grade. Drop
+clips and robots (URDF, MJCF, a zip) onto it. Without a GPU, show at most three robots at once.
+`humanoid demo dance` runs the controller nodes instead; `humanoid picture --video` writes a film.
 """
 DANCER = "hrp2"
 MOST_CLIPS = 500  # in a list of a page
@@ -51,17 +51,17 @@ FPS, LONGEST = 30.0, 120.0  # [Hz], [s] of a recording by default
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("clip", nargs="*", type=given, help="clips, built in or files, and folders of them")
-    add_robots(parser, f"{DANCER}, and more to choose from")
+    parser.add_argument("clip", nargs="*", type=given, help="clips (built in or files) and folders of clips")
+    add_robots(parser, f"{DANCER}, with more robots to choose from")
     add_clip_options(parser)
-    parser.add_argument("-o", "--output", type=file_path, help="write a recording in place of a page: .html or .viser")
-    parser.add_argument("--at", type=float, help="with -o: where in the clip it begins [s] (default: 0)")
-    parser.add_argument("--seconds", type=float, help=f"with -o: how long (default: the clip, {LONGEST:g} at the most)")
-    parser.add_argument("--fps", type=float, help=f"with -o: pictures a second (default: {FPS:g})")
+    parser.add_argument("-o", "--output", type=file_path, help="recording to write instead of a page: .html or .viser")
+    parser.add_argument("--at", type=float, help="with -o: start time in the clip [s] (default: 0)")
+    parser.add_argument("--seconds", type=float, help=f"with -o: duration [s] (default: the clip, at most {LONGEST:g})")
+    parser.add_argument("--fps", type=float, help=f"with -o: frame rate [Hz] (default: {FPS:g})")
     parser.add_argument("--port", type=int, help="port of the page (default: 8080)")
-    parser.add_argument("--host", type=given, help=f"address at which the page listens (default: {HOST})")
-    parser.add_argument("--origins", type=comma_list, help="further hosts whose pages may connect: HOST,HOST")
-    parser.add_argument("--shadows", action="store_true", help="shadows: slow without a graphics processor")
+    parser.add_argument("--host", type=given, help=f"listen address of the page (default: {HOST})")
+    parser.add_argument("--origins", type=comma_list, help="additional host names allowed to connect: HOST,HOST")
+    parser.add_argument("--shadows", action="store_true", help="draw shadows (slow without a GPU)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -149,7 +149,7 @@ def _serve(args: argparse.Namespace, clips: dict[str, str], options: dict[str, A
     page = DancePage(programme, port, host, args.origins or [], args.shadows)
     try:
         with _until_told() as stopped:
-            console.print(f"open http://{host}:{port} ; Ctrl-C ends it")
+            console.print(f"open http://{host}:{port} ; Ctrl-C stops")
             page.run(stopped)
     finally:
         page.stop()
@@ -180,7 +180,7 @@ def _until_told() -> Iterator[threading.Event]:
 
 def _how_to_open(path: Path) -> str:
     if path.suffix.lower() == ".html":
-        return "opens in any browser, by a double click"
+        return "opens in any browser with a double click"
     return "for viser's player, beside its client: ?playbackPath=" + path.name
 
 

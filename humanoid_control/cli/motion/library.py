@@ -21,9 +21,11 @@ FAILED_SOME, MOST_JOBS = 1, 1024
 
 def add_library_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a folder of clips."""
-    parser.add_argument("--jobs", type=int, help="of a folder: processes (default: one a core)")
-    parser.add_argument("--scheduler", type=given, help="of a folder: a Dask cluster, tcp://host:8786, does the work")
-    parser.add_argument("--html", type=file_path, help="of a folder: page of animated figures, worst grade first")
+    parser.add_argument("--jobs", type=int, help="for a folder: number of processes (default: one per core)")
+    parser.add_argument("--scheduler", type=given, help="for a folder: address of a Dask cluster, tcp://host:8786")
+    parser.add_argument(
+        "--html", type=file_path, help="for a folder: HTML page of animated figures to write, worst grade first"
+    )
 
 
 def run_library(args: argparse.Namespace, solver: RetargetSettings) -> int:
@@ -82,7 +84,7 @@ def _run(args: argparse.Namespace, work: tuple[Any, Any], place: Any, executor: 
         with progress("retargeting", 1.0, quiet=args.json) as show:
             report = retarget_library(*work, place, executor, show)
     except (HumanoidError, KeyboardInterrupt) as e:
-        told = "what is done is kept: the same command goes on"
+        told = "finished clips are kept: run the same command to resume"
         if isinstance(e, KeyboardInterrupt):
             warn(f"stopped; {told}")
             raise
@@ -171,7 +173,7 @@ def _tell(args: argparse.Namespace, report: Any) -> None:
         for robot, counts in sorted(found.items())
     ]
     table("clips by grade", ["robot", *columns], rows)
-    kept = f", {report.kept} were there already" if report.kept else ""
+    kept = f", {report.kept} already present" if report.kept else ""
     console.print(f"{report.done} done in {told_time(report.seconds)}{kept}")
     for name in report.files:
         console.print(f"written: {where}/{name}")

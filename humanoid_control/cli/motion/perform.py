@@ -32,20 +32,20 @@ MOMENTS = 5  # of a picture
 ALONE, ROW = (1400, 560), (900, 300)  # [pixels] of the picture of a single robot, of each of several
 EVERY, PUSHED = 3.0, 0.1  # [s] period and duration of pushes
 EXAMPLES = """examples:
-  humanoid perform dance --robot hrp2                      retargeted, made feasible, danced in the simulated world
+  humanoid perform dance --robot hrp2                      retarget, make feasible and perform in simulation
   humanoid perform clip.trc --robot hrp2,lola --engine both --json
-  humanoid perform walk.bvh --robot hrp2 --pace 0.7        one pace for the whole clip
-  humanoid perform dance --robot my_robot.urdf             from its URDF alone: points, soles and shapes are guessed
-  humanoid perform dance --robot hrp2 --seeds 3 --push 6   noise by three seeds, a push of 6 N s every 3 s
-  humanoid perform dance --robot hrp2 --open-loop --retargeted   without a controller, beside the retargeted motion
-  humanoid perform dance --robot hrp2 --picture dance.png  five moments, with forces, zero-moment point and plan
-  humanoid perform dance --robot hrp2,lola --picture strip.png   a row for each robot, at the same moments of the clip
-  humanoid perform dance --robot hrp2 --drives position    by position drives, with torques fed forward
-  humanoid perform dance --robot hrp2 -o dance.npz         the feasible motion, with forces and torques
+  humanoid perform walk.bvh --robot hrp2 --pace 0.7        constant pace of the whole clip
+  humanoid perform dance --robot my_robot.urdf             URDF only: points, soles and shapes are guessed
+  humanoid perform dance --robot hrp2 --seeds 3 --push 6   three noise seeds, a push of 6 N s every 3 s
+  humanoid perform dance --robot hrp2 --open-loop --retargeted   without a controller, compared with retargeting only
+  humanoid perform dance --robot hrp2 --picture dance.png  five moments with forces, zero-moment point and plan
+  humanoid perform dance --robot hrp2,lola --picture strip.png   one row per robot, at the same moments of the clip
+  humanoid perform dance --robot hrp2 --drives position    position drives with feed-forward torques
+  humanoid perform dance --robot hrp2 -o dance.npz         write the feasible motion with forces and torques
 
-A whole-body controller tracks the motion by torques, with the state by sensors with noise, 2 ms late. --open-loop:
-position drives follow it, its torques are fed forward, and nothing balances: what the motion itself is worth.
-Exit code 0: every robot danced to the end; 3: one fell.
+A torque-based whole-body controller tracks the motion, with noisy sensors and 2 ms delay. With --open-loop, position
+drives with feed-forward torques replay it without balance control, which tests the motion itself.
+Exit code 0: every robot performed to the end; 3: at least one fell.
 """
 
 
@@ -54,24 +54,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("clip", type=given, help=CLIP_HELP)
     add_robots(parser, "hrp2")
-    parser.add_argument("--engine", choices=[*ENGINES, BOTH], default=ENGINES[0], help=f"world (default: {ENGINES[0]})")
-    parser.add_argument("--pace", type=float, help="of the whole clip (default: slower where needed)")
-    parser.add_argument("--friction", type=float, default=0.8, help="of the ground (default: 0.8)")
-    parser.add_argument("--open-loop", action="store_true", help="replay it by position drives, without a controller")
-    parser.add_argument("--retargeted", action="store_true", help="perform the retargeted motion, too")
     parser.add_argument(
-        "--drives", choices=DRIVES, default=DRIVES[0], help=f"what the controller commands (default: {DRIVES[0]})"
+        "--engine", choices=[*ENGINES, BOTH], default=ENGINES[0], help=f"simulation engine (default: {ENGINES[0]})"
     )
-    parser.add_argument("--no-noise", action="store_true", help="sensors without errors")
-    parser.add_argument("--seeds", type=int, default=1, help="how many seeds of the noise, from 0 on (default: 1)")
-    parser.add_argument("--push", type=float, help="push the root every 3 s, to and fro along x and y [N s]")
     parser.add_argument(
-        "-o", "--output", type=given, help="write the feasible motion: .npz, a folder for several robots"
+        "--pace", type=float, help="constant pace of the whole clip (default: slower only where needed)"
     )
-    parser.add_argument("--picture", type=given, help="draw five moments of each performance: .png")
+    parser.add_argument("--friction", type=float, default=0.8, help="friction coefficient of the ground (default: 0.8)")
+    parser.add_argument(
+        "--open-loop", action="store_true", help="replay the motion with position drives, without a controller"
+    )
+    parser.add_argument("--retargeted", action="store_true", help="also perform the retargeted motion")
+    parser.add_argument(
+        "--drives", choices=DRIVES, default=DRIVES[0], help=f"drive commands of the controller (default: {DRIVES[0]})"
+    )
+    parser.add_argument("--no-noise", action="store_true", help="simulate sensors without errors")
+    parser.add_argument("--seeds", type=int, default=1, help="number of noise seeds, from 0 (default: 1)")
+    parser.add_argument(
+        "--push", type=float, help="impulse of a push on the root every 3 s, alternating along x and y [N s]"
+    )
+    parser.add_argument(
+        "-o", "--output", type=given, help="feasible motion to write: .npz, or a folder for several robots"
+    )
+    parser.add_argument("--picture", type=given, help="picture of five moments of each performance to write: .png")
     add_clip_options(parser)
-    parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
-    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    parser.add_argument("--raw", action="store_true", help="use the clip unchanged, without cleaning")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

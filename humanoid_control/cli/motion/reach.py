@@ -24,37 +24,51 @@ PERSON = "person"
 PERSON_POSTURES = {"zero": (0.0, 0.0, 0.0, 0.0), "rest": (-18.0, -6.0, -13.0, 33.0)}
 """Of the measured people at rest, the median of all motions that begin so [deg]."""
 RATE = 100.0  # [Hz]
-ADVICE = "compiling reaches for this machine, only this once: about a minute"
+ADVICE = "compiling the reaching kernels (only once on this machine, about a minute)"
 EXAMPLES = """examples:
   humanoid reach --robot lola --arm right --from neutral --to 40,-20,60 --cost mtc
   humanoid reach --robot wabian2 --to hand=0.3,-0.25,0.95 --cost torque -o reach.csv
   humanoid reach --robot hrp2 --arm left --to neutral --from zero --cost maj=0.7,mtc=0.3 --seconds 1.5
   humanoid reach --robot my.urdf --to hand=0.4,-0.2,1.0 --payload 2 --gravity off --json
   humanoid reach --robot person --from rest --to=-37,-76,-5,56 --cost torque
-  humanoid reach --measured S05_trajs.mat               beside people's own reaches, with all criteria
+  humanoid reach --measured S05_trajs.mat               compare measured reaches with all criteria
 
-An end is a posture of the robot file, hand=x,y,z in metres in the world, or the angles of the arm's joints in degrees
-from the trunk to the hand (with = where the first is negative). Costs: torque, mtc (minimum torque change), maj
-(minimum angle jerk), mchj (minimum constrained hand jerk), or several with weights.
-CSV: time [s], then one column a joint [rad]; .mcap: a bag of joint_commands for `humanoid replay`.
+An end is a posture of the robot file, hand=x,y,z (metres, world frame), or the arm joint angles in degrees from the
+trunk to the hand (write --to=-37,... if the first is negative). Costs: torque, mtc (minimum torque change), maj
+(minimum angle jerk), mchj (minimum constrained hand jerk), or a weighted sum.
+CSV: time [s], then one column per joint [rad]; .mcap: a bag of joint_commands for `humanoid replay`.
 """
 NOT_MEASURED = ("from", "to", "arm", "robot", "payload", "cost", "seconds", "param", "rate", "output", "gravity")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--robot", type=given, help=f"name, path of a URDF, or {PERSON} (default: lola)")
-    parser.add_argument("--arm", type=given, help="right or left (default: right)")
-    parser.add_argument("--from", dest="from", type=given, metavar="END", help="posture to begin (default: neutral)")
-    parser.add_argument("--to", type=given, metavar="END", help="posture to end: a name, hand=x,y,z, or angles")
-    parser.add_argument("--cost", type=comma_list, help="torque, mtc, maj, mchj, or maj=0.7,mtc=0.3 (default: mtc)")
-    parser.add_argument("--gravity", choices=["on", "off"], help="off: only what moves costs (default: on)")
-    parser.add_argument("--seconds", type=float, help="duration (default: 1)")
-    parser.add_argument("--param", type=given, help="quintic, cubic or ninth (default: quintic)")
-    parser.add_argument("--payload", type=float, help="point mass in the hand [kg] (default: 0)")
-    parser.add_argument("--rate", type=float, help=f"samples a second of what is written (default: {RATE:g})")
-    parser.add_argument("-o", "--output", type=file_path, help=f"file to write: {', '.join(FORMATS)}")
+    parser.add_argument("--robot", type=given, help=f"robot name, path of a URDF, or {PERSON} (default: lola)")
+    parser.add_argument("--arm", type=given, help="arm: right or left (default: right)")
     parser.add_argument(
-        "--measured", type=file_path, metavar="FILE", help="one person's reaches of HuG-MP, a .mat file"
+        "--from",
+        dest="from",
+        type=given,
+        metavar="END",
+        help="start posture: a name, hand=x,y,z, or angles (default: neutral)",
+    )
+    parser.add_argument("--to", type=given, metavar="END", help="end posture: a name, hand=x,y,z, or angles")
+    parser.add_argument(
+        "--cost", type=comma_list, help="cost: torque, mtc, maj, mchj, or weighted as maj=0.7,mtc=0.3 (default: mtc)"
+    )
+    parser.add_argument(
+        "--gravity",
+        choices=["on", "off"],
+        help="gravity in the cost; off: only the torques of the motion (default: on)",
+    )
+    parser.add_argument("--seconds", type=float, help="duration [s] (default: 1)")
+    parser.add_argument(
+        "--param", type=given, help="trajectory parametrisation: quintic, cubic or ninth (default: quintic)"
+    )
+    parser.add_argument("--payload", type=float, help="point mass in the hand [kg] (default: 0)")
+    parser.add_argument("--rate", type=float, help=f"sample rate of the output [Hz] (default: {RATE:g})")
+    parser.add_argument("-o", "--output", type=file_path, help=f"output file: {', '.join(FORMATS)}")
+    parser.add_argument(
+        "--measured", type=file_path, metavar="FILE", help="measured reaches of one person of HuG-MP, a .mat file"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -128,7 +142,7 @@ def _synthesised(args: argparse.Namespace) -> int:
         for one in touching:
             warn(
                 f"{one.names[0]} and {one.names[1]} touch from {one.begin:.2f} to {one.end:.2f} s, by up to "
-                f"{1000 * one.depth:.0f} mm: the limits do not keep a reach out of the body"
+                f"{1000 * one.depth:.0f} mm: reaches are not collision-checked"
             )
         if args.output is not None:
             write_trajectory(args.output, _trajectory(robot, q, v, rate, touching), np.zeros((len(q), 7, 3)))
@@ -221,10 +235,10 @@ def _print(args: argparse.Namespace, reach: Reach, touching: list[Any]) -> None:
     columns = ["joint", "from deg", "to deg", "least", "most", "speed deg/s", "torque N m"]
     table(f"{reach.arm.name}, {reach.seconds:g} s, {', '.join(reach.settings.cost)}", columns, rows)
     values = ", ".join(f"{name} {value:.4g}" for name, value in reach.costs.items())
-    console.print(f"cost {reach.cost:.6g}; of all criteria: {values}")
+    console.print(f"cost {reach.cost:.6g}; all criteria: {values}")
     if len(reach.found) > 1:
         others = ", ".join(f"{name} {cost:.4g}" for name, cost in reach.found.items())
-        console.print(f"starts: {others}; taken: {reach.start}")
+        console.print(f"starts: {others}; chosen: {reach.start}")
     if args.output is not None:
         console.print(f"written: {args.output}")
 
@@ -250,10 +264,10 @@ def _measured(args: argparse.Namespace) -> int:
         [name, *(_rounded(f[key]) for key in ("median", "lower", "upper", "long")), _rounded(100 * f["nearest"])]
         for name, f in found.items()
     ]
-    table(f"{args.measured}: {len(rows)} reaches and what criteria make of their ends", columns, lines)
+    table(f"{args.measured}: {len(rows)} reaches, distance to the optimal motion of each criterion", columns, lines)
     console.print(
-        "Distances: root of the mean square over four joints and all samples. nearest: of maj, mtc and torque. "
-        "weightless: without gravity; mix_0.25: a quarter joint jerk, the rest torque change."
+        "Distances: root mean square over four joints and all samples. nearest: among maj, mtc and torque. "
+        "weightless: without gravity; mix_0.25: 25 % joint jerk, 75 % torque change."
     )
     return 0
 

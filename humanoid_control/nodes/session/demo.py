@@ -83,7 +83,7 @@ def watch_session(
         session.run(seconds, show if quiet else _with_size(session, seconds, show))
     if hold and not session.stopped.is_set():
         if not quiet:
-            console.print("holding: Ctrl-C ends it")
+            console.print("holding: Ctrl-C stops")
         session.run(math.inf)
     processes = session.processes()
     return WatchedRun(started, session.stop(), processes)
