@@ -38,25 +38,25 @@ OUTPUTS = ("forward", "trajectory")
 class ControllerBridgeParameters(NodeParameters):
     """Parameters of the bridge."""
 
-    controller: str = param("forward_position_controller", "controller that gets the commands")
+    controller: str = param("forward_position_controller", "controller that receives the commands")
     output: str = param(
         "forward",
-        "forward: std_msgs/Float64MultiArray on CONTROLLER/commands; trajectory: JointTrajectory of one point on "
-        "CONTROLLER/joint_trajectory",
+        "forward: std_msgs/Float64MultiArray on CONTROLLER/commands; trajectory: JointTrajectory of one "
+        "point on CONTROLLER/joint_trajectory",
         choices=OUTPUTS,
     )
-    rate: float = param(250.0, "rate of the commands", "Hz", 10.0, 1000.0)
+    rate: float = param(250.0, "command rate", "Hz", 10.0, 1000.0)
     command_timeout: float = param(
-        0.1, "silence of joint_commands after which every joint comes to rest", "s", 0.01, 10
+        0.1, "silence of joint_commands after which all joints are brought to rest", "s", 0.01, 10
     )
-    soft_start: float = param(2.0, "least time of the blend to the commands", "s", 0.0, 60.0, live=True)
-    soft_speed: float = param(0.5, "speed that the blend may add", "rad/s", 0.01, 10.0, live=True)
-    max_step: float = param(0.3, "step of a command from which a new blend starts", "rad", 0.001, 10.0, live=True)
-    velocity: float = param(0.5, "share of the URDF's speed limits", "", 0.01, 1.0)
+    soft_start: float = param(2.0, "minimum duration of the blend to the commands", "s", 0.0, 60.0, live=True)
+    soft_speed: float = param(0.5, "maximum additional speed of the blend", "rad/s", 0.01, 10.0, live=True)
+    max_step: float = param(0.3, "command step that starts a new blend", "rad", 0.001, 10.0, live=True)
+    velocity: float = param(0.5, "share of the URDF speed limits", "", 0.01, 1.0)
     acceleration: float = param(
-        20.0, "acceleration limit of every joint, in addition to its own", "rad/s^2", 0.1, 1000.0
+        20.0, "acceleration limit of each joint, in addition to its own", "rad/s^2", 0.1, 1000.0
     )
-    range_margin: float = param(0.02, "distance that is kept from the ends of the ranges", "rad", 0.0, 0.5)
+    range_margin: float = param(0.02, "minimum distance from the ends of the joint ranges", "rad", 0.0, 0.5)
 
 
 class ControllerBridge(TickNode):

@@ -40,36 +40,47 @@ class HumanMotionParameters(WorldParameters):
     """Parameters of the node human_motion."""
 
     model: str = param(
-        "person", "of who moves: an OpenSim model (.osim) with its markers, or a person of our own, by name or file"
+        "person",
+        "person model: an OpenSim model (.osim) with its markers, or the built-in person model, by name or file",
     )
-    template: str = param("plug_in_gait", "markers that a person of our own wears: name of a template, or its file")
-    stature: float = param(1.75, "of a person of our own; ~/calibrate finds it better", "m", 1.0, 2.5)
-    sex: str = param("men", "segment masses of a person of our own", choices=("men", "women"))
-    mass: float = param(0.0, "of the person; 0: the model's, or 75 kg of a person of our own", "kg", 0.0, 500.0)
-    setup: str = param("", "setup file of OpenSim's inverse kinematics with weights of the markers; empty: all alike")
-    rate: float = param(100.0, "rate of the ticks between frames, which look for silence", "Hz", 10.0, 500.0)
+    template: str = param("plug_in_gait", "marker template of the built-in person model: a name or a file")
+    stature: float = param(1.75, "initial stature of the built-in person model; ~/calibrate refines it", "m", 1.0, 2.5)
+    sex: str = param("men", "segment mass distribution of the built-in person model", choices=("men", "women"))
+    mass: float = param(
+        0.0, "mass of the person; 0: mass of the model, or 75 kg for the built-in person model", "kg", 0.0, 500.0
+    )
+    setup: str = param("", "setup file of OpenSim's inverse kinematics with marker weights; empty: equal weights")
+    rate: float = param(100.0, "rate of the silence checks between frames", "Hz", 10.0, 500.0)
     live_labels: str = param(
-        "", "labels of the poses when `markers` is a PoseArray, separated by commas; empty: it is a MarkerArray"
+        "", "comma-separated labels of the poses if `markers` is a PoseArray; empty: it is a MarkerArray"
     )
     up: str = param(
         "auto",
-        "axis of the markers' frame that points upward; auto: found from the body",
+        "upward axis of the marker frame; auto: detected from the body",
         choices=("auto", "+x", "-x", "+y", "-y", "+z", "-z"),
     )
     plates: int = param(
-        0, "number of force plates, topics plates/plate1 and so on; 0: moments in the air alone", "", 0, 32
+        0,
+        "number of force plates, on topics plates/plate1 and so on; 0: moments only without ground contact",
+        "",
+        0,
+        32,
     )
     plate_frames: str = param(
         "",
-        "places of the plates' frames in the world, name=x,y,z or name=x,y,z,qx,qy,qz,qw, separated by semicolons; "
-        "others are asked of tf",
+        "poses of the plate frames in the world, name=x,y,z or name=x,y,z,qx,qy,qz,qw, separated by "
+        "semicolons; missing ones are looked up in tf",
     )
     bandwidth: float = param(
-        6.0, "of the two filters behind velocities and moments, late by 0.32 and 0.64 over it", "Hz", 1.0, 50.0
+        6.0,
+        "bandwidth of the two filters of velocities and moments, with delays of 0.32 and 0.64 divided by it",
+        "Hz",
+        1.0,
+        50.0,
     )
-    calibration: float = param(5.0, "motion that ~/calibrate records", "s", 1.0, 60.0)
-    marker_rate: float = param(30.0, "rate of human/markers and of the transforms", "Hz", 1.0, 120.0)
-    marker_timeout: float = param(0.5, "silence of the markers after which a warning says so", "s", 0.05, 10.0)
+    calibration: float = param(5.0, "duration of the motion recorded by ~/calibrate", "s", 1.0, 60.0)
+    marker_rate: float = param(30.0, "rate of human/markers and the transforms", "Hz", 1.0, 120.0)
+    marker_timeout: float = param(0.5, "marker silence after which a warning is reported", "s", 0.05, 10.0)
 
 
 def person_of(p: HumanMotionParameters) -> tuple[Person, FitTasks]:

@@ -70,45 +70,54 @@ class RobotDriverParameters(NodeParameters):
 
     hardware: str = param(
         "",
-        "file of the real robot; empty: the one next to the URDF; simulator or loopback: simulated drives with the "
-        "limits of that file, or without one",
+        "hardware file; empty: the one next to the URDF; simulator or loopback: simulated drives with the "
+        "limits of that file, if it exists",
     )
-    calibration: str = param("", "file of the zeros, which ~/set_zero writes; empty: the one next to the hardware file")
-    rate: float = param(0.0, "rate of the cycle; 0: as the file says, 500 without one", "Hz", 0.0, 1000.0)
-    dry_run: bool = param(False, "do everything but write to the buses and switch power")
-    dry_run_file: str = param("", "file for the frames that a dry run would have sent")
-    states_every: int = param(1, "cycles per message of joint_states", "", 1, 100)
+    calibration: str = param("", "file of the zeros, written by ~/set_zero; empty: the one next to the hardware file")
+    rate: float = param(0.0, "cycle rate; 0: from the hardware file, or 500 without one", "Hz", 0.0, 1000.0)
+    dry_run: bool = param(False, "do everything except bus writes and power switching")
+    dry_run_file: str = param("", "log file of the frames that a dry run would send")
+    states_every: int = param(1, "number of cycles per joint_states message", "", 1, 100)
     late_tolerance: float = param(
-        1.0, "multiple of the lateness of a cycle that stops the robot (5 periods) or faults (50 ms)", "", 1.0, 100.0
+        1.0,
+        "tolerance factor of the cycle lateness that stops the robot (5 periods) or causes a fault (50 ms)",
+        "",
+        1.0,
+        100.0,
     )
     velocity_scale: float = param(
-        1.0, "share of the file's speed limits; while commands are followed it may only fall", "", 0.01, 1.0, live=True
+        1.0,
+        "share of the speed limits of the hardware file; it can only be reduced while commands are followed",
+        "",
+        0.01,
+        1.0,
+        live=True,
     )
-    zero_posture: str = param("zero", "posture in which the robot stands when ~/set_zero is called", live=True)
+    zero_posture: str = param("zero", "posture of the robot during ~/set_zero", live=True)
     zero_joints: str = param(
-        "", "joints that ~/set_zero calibrates, as 'l_knee, r_knee'; empty: all that are driven", live=True
+        "", "joints calibrated by ~/set_zero, such as 'l_knee, r_knee'; empty: all driven joints", live=True
     )
     home_joints: str = param(
-        "", "joints that ~/home homes, as 'l_knee, r_knee'; empty: all that do not know their zeros", live=True
+        "", "joints homed by ~/home, such as 'l_knee, r_knee'; empty: all joints without a known zero", live=True
     )
-    allow_large_zero: bool = param(False, "let ~/set_zero change a zero by more than 0.2 rad", live=True)
+    allow_large_zero: bool = param(False, "allow ~/set_zero to change a zero by more than 0.2 rad", live=True)
     path_tolerance: float = param(
-        0.2, "how far a joint may be from a trajectory of the action, where its goal does not say so; 0: no matter",
+        0.2, "path tolerance of each joint for the trajectory action, unless the goal sets it; 0: unlimited",
         "rad", 0.0, 10.0, live=True,
     )  # fmt: skip
     goal_tolerance: float = param(
-        0.02, "the same at the end of the trajectory, where the goal does not say so; 0: no matter", "rad", 0.0, 10.0,
-        live=True,
+        0.02, "goal tolerance of each joint for the trajectory action, unless the goal sets it; 0: unlimited",
+        "rad", 0.0, 10.0, live=True,
     )  # fmt: skip
     goal_time: float = param(
         0.5, "time to reach the goal after the end of the trajectory; 0: unlimited", "s", 0.0, 1000.0,
         live=True,
     )  # fmt: skip
-    gate: bool = param(True, "torques of joints that are commanded with gains pass the gate")
+    gate: bool = param(True, "apply the torque gate to joints that are commanded with gains")
     may_touch: str = param(
-        "", "pairs of links that the gate lets touch, as 'l_hand/r_hand, l_hand/torso'; empty: it keeps all apart"
+        "", "pairs of links that the gate allows to touch, such as 'l_hand/r_hand, l_hand/torso'; empty: none"
     )
-    brake_joint: str = param("", "joint of the brake that ~/release_brake releases, without power", live=True)
+    brake_joint: str = param("", "joint whose brake ~/release_brake releases, without power", live=True)
 
 
 def hardware_of(p: RobotDriverParameters, robot: Robot) -> Hardware:

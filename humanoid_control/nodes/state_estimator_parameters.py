@@ -17,64 +17,71 @@ GROUPS = ("file", "completed", "whole", "automatic")
 class StateEstimatorParameters(WorldParameters):
     """Parameters of the state estimator."""
 
-    rate: float = param(250.0, "rate of the estimate", "Hz", 10.0, 1000.0)
+    rate: float = param(250.0, "estimation rate", "Hz", 10.0, 1000.0)
     bandwidth: float = param(30.0, "bandwidth of the joint filter", "Hz", 0.5, 200.0, live=True)
     timeout: float = param(
-        0.2, "silence of the sensors, or of a joint, after which nothing of it is published", "s", 0.01, 10.0, live=True
+        0.2,
+        "silence of the sensors, or of a joint, after which its estimate is not published",
+        "s",
+        0.01,
+        10.0,
+        live=True,
     )
-    source: str = param("joints", "joints: encoders of the joints; tendons: lengths of tendons", choices=SOURCES)
+    source: str = param("joints", "joints: joint encoders; tendons: tendon lengths", choices=SOURCES)
     mode: str = param(
         "r2",
-        "observation of the tendons: absolute needs lengths zeroed at a known posture, the others only their changes "
-        "(docs/tendons.md)",
+        "tendon observation: absolute needs lengths zeroed at a known posture, the others only length "
+        "changes (docs/tendons.md)",
         choices=MODES,
     )
     side_by_side: bool = param(
-        False, "run an absolute and a relative estimator together; ~/jae_error is how they differ"
+        False, "run an absolute and a relative estimator in parallel; ~/jae_error is their difference"
     )
     compare: str = param(
-        "", "topic of true joint states, of a simulator or encoders, that the angles from tendons are compared with"
+        "", "topic of true joint states, from a simulator or encoders, to compare with the tendon estimates"
     )
-    groups: str = param("completed", "how the tendons' joints are grouped (docs/tendons.md)", choices=GROUPS)
+    groups: str = param("completed", "grouping of the tendon-driven joints (docs/tendons.md)", choices=GROUPS)
     body_image: str = param("", "learnt body image: file of a tendon controller, or 'live': its topic; empty: none")
-    mapping: str = param("", "file of a fitted joint-muscle mapping for one of the groups; empty: the geometry")
+    mapping: str = param("", "file of a fitted joint-muscle mapping of one group; empty: the geometry")
     lengths: str = param(
         "path",
-        "path: lengths of the whole paths, as the geometry has them; counted: changes since some moment",
+        "path: total path lengths, as in the geometry; counted: changes since an unknown moment",
         choices=("path", "counted"),
     )
-    length_noise: float = param(5e-4, "standard deviation of a measured length, model error included", "m", 1e-6, 0.1)
+    length_noise: float = param(5e-4, "standard deviation of a measured length, including model error", "m", 1e-6, 0.1)
     step_noise: float = param(
         round(radians(0.2), 6),
-        "standard deviation of the motion of an angle in a step beyond the tendon lengths",
+        "process noise of an angle per step, in addition to the tendon length changes",
         "rad",
         1e-6,
         1.0,
     )
     limits: str = param(
-        "soft", "joint limits: pull the estimate back, clip it, or let it be", choices=("soft", "hard", "off")
+        "soft", "joint limits: pull the estimate back, clip it, or ignore them", choices=("soft", "hard", "off")
     )
     gate: float = param(
-        6.0, "innovation at which a tendon is left out, in standard deviations; 0: none is", "", 0.0, 100.0
+        6.0, "innovation above which a tendon is excluded, in standard deviations; 0: never", "", 0.0, 100.0
     )
     slack_tension: float = param(
-        1.0, "tension below which a tendon is left out, where tensions are measured", "N", 0.0, 1e4
+        1.0, "tension below which a tendon is excluded, if tensions are measured", "N", 0.0, 1e4
     )
     tendon_stiffness: float = param(
-        0.0, "stiffness of each wire; its stretch is added to the measured length; 0: no stretch", "N/m", 0.0, 1e9
+        0.0, "stiffness of each wire, whose stretch is added to the measured length; 0: no stretch", "N/m", 0.0, 1e9
     )
-    tendon_rate: float = param(250.0, "rate at which tendon_states should come", "Hz", 1.0, 5000.0)
+    tendon_rate: float = param(250.0, "expected rate of tendon_states", "Hz", 1.0, 5000.0)
     start_posture: str = param(
-        "neutral", "where the estimate begins: a posture of the robot, or angles [rad] as 'l_elbow=0.5,l_wrist=0'"
+        "neutral", "initial estimate: a posture of the robot, or angles [rad] such as 'l_elbow=0.5,l_wrist=0'"
     )
     zero_posture: str = param(
-        "neutral", "where the robot stands when ~/zero is called, as start_posture; or 'estimate'", live=True
+        "neutral", "posture of the robot during ~/zero, same format as start_posture; or 'estimate'", live=True
     )
     colour: str = param(
         "innovation",
-        "of tendon_markers: innovation, green where a length agrees with the others to red; tension, blue at the "
-        "least to red at the greatest, grey where it is slack",
+        "colour of tendon_markers: innovation (green: consistent, red: contradicting) or tension (blue: "
+        "lowest, red: highest, grey: slack)",
         choices=("innovation", "tension"),
         live=True,
     )
-    markers_rate: float = param(10.0, "rate of tendon_markers with subscribers; 0: none", "Hz", 0.0, 100.0, live=True)
+    markers_rate: float = param(
+        10.0, "rate of tendon_markers with subscribers; 0: disabled", "Hz", 0.0, 100.0, live=True
+    )

@@ -30,13 +30,13 @@ GOAL_RADIUS = 0.035  # [m]
 class TargetSourceParameters(WorldParameters):
     """Parameters of the target source."""
 
-    rate: float = param(60.0, "rate of the targets", "Hz", 1.0, 200.0)
-    seed: int = param(1, "seed of the random goals; the same seed, the same goals", "", 0, 2**31 - 1)
-    speed: float = param(0.5, "greatest speed of a target on its way", "m/s", 0.01, 5.0)
-    stay: float = param(1.2, "how long a goal stays after the targets have come to it", "s", 0.2, 60.0)
-    unreachable: float = param(0.4, "share of the goals that are too far away or inside the body", "", 0.0, 1.0)
-    jump: float = param(0.25, "share of the goals to which the targets jump", "", 0.0, 1.0)
-    faults: float = param(0.02, "share of the samples that are not numbers, while a goal stays", "", 0.0, 0.5)
+    rate: float = param(60.0, "target rate", "Hz", 1.0, 200.0)
+    seed: int = param(1, "seed of the random goals", "", 0, 2**31 - 1)
+    speed: float = param(0.5, "maximum speed of a moving target", "m/s", 0.01, 5.0)
+    stay: float = param(1.2, "dwell time at a goal after the targets arrive", "s", 0.2, 60.0)
+    unreachable: float = param(0.4, "share of goals that are too far away or inside the body", "", 0.0, 1.0)
+    jump: float = param(0.25, "share of goals to which the targets jump", "", 0.0, 1.0)
+    faults: float = param(0.02, "share of non-finite samples during the dwell time", "", 0.0, 0.5)
 
 
 class TargetSource(TickNode):

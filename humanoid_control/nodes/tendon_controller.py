@@ -66,43 +66,43 @@ def _range(name: str) -> tuple[float, float]:
 class TendonControllerParameters(NodeParameters):
     """Parameters of the tendon controller."""
 
-    rate: float = param(500.0, "rate of the commands", "Hz", 50.0, 1000.0)
-    law: str = param("hybrid", "how joints are led by the winches", choices=tuple(LAWS), live=True)
-    angles: str = param(ESTIMATED, "topic of the joint angles; laws stiffness and length need none")
-    force: bool = param(
-        False, "follow angles that the state estimator finds in another mode than absolute or r2; they may drift"
-    )
-    tendon_rate: float = param(250.0, "rate at which tendon_states come", "Hz", 10.0, 2000.0)
+    rate: float = param(500.0, "command rate", "Hz", 50.0, 1000.0)
+    law: str = param("hybrid", "control law of the winches", choices=tuple(LAWS), live=True)
+    angles: str = param(ESTIMATED, "topic of the joint angles; not used by the laws stiffness and length")
+    force: bool = param(False, "accept angles from estimator modes other than absolute or r2, which may drift")
+    tendon_rate: float = param(250.0, "expected rate of tendon_states", "Hz", 10.0, 2000.0)
     patience: float = param(
-        0.05, "silence of tendon states or angles after which they are not used, at least 3 periods", "s", 0.005, 10.0
+        0.05, "silence of tendon states or angles after which they are ignored, at least 3 periods", "s", 0.005, 10.0
     )
-    kappa: float = param(8.0, "joint speed for an error of the angle, law hybrid", "1/s", *_range("kappa"), live=True)
-    k_i: float = param(1.0, "share of the integral of that error", "1/s", *_range("k_i"), live=True)
+    kappa: float = param(8.0, "joint speed per angle error, law hybrid", "1/s", *_range("kappa"), live=True)
+    k_i: float = param(1.0, "integral share of the angle error", "1/s", *_range("k_i"), live=True)
     stiffness: float = param(
-        24000.0, "tension for a tendon that is too long, law stiffness", "N/m", *_range("stiffness"), live=True
+        24000.0, "tension per excess length of a tendon, law stiffness", "N/m", *_range("stiffness"), live=True
     )
     load_cutoff: float = param(
         5.0,
-        "bandwidth of the load that the tensions tell; 0: payloads and pushes are not seen",
+        "bandwidth of the load estimated from the tensions; 0: payloads and pushes are ignored",
         "Hz",
         *_range("load_cutoff"),
         live=True,
     )
     load_most: float = param(
-        10.0, "torque by which that load may differ from the model's", "N m", *_range("load_most"), live=True
+        10.0, "maximum difference between this load and the model", "N m", *_range("load_most"), live=True
     )
-    least: float = param(0.0, "added to each tendon's least tension", "N", *_range("least"), live=True)
-    co_contraction: float = param(0.0, "tension above the least that is aimed at", "N", 0.0, 200.0, live=True)
+    least: float = param(0.0, "addition to the minimum tension of each tendon", "N", *_range("least"), live=True)
+    co_contraction: float = param(0.0, "desired tension above the minimum", "N", 0.0, 200.0, live=True)
     governor: float = param(
-        0.3, "torque missed by a joint from which references are held; 0: never", "N m", *_range("governor"), live=True
+        0.3,
+        "torque deficit of a joint above which references are held; 0: never",
+        "N m",
+        *_range("governor"),
+        live=True,
     )
-    weights: str = param("heat", "of the tensions in their distribution", choices=WEIGHTS, live=True)
-    stop: str = param("hold", "how winches stop at emergency_stop", choices=STOPS)
-    learn_from: str = param(
-        "", "topic of true joint angles, as of motion capture, from which ~/learn corrects the tendons; empty: none"
-    )
-    body_image: str = param("", "file of the learnt body image: used from the start if it exists, written by ~/save")
-    tension_up: bool = param(False, "bring the tensions up, one winch after another, before the first command")
+    weights: str = param("heat", "weighting of the tension distribution", choices=WEIGHTS, live=True)
+    stop: str = param("hold", "stop mode of the winches at emergency_stop", choices=STOPS)
+    learn_from: str = param("", "topic of true joint angles, such as from motion capture, for ~/learn; empty: none")
+    body_image: str = param("", "file of the learnt body image: loaded at startup if it exists, written by ~/save")
+    tension_up: bool = param(False, "raise the tensions, one winch after another, before the first command")
 
 
 class TendonControllerNode(TickNode):

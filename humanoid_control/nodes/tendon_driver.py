@@ -39,10 +39,14 @@ class TendonDriverParameters(NodeParameters):
     """Parameters of the driver of muscle units."""
 
     hardware: str = param("", "file of the muscle units and their buses; empty: the one next to the URDF")
-    rate: float = param(0.0, "rate of the cycle; 0: as the file says", "Hz", 0.0, 1000.0)
-    dry_run: bool = param(False, "do everything but write to the buses and switch power")
+    rate: float = param(0.0, "cycle rate; 0: from the file", "Hz", 0.0, 1000.0)
+    dry_run: bool = param(False, "do everything except bus writes and power switching")
     late_tolerance: float = param(
-        1.0, "multiple of the lateness of a cycle that holds the wires (5 periods) or faults (50 ms)", "", 1.0, 100.0
+        1.0,
+        "tolerance factor of the cycle lateness that holds the wires (5 periods) or causes a fault (50 ms)",
+        "",
+        1.0,
+        100.0,
     )
 
 

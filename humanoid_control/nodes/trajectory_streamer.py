@@ -173,17 +173,19 @@ class TrajectoryStreamerParameters(LiveParameters, ClipParameters):
     """Parameters of the trajectory streamer."""
 
     source: str = param("clip", "clip: plays a file; live: follows the topic `markers`", choices=("clip", "live"))
-    lead_in: float = param(1.5, "time to move from where the robot is to the first frame", "s", 0.0, 10.0)
-    dancer_every: int = param(2, "targets per message of the dancer's figure", "", 1, 100)
-    dancer_offset: float = param(1.1, "how far to the left of the robot the dancer is shown", "m", -10.0, 10.0)
-    solve: bool = param(False, "solve for joint positions too, and publish them as reference_joint_states")
+    lead_in: float = param(1.5, "time to move from the present posture to the first frame", "s", 0.0, 10.0)
+    dancer_every: int = param(2, "number of target messages per message of the dancer figure", "", 1, 100)
+    dancer_offset: float = param(
+        1.1, "lateral offset of the displayed dancer, to the left of the robot", "m", -10.0, 10.0
+    )
+    solve: bool = param(False, "also solve for joint positions and publish them as reference_joint_states")
     start_blind: bool = param(
-        False, "begin to solve at the neutral posture; false: wait for joint states and begin where the robot is"
+        False, "start solving at the neutral posture; false: wait for joint states and start there"
     )
     following_error: float = param(
         0.15,
-        "distance of a joint from its reference beyond which, for 50 ms, it is led no farther, as by states that jump, "
-        "freeze or are not numbers; 0: nothing of it stops the robot. With `solve`, where joint states come",
+        "maximum tracking error per joint; exceeding it for 50 ms stops the reference of the joint, as do "
+        "jumping, frozen or non-finite states; 0: disabled. Needs `solve` and joint states",
         "rad",
         0.0,
         10.0,
@@ -191,7 +193,7 @@ class TrajectoryStreamerParameters(LiveParameters, ClipParameters):
     )
     robot_timeout: float = param(
         0.5,
-        "silence of the joint states after which the robot is stopped until they are back; with `solve`",
+        "joint state silence after which the robot is stopped until they return; with `solve`",
         "s",
         0.05,
         60.0,

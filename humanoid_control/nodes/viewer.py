@@ -79,23 +79,27 @@ class MarkerTopic:
 class ViewerParameters(NodeParameters):
     """Parameters of the viewer."""
 
-    priority: int = param(-10, "as of every node; drawing must not take time from control", "", -19, 98)
-    missed_warn: float = param(50.0, "as of every node; a slow browser connection is no alarm", "%", 0, 100, live=True)
-    missed_error: float = param(100.0, "as of every node", "%", 0.0, 100.0, live=True)
-    rate: float = param(30.0, "frames a second", "Hz", 1.0, 60.0)
+    priority: int = param(-10, "as for every node; low, since drawing must not delay control", "", -19, 98)
+    missed_warn: float = param(
+        50.0, "as for every node; high, since a slow browser connection is not a fault", "%", 0, 100, live=True
+    )
+    missed_error: float = param(100.0, "as for every node", "%", 0.0, 100.0, live=True)
+    rate: float = param(30.0, "frame rate", "Hz", 1.0, 60.0)
     port: int = param(8080, "port of the page", "", 1, 65535)
-    ik_markers: bool = param(False, "show the markers of whole_body_ik from the beginning")
-    footsteps: bool = param(False, "show the plan of the walker from the beginning")
-    player: str = param("trajectory_streamer", "node of the clip that plays, pauses and begins again by the buttons")
-    person: bool = param(False, "show the person of human_motion from the beginning, and not the dancer's figure")
-    tendons: bool = param(False, "show controls of a tendon-driven robot: hold, relax, cut a tendon, co-contraction")
-    walking: bool = param(False, "show controls of a robot that walks: a pad, pushes, and buttons that stop it")
-    pad_speeds: str = param("0.4,0.1,0.4", "velocities at the pad's rim: forward, to the left [m/s], turning [rad/s]")
-    follow: bool = param(False, "let the camera go along with the robot from the beginning")
-    shadows: bool = param(True, "draw shadows from the beginning; slow in a browser without a graphics processor")
-    replay: str = param("", "command that plays this run again, shown when it is over")
-    host: str = param("127.0.0.1", "address to listen on; 0.0.0.0 lets other machines in")
-    origins: str = param("", "further hosts with pages that may connect, separated by commas; other sites are refused")
+    ik_markers: bool = param(False, "show the markers of whole_body_ik at startup")
+    footsteps: bool = param(False, "show the plan of the walker at startup")
+    player: str = param("trajectory_streamer", "clip node that the playback buttons control")
+    person: bool = param(False, "show the person of human_motion instead of the dancer figure at startup")
+    tendons: bool = param(
+        False, "show the controls of a tendon-driven robot: hold, relax, cut a tendon, co-contraction"
+    )
+    walking: bool = param(False, "show the controls of a walking robot: a pad, pushes, and stop buttons")
+    pad_speeds: str = param("0.4,0.1,0.4", "maximum velocities of the pad: forward, left [m/s], turning [rad/s]")
+    follow: bool = param(False, "let the camera follow the robot at startup")
+    shadows: bool = param(True, "draw shadows at startup (slow in a browser without a GPU)")
+    replay: str = param("", "replay command that is shown at the end of a run")
+    host: str = param("127.0.0.1", "listen address; 0.0.0.0 admits other machines")
+    origins: str = param("", "additional host names allowed to connect, comma-separated; others are refused")
 
 
 class Viewer(TickNode):

@@ -194,29 +194,33 @@ WRISTS = "l_wrist, r_wrist"
 class WholeBodyIkParameters(WorldParameters):
     """Parameters of the inverse kinematics."""
 
-    rate: float = param(250.0, "rate of the commands", "Hz", 10.0, 1000.0)
-    point_gain: float = param(40.0, "how fast the error of a target decays", "1/s", 0.1, 200.0, live=True)
-    posture_weight: float = param(0.06, "pull to the neutral posture, against 1 for a target", "", 0.0, 10.0, live=True)
+    rate: float = param(250.0, "command rate", "Hz", 10.0, 1000.0)
+    point_gain: float = param(40.0, "decay rate of the target error", "1/s", 0.1, 200.0, live=True)
+    posture_weight: float = param(
+        0.06, "weight of the neutral posture, relative to 1 for a target", "", 0.0, 10.0, live=True
+    )
     hold_idle_joints: bool = param(
-        True, "joints that move no target stay in the neutral posture, or return to it; false: all are free", live=True
+        True,
+        "hold joints that move no target at the neutral posture, or return them to it; false: all joints are free",
+        live=True,
     )
     damping: float = param(0.02, "cost of joint speed", "s/rad", 0.001, 10.0, live=True)
-    smoothing: float = param(0.05, "cost of a change of joint speed", "s/rad", 0.0, 10.0, live=True)
+    smoothing: float = param(0.05, "cost of joint speed changes", "s/rad", 0.0, 10.0, live=True)
     velocity_scale: float = param(
         0.95,
-        "share of the joint speed limits that may be used; the rest is reserved for the overshoot of drives",
+        "usable share of the joint speed limits; the rest is reserved for the overshoot of drives",
         "",
         0.01,
         1.0,
         live=True,
     )
     acceleration: float = param(
-        200.0, "acceleration limit of every joint, in addition to its own", "rad/s^2", 1.0, 1e6, live=True
+        200.0, "acceleration limit of each joint, in addition to its own", "rad/s^2", 1.0, 1e6, live=True
     )
     acceleration_scale: float = param(
         1.0,
-        "share of the joints' own acceleration limits that may be used, from the robot file or the drives; 1000: only"
-        " `acceleration` counts",
+        "usable share of the joint acceleration limits of the robot file or the drives; 1000: only "
+        "`acceleration` applies",
         "",
         0.01,
         1000.0,
@@ -224,53 +228,46 @@ class WholeBodyIkParameters(WorldParameters):
     )
     soft_start: float = param(
         0.8,
-        "time after each start, also after a break, in which the joints' limits of speed and acceleration grow from "
-        "nothing",
+        "time after each start or interruption in which the joint speed and acceleration limits ramp up from 0",
         "s",
         0.0,
         10.0,
         live=True,
     )
     tendon_range: bool = param(
-        False, "narrow the joint ranges to the share around neutral that the robot's tendons hold against gravity"
+        False, "narrow the joint ranges around neutral to the share that the tendons of the robot hold against gravity"
     )
-    self_collision: bool = param(True, "keep the robot's own shapes apart")
+    self_collision: bool = param(True, "avoid self-collisions")
     margin: float = param(
-        0.02, "distance that shapes keep; less where they are nearer at rest", "m", 0.0, 0.2, live=True
+        0.02, "minimum distance of shapes; smaller for pairs that are closer at rest", "m", 0.0, 0.2, live=True
     )
     activation: float = param(0.12, "distance below which a pair of shapes is a constraint", "m", 0.0, 0.5, live=True)
     approach: float = param(
-        8.0, "share of its distance above the margin that a pair may lose in a second", "1/s", 0.1, 50.0, live=True
+        8.0, "maximum approach rate of a pair, as a share of its distance above the margin", "1/s", 0.1, 50.0, live=True
     )
     bandwidth: float = param(10.0, "bandwidth of the target smoothing", "Hz", 0.5, 50.0, live=True)
-    max_speed: float = param(
-        3.0, "speed of a target above which it is not followed faster", "m/s", 0.01, 20.0, live=True
-    )
-    max_jump: float = param(
-        0.4, "jump of a target beyond which a sample is rejected at first", "m", 0.01, 10.0, live=True
-    )
+    max_speed: float = param(3.0, "maximum speed at which a target is followed", "m/s", 0.01, 20.0, live=True)
+    max_jump: float = param(0.4, "target jump above which a sample is initially rejected", "m", 0.01, 10.0, live=True)
     pose_targets: str = param(
         WRISTS,
-        "points (position) or links (pose) with a topic targets/NAME of their own, PoseStamped, divided by commas; "
-        "empty: none",
+        "points (position) or links (pose) with their own topic targets/NAME, PoseStamped, "
+        "comma-separated; empty: none",
     )
-    tf_targets: bool = param(False, "frames target/NAME on /tf are targets of the points and links of these names")
-    target_timeout: float = param(0.25, "silence of a target after which it is held", "s", 0.02, 10.0, live=True)
-    markers_rate: float = param(20.0, "rate of ik_markers with subscribers; 0: none", "Hz", 0.0, 100.0, live=True)
+    tf_targets: bool = param(False, "use frames target/NAME on /tf as targets of the named points and links")
+    target_timeout: float = param(0.25, "target silence after which the target is held", "s", 0.02, 10.0, live=True)
+    markers_rate: float = param(20.0, "rate of ik_markers with subscribers; 0: disabled", "Hz", 0.0, 100.0, live=True)
     feedback: float = param(
         0.0,
-        "0: command positions; above: command velocities, corrected by so much of the error of the estimated positions",
+        "0: command positions; above: command velocities, with this gain on the error of the estimated positions",
         "1/s",
         0.0,
         50.0,
     )
-    start_blind: bool = param(
-        False, "start from the neutral posture when there are no joint states; false: wait for them"
-    )
+    start_blind: bool = param(False, "start at the neutral posture without joint states; false: wait for them")
     following_error: float = param(
         0.15,
-        "distance of a joint from its commands beyond which, for 50 ms, the robot is stopped, as by states that jump, "
-        "freeze or are not numbers; 0: nothing of it stops the robot",
+        "maximum tracking error per joint; exceeding it for 50 ms stops the robot, as do jumping, frozen "
+        "or non-finite states; 0: disabled",
         "rad",
         0.0,
         10.0,
@@ -278,7 +275,7 @@ class WholeBodyIkParameters(WorldParameters):
     )
     robot_timeout: float = param(
         0.5,
-        "silence of the joint states after which the robot is stopped until they are back",
+        "joint state silence after which the robot is stopped until they return",
         "s",
         0.05,
         60.0,

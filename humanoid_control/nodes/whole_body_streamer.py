@@ -49,7 +49,7 @@ ON, OFF = "on", "off"
 class WholeBodyStreamerParameters(WholeBodyParameters):
     """Parameters of the whole-body streamer."""
 
-    show_every: int = param(3, "frames per message of targets, figure and contacts", "", 1, 100)
+    show_every: int = param(3, "number of frames per message of targets, figure and contacts", "", 1, 100)
 
 
 class WholeBodyStreamer(TickNode):

@@ -82,8 +82,8 @@ class LatenessRecorder:
 class LoopParameters(NodeParameters):
     """Parameters of the tested loop."""
 
-    rate: float = param(500.0, "rate of the loop", "Hz", 10.0, 5000.0)
-    seconds: float = param(10.0, "time of the measurement", "s", 0.1, 3600.0)
+    rate: float = param(500.0, "loop rate", "Hz", 10.0, 5000.0)
+    seconds: float = param(10.0, "duration of the measurement", "s", 0.1, 3600.0)
 
 
 class EmptyLoop(TickNode):

@@ -89,23 +89,21 @@ class ClipSource:
 class ClipFileParameters(WorldParameters):
     """Parameters of a clip."""
 
-    clip: str = param("dance", "motion clip: dance or gentle_dance (built in), anything else is the path of a file")
-    clip_rate: float = param(
-        0.0, "frame rate of an AMC or CSV file that states none; 0: as the file says", "Hz", 0.0, 1000.0
-    )
-    clip_unit: str = param("", "unit of the clip's numbers: mm, cm, m or inch; empty: as the file says or as is found")
-    clip_up: str = param("", "axis of the clip's file that points up: x, y, z, -x, -y, -z; empty: as is found")
-    clip_scale: float = param(1.0, "factor on the clip's size, for skeletons of other sizes", "", 1e-6, 1e6)
-    clean: bool = param(True, "check the clip's labels, fill short gaps and take out noise before it is played")
-    marker_set: str = param("", "marker set, or the path of an own one; empty: found by the labels")
+    clip: str = param("dance", "motion clip: dance or gentle_dance (built in), or the path of a file")
+    clip_rate: float = param(0.0, "frame rate of an AMC or CSV file without one; 0: from the file", "Hz", 0.0, 1000.0)
+    clip_unit: str = param("", "length unit of the clip: mm, cm, m or inch; empty: from the file, or detected")
+    clip_up: str = param("", "upward axis of the clip file: x, y, z, -x, -y, -z; empty: detected")
+    clip_scale: float = param(1.0, "scale factor of the clip, for skeletons of other sizes", "", 1e-6, 1e6)
+    clean: bool = param(True, "clean the clip: check labels, fill short gaps and filter noise")
+    marker_set: str = param("", "marker set name, or path of a marker set file; empty: detected by the labels")
 
 
 @dataclass(frozen=True)
 class ClipParameters(ClipFileParameters):
     """Parameters of a clip and its playback."""
 
-    loop: bool = param(True, "begin again at the end", live=True)
-    speed: float = param(1.0, "speed against the clip's own", "", 0.05, 4.0, live=True)
+    loop: bool = param(True, "restart at the end", live=True)
+    speed: float = param(1.0, "playback speed relative to the clip", "start paused", 0.05, 4.0, live=True)
     paused: bool = param(False, "begin paused")
 
 

@@ -140,24 +140,22 @@ class LiveParameters(WorldParameters):
     """Parameters of live markers."""
 
     live_rate: float = param(
-        100.0, "rate of the ticks between frames, which hold targets, and of reference_joint_states", "Hz", 10.0, 500.0
+        100.0, "rate of the held targets between frames, and of reference_joint_states", "Hz", 10.0, 500.0
     )
     live_labels: str = param(
-        "", "labels of the poses when `markers` is a PoseArray, separated by commas; empty: it is a MarkerArray"
+        "", "comma-separated labels of the poses if `markers` is a PoseArray; empty: it is a MarkerArray"
     )
     live_up: str = param(
         "auto",
-        "axis of the markers' frame that points upward; auto: found from the body",
+        "upward axis of the marker frame; auto: detected from the body",
         choices=("auto", "+x", "-x", "+y", "-y", "+z", "-z"),
     )
-    live_calibration: float = param(2.0, "for how long the person stands upright at first", "s", 0.2, 60.0)
-    live_upright: bool = param(True, "the calibration's upright posture is the robot's zero posture of the trunk")
-    live_fade: float = param(0.3, "time over which the velocity of a hidden marker fades to zero", "s", 0.01, 5.0)
-    live_return_speed: float = param(
-        1.0, "speed at which a target moves over to a marker that is back", "m/s", 0.05, 10.0
-    )
-    live_max_speed: float = param(6.0, "greatest speed of a target, whatever the markers do", "m/s", 0.1, 50.0)
-    live_timeout: float = param(0.5, "silence of all markers after which a warning says so", "s", 0.05, 10.0)
+    live_calibration: float = param(2.0, "duration of the initial upright calibration posture", "s", 0.2, 60.0)
+    live_upright: bool = param(True, "map the upright calibration posture to the zero posture of the robot trunk")
+    live_fade: float = param(0.3, "time in which the velocity of a hidden marker fades to zero", "s", 0.01, 5.0)
+    live_return_speed: float = param(1.0, "speed at which a target returns to a reappearing marker", "m/s", 0.05, 10.0)
+    live_max_speed: float = param(6.0, "maximum speed of a target", "m/s", 0.1, 50.0)
+    live_timeout: float = param(0.5, "silence of all markers after which a warning is reported", "s", 0.05, 10.0)
 
 
 class LiveSource:

@@ -28,12 +28,14 @@ class WholeBodyParameters(LiveParameters, ClipParameters):
     """Parameters of both sources."""
 
     source: str = param("clip", "clip: plays a file; live: follows the topic `markers`", choices=("clip", "live"))
-    rate: float = param(0.0, "frames a second of a clip; 0: as the clip, at most 120", "Hz", 0.0, 500.0)
+    rate: float = param(0.0, "frame rate of a clip; 0: rate of the clip, at most 120", "Hz", 0.0, 500.0)
     seam: float = param(
-        1.5, "time to step over from the clip's end to its beginning, or to a moment sought", "s", 0, 10
+        1.5, "time to step from the end of the clip to its beginning, or to a new playback position", "s", 0, 10
     )
-    lead_in: float = param(1.5, "time to move from the robot's posture to the posture of live markers", "s", 0.0, 10.0)
-    figure_offset: float = param(1.1, "how far to the left of the robot the figure is shown", "m", -10.0, 10.0)
+    lead_in: float = param(1.5, "time to move from the robot posture to the posture of live markers", "s", 0.0, 10.0)
+    figure_offset: float = param(
+        1.1, "lateral offset of the displayed figure, to the left of the robot", "m", -10.0, 10.0
+    )
 
 
 class PlayedBody:

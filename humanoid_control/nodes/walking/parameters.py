@@ -23,66 +23,62 @@ class WalkerParameters(WorldParameters):
     """Parameters of the walker."""
 
     ground: str = param(
-        "", "map of the ground, as the simulator's parameter of that name; empty: the measurements of the soles"
+        "", "map of the ground, as the parameter `ground` of the simulator; empty: estimated from the soles"
     )
-    rate: float = param(250.0, "rate of the commands; sensors that come faster are passed over", "Hz", 50.0, 1000.0)
-    step_time: float = param(STEP.nominal, "time of a step while steps are comfortable", "s", 0.3, 3.0)
-    shortest_step_time: float = param(STEP.shortest, "time of the quickest steps", "s", 0.2, 3.0)
-    comfortable_step: float = param(
-        STEP.comfortable, "length of a step beyond which steps get quicker", "m", 0.01, 10.0
-    )
-    double_support: float = param(STEP.double_support, "share of a step's time on both feet", "", 0.05, 0.6)
-    lift: float = param(STEP.lift, "height to which a swinging foot is lifted", "m", 0.0, 0.3)
+    rate: float = param(250.0, "command rate; sensor messages at a higher rate are skipped", "Hz", 50.0, 1000.0)
+    step_time: float = param(STEP.nominal, "step time of comfortable steps", "s", 0.3, 3.0)
+    shortest_step_time: float = param(STEP.shortest, "minimum step time", "s", 0.2, 3.0)
+    comfortable_step: float = param(STEP.comfortable, "step length above which steps become quicker", "m", 0.01, 10.0)
+    double_support: float = param(STEP.double_support, "double support share of the step time", "", 0.05, 0.6)
+    lift: float = param(STEP.lift, "swing foot height", "m", 0.0, 0.3)
     toe_roll: float = param(
         ROLL.off,
-        "by which a foot with a toe joint rolls over its toes before a long step; 0: none",
+        "maximum toe roll angle of a foot with a toe joint before a long step; 0: disabled",
         "rad",
         0.0,
         0.6,
     )
-    heel_strike: float = param(
-        ROLL.strike, "angle, toes up, at which such a foot lands after a long step", "rad", 0.0, 0.3
-    )
-    crouch: float = param(WALK.crouch, "of the centre of mass below the neutral posture", "m", 0.0, 0.2)
-    start_time: float = param(WALK.start, "in which the weight is shifted before the first step", "s", 0.3, 5.0)
+    heel_strike: float = param(ROLL.strike, "landing angle of such a foot after a long step, toes up", "rad", 0.0, 0.3)
+    crouch: float = param(WALK.crouch, "height of the centre of mass below the neutral posture", "m", 0.0, 0.2)
+    start_time: float = param(WALK.start, "duration of the weight shift before the first step", "s", 0.3, 5.0)
     settle_time: float = param(
-        WALK.settle, "in which the weight comes to the middle after the last step", "s", 0.2, 5.0
+        WALK.settle, "duration of the weight shift to the middle after the last step", "s", 0.2, 5.0
     )
     arm_swing: str = param(
         WALK.arms,
-        "motion of the arms without targets: still; as the opposite legs; or against the angular momentum about "
-        "the vertical, by the null space, by a weighted norm, or as a task",
+        "motion of arms without targets: still; opposite to the legs; or against the vertical angular "
+        "momentum, by the null space, a weighted norm, or a task",
         choices=ARM_SWINGS,
     )
-    forward: float = param(0.0, "longest step forward; 0: the limit of the robot's legs", "m", 0.0, 2.0)
-    sideways: float = param(0.0, "longest step to the side; 0: the limit of the robot's legs", "m", 0.0, 1.0)
-    turn: float = param(0.0, "largest turn in one step; 0: the limit of the robot's legs", "rad", 0.0, 1.5)
+    forward: float = param(0.0, "maximum forward step; 0: limit of the robot legs", "m", 0.0, 2.0)
+    sideways: float = param(0.0, "maximum lateral step; 0: limit of the robot legs", "m", 0.0, 1.0)
+    turn: float = param(0.0, "maximum turn per step; 0: limit of the robot legs", "rad", 0.0, 1.5)
     dcm_gain: float = param(GAINS.dcm, "gain of the divergent component of motion", "1/s", 0.0, 20.0)
-    dcm_integral: float = param(GAINS.integral, "integral gain of the divergent component", "1/s", 0.0, 5.0)
+    dcm_integral: float = param(GAINS.integral, "integral gain of the divergent component of motion", "1/s", 0.0, 5.0)
     zmp_margin: float = param(
-        GAINS.margin, "distance that the zero-moment point keeps from the edge of the support", "m", 0.0, 0.05
+        GAINS.margin, "minimum distance of the zero-moment point from the edge of the support", "m", 0.0, 0.05
     )
-    ankle_gain: float = param(GAINS.ankle, "turn of a sole for a missing moment", "rad/(N m s)", 0.0, 0.05)
-    height_gain: float = param(GAINS.height, "height of a sole for a missing force", "m/(N s)", 0.0, 1e-3)
+    ankle_gain: float = param(GAINS.ankle, "sole rotation rate per missing moment", "rad/(N m s)", 0.0, 0.05)
+    height_gain: float = param(GAINS.height, "sole height rate per missing force", "m/(N s)", 0.0, 1e-3)
     upper: str = param(
         "upright",
-        "imitate: chest and arms follow the topic `targets`, standing and walking; upright: they do not",
+        "imitate: chest and arms follow the topic `targets`, while standing and walking; upright: they do not",
         choices=UPPER,
     )
-    cmd_vel_type: str = param("Twist", "message of cmd_vel", choices=TWISTS)
-    cmd_vel_timeout: float = param(0.5, "age from which cmd_vel counts as zero", "s", 0.05, 10.0, live=True)
+    cmd_vel_type: str = param("Twist", "message type of cmd_vel", choices=TWISTS)
+    cmd_vel_timeout: float = param(0.5, "age after which cmd_vel counts as zero", "s", 0.05, 10.0, live=True)
     footsteps_type: str = param(
         "markers",
-        "message of footsteps: MarkerArray with ns l_foot or r_foot, or PoseArray or Path with alternating feet",
+        "message type of footsteps: MarkerArray with ns l_foot or r_foot, or PoseArray or Path with alternating feet",
         choices=FOOTSTEPS,
     )
-    joy_axes: str = param("1,0,3", "axes of joy for forward, to the left, turning to the left")
-    joy_speeds: str = param("0.3,0.1,0.3", "velocities of a full stick: forward, to the left [m/s], turning [rad/s]")
-    joy_held: int = param(4, "button of joy that must be held for the sticks to act; -1: none", "", -1, 63)
-    joy_stop: int = param(1, "button of joy that stops the robot as fast as can be; -1: none", "", -1, 63)
+    joy_axes: str = param("1,0,3", "joy axes of forward, left, and turning left")
+    joy_speeds: str = param("0.3,0.1,0.3", "velocities at full stick: forward, left [m/s], turning [rad/s]")
+    joy_held: int = param(4, "joy button that must be held for the sticks to act; -1: none", "", -1, 63)
+    joy_stop: int = param(1, "joy button that stops the robot as fast as possible; -1: none", "", -1, 63)
     height: float = param(
         0.0,
-        "by which the centre of mass is raised, with the coming steps, as far as the legs reach",
+        "raise of the centre of mass during the next steps, within the reach of the legs",
         "m",
         -0.1,
         0.1,
@@ -90,33 +86,35 @@ class WalkerParameters(WorldParameters):
     )
     sensor_late: float = param(
         0.02,
-        "silence of a sensor, in its own time, after which the walk comes to rest",
+        "sensor silence, by its own stamps, after which the walk comes to rest",
         "s",
         0.005,
         1.0,
         live=True,
     )
     sensor_lost: float = param(
-        0.06, "silence of a sensor after which the walk is stopped as fast as can be", "s", 0.01, 2.0, live=True
+        0.06, "sensor silence after which the walk is stopped as fast as possible", "s", 0.01, 2.0, live=True
     )
-    sensor_off: float = param(0.2, "silence of the joints after which they are only damped", "s", 0.02, 5.0, live=True)
+    sensor_off: float = param(
+        0.2, "joint state silence after which the joints are only damped", "s", 0.02, 5.0, live=True
+    )
     following_error: float = param(
         0.15,
-        "distance of a joint from its commands beyond which, for 50 ms, the walk is stopped as fast as can be, as "
-        "where its measurement freezes; 0: nothing of it stops the walk",
+        "maximum tracking error per joint; exceeding it for 50 ms stops the walk as fast as possible, as "
+        "do frozen measurements; 0: disabled",
         "rad",
         0.0,
         10.0,
         live=True,
     )
-    start_check: bool = param(True, "stand only where the sensors agree that the robot is at rest on both feet")
+    start_check: bool = param(True, "start standing only if the sensors agree that the robot is at rest on both feet")
     odom_frame: str = param("odom", "frame of odom, footsteps and plan")
     odom_rate: float = param(100.0, "rate of odom, tf and contacts", "Hz", 1.0, 1000.0)
     odom_drift: float = param(
-        0.01, "standard deviation of odom's position, as a share of the way; for its covariance", "", 0.0, 1.0
+        0.01, "standard deviation of the odom position, as a share of the distance; for its covariance", "", 0.0, 1.0
     )
     markers_rate: float = param(
-        15.0, "rate of footsteps/planned with subscribers; 0: none", "Hz", 0.0, 100.0, live=True
+        15.0, "rate of footsteps/planned with subscribers; 0: disabled", "Hz", 0.0, 100.0, live=True
     )
 
 
