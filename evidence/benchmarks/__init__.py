@@ -57,92 +57,97 @@ class BenchEntry(NamedTuple):
 
 BENCHES = {
     "stack": BenchEntry(
-        "the five nodes together: latency, rates, processor, memory (about 60 s)",
+        "measure the five nodes together: latency, rates, CPU, memory (about 60 s)",
         {"robot": "hrp2", "seconds": 40.0},
         "nodes.stack",
     ),
     "start": BenchEntry(
-        "from a command to a robot that moves, killed nodes back; --cold: kernels and a checkout anew (2 or 6 min)",
+        "time the start until the robot moves, and node restarts; --cold: also kernels and checkout (2 or 6 min)",
         {"robot": "hrp2", "rounds": 5, "cold": False},
         "nodes.start",
         ("--cold",),
     ),
     "retarget": BenchEntry(
-        "a frame of retargeting, its error and smoothness, beside PlaCo, mink and pink where installed (about 90 s)",
+        "time a frame of retargeting, with error and smoothness, next to PlaCo, mink and pink if installed "
+        "(about 90 s)",
         {"robot": "wabian2,we4rii", "motion": "", "marker_set": "", "unit": "", "scale": 1.0},
         "retargeting",
     ),
     "whole_body": BenchEntry(
-        "a frame of retargeting root, arms and legs, slip of the feet, beside GMR where installed (about 60 s)",
+        "time a frame of whole-body retargeting, with foot slip, next to GMR if installed (about 60 s)",
         {"robot": "lola,hrp2,suralp,wabian2", "motion": "dance"},
         "motion.whole_body",
     ),
     "batch": BenchEntry(
-        "a library of identical clips by one process and by two: clips and frames a second, memory (about 90 s)",
+        "process a library of identical clips with one and two processes: clips/s, frames/s, memory (about 90 s)",
         {"robot": "hrp2", "clips": 24, "rounds": 3},
         "motion.batch",
     ),
     "bounding_volumes": BenchEntry(
-        "four bounding volumes on nine shapes, beside the published table (about 5 s)", {}, "bounding_volumes"
+        "fit four bounding volumes to nine shapes, next to the published table (about 5 s)", {}, "bounding_volumes"
     ),
     "self_distance": BenchEntry(
-        "distances between a robot's shapes: compiled kernels beside coal (about 10 s)",
+        "time distances between the shapes of a robot: compiled kernels next to coal (about 10 s)",
         {"robot": "hrp2"},
         "self_distance",
     ),
     "ik": BenchEntry(
-        "a tick of whole-body inverse kinematics, beside PlaCo, mink and pink where installed (about 30 s)",
+        "time a tick of whole-body inverse kinematics, next to PlaCo, mink and pink if installed (about 30 s)",
         {"robot": "lola"},
         "ik",
     ),
     "loop": BenchEntry(
-        "the inverse kinematics node in closed loop at 500 Hz: latency, period, missed ticks (about 60 s)",
+        "run the inverse kinematics node in closed loop at 500 Hz: latency, period, missed ticks (about 60 s)",
         {"robot": "lola", "seconds": 40.0},
         "nodes.loop",
     ),
     "dynamics": BenchEntry(
-        "forward dynamics by three solvers, Lola with drives and Dill, beside pinocchio and MuJoCo (about 2 min)",
+        "time forward dynamics of Lola with drives and Dill with three solvers, next to pinocchio and "
+        "MuJoCo (about 2 min)",
         {"robot": "lola"},
         "dynamics",
     ),
     "distance": BenchEntry(
-        "swept-sphere volumes: six functions beside coal, and a whole robot (about 5 s)",
+        "time swept-sphere volumes: six functions next to coal, and a whole robot (about 5 s)",
         {"robot": "lola"},
         "ssv_distance",
     ),
     "tendons": BenchEntry(
-        "joint-muscle mappings of table I, filter updates beside others, three groups (about 45 s)",
+        "time joint-muscle mappings of table I, filter updates next to others, three groups (about 45 s)",
         {"robot": "kengoro_upper"},
         "tendons",
     ),
     "reaching": BenchEntry(
-        "optimal reaches of 2 to 7 joints, beside the best of ten starts and crocoddyl where installed (about 20 s)",
+        "time optimal reaches of 2 to 7 joints, next to the best of ten starts and crocoddyl if installed (about 20 s)",
         {},
         "motion.reaching",
     ),
     "human": BenchEntry(
-        "a person fitted, calibrated, dynamics, reaches; beside OpenSim, crocoddyl where installed (about 40 s)",
+        "time fit, calibration, dynamics and reaches of a person, next to OpenSim and crocoddyl if "
+        "installed (about 40 s)",
         {"rounds": 5},
         "motion.person",
     ),
     "human_node": BenchEntry(
-        "a person fitted to live markers at 240 Hz with force plates: age, frames missed, processor (about 40 s)",
+        "fit a person to live markers at 240 Hz with force plates: age, missed frames, CPU (about 40 s)",
         {"seconds": 20.0},
         "motion.live_person",
     ),
     "driver": BenchEntry(
-        "a real robot's driver: frames beside the makers' libraries, lateness, message to frame (about 4 min)",
+        "time the driver of a real robot: frames next to vendor libraries, lateness, message to frame (about 4 min)",
         {"only": "", "seconds": 10.0, "trials": 100},
         "driver",
     ),
     "walk": BenchEntry(
-        "walking: a tick, top speeds of four robots, worst push, odometry (with --quick about 6 min, else hours)",
+        "measure walking: tick time, top speeds of four robots, largest push, odometry (--quick: about 6 "
+        "min, else hours)",
         {"quick": False, "keep": ""},
         "walk",
         ("--quick",),
     ),
     "perform": BenchEntry(
-        "a dance by the whole-body controller, PD replay, TSID, crocoddyl, a learned tracker, the walker (about 5 min)",
+        "compare a dance by the whole-body controller, PD replay, TSID, crocoddyl, a tracker and the "
+        "walker (about 5 min)",
         {"robot": "", "motion": "dance", "engine": "mujoco", "only": ""},
         "performing.comparison",
     ),

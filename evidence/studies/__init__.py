@@ -33,86 +33,88 @@ class StudyEntry(NamedTuple):
 
 STUDIES = {
     "imitation": StudyEntry(
-        "H1 to H21 of Dube 2012: which joints and ranges matter for imitating a dance (minutes)", "dube2012.report"
+        "test H1 to H21 of Dube 2012: which joints and ranges matter for imitating a dance (minutes)", "dube2012.report"
     ),
     "momentum": StudyEntry(
-        "T-27 to T-35 of Schwienbacher 2014: how much arms lower angular momentum in walking (minutes)",
+        "test T-27 to T-35 of Schwienbacher 2014: how much arms reduce angular momentum in walking (minutes)",
         "schwienbacher2014.momentum_report",
     ),
     "calibration": StudyEntry(
-        "encoder offsets of each leg, planted and found again in a simulated jig (seconds)",
+        "estimate known encoder offsets of each leg in a simulated jig (seconds)",
         "schwienbacher2014.calibration",
     ),
     "safety": StudyEntry(
-        "bad starts: inside itself, outside its ranges; how the solver leaves them (2000 a robot: minutes)",
+        "start in self-collision or outside the joint ranges, and check how the solver recovers (2000 per "
+        "robot: minutes)",
         "bad_starts",
     ),
     "worlds": StudyEntry(
-        "one robot standing in many simulated worlds: which conditions and pushes topple it (seconds)",
+        "stand one robot in many simulated worlds: which conditions and pushes topple it (seconds)",
         "standing_worlds",
     ),
     "walking": StudyEntry(
-        "four robots walk by noisy sensors, are pushed, and are stopped in every phase of a step (minutes)",
+        "walk four robots with noisy sensors, push them, and stop them in every phase of a step (minutes)",
         "walking.study",
     ),
     "dance": StudyEntry(
-        "robots dance clips on their own feet by noisy sensors, standing and with the dancer's steps (minutes)",
+        "perform clips on the robots' feet with noisy sensors, standing or with the steps of the dancer (minutes)",
         "walking.dance_study",
     ),
     "tendons": StudyEntry(
-        "joint angles from tendon lengths: E1 to E6 of Kawaharazuka, earlier estimators, others' arms (minutes)",
+        "estimate joint angles from tendon lengths: E1 to E6 of Kawaharazuka, other estimators and arm "
+        "models (minutes)",
         "kawaharazuka2018.report",
     ),
     "tendon_control": StudyEntry(
-        "control through tendons by winches alone: laws, model errors, faults, loads, MuJoCo beside (minutes)",
+        "control joints by winches only: laws, model errors, faults, loads, compared with MuJoCo (minutes)",
         "tendon_control.report",
     ),
     "reaching": StudyEntry(
-        "people's reaches beside minimum jerk, torque change and torque: Simonidis 2011, 7.2 (a minute)",
+        "compare human reaches with minimum jerk, torque change and torque: Simonidis 2011, 7.2 (1 min)",
         "reaching",
     ),
     "human": StudyEntry(
-        "R1, R4 to R7 of Simonidis 2011: markers, force plates, controllers, reaches of people (two minutes)",
+        "test R1, R4 to R7 of Simonidis 2011: markers, force plates, controllers, human reaches (2 min)",
         "simonidis2011.report",
     ),
     "clearance": StudyEntry(
-        "commands by the hundred thousand, measured by the shapes of the published URDF: none may touch (minutes)",
+        "check that no command causes contact of the published URDF shapes, for many thousands of commands (minutes)",
         "clearance",
     ),
     "hosts": StudyEntry(
-        "a stack over two hosts: links that are slow, lossy, cut, and clocks that are apart (root; minutes)",
+        "run a stack on two hosts with slow, lossy or cut links and with clock offsets (root; minutes)",
         "hosts.study",
     ),
     "faults": StudyEntry(
-        "what a running stack promises when things break: faults of many sorts injected, each kept or broken (hours)",
+        "test the guarantees of a running stack under injected faults of many kinds (hours)",
         "faults.study",
     ),
     "humanoids": StudyEntry(
-        "humanoids of others, as far as their models are on this machine: does each move with a clip (minutes)",
+        "test whether other humanoids, with models on this machine, can follow a clip (minutes)",
         "humanoids",
     ),
     "whole_body": StudyEntry(
-        "clips by robots: all that a clip's quality has, beside GMR where it is installed (a minute a clip)",
+        "evaluate all quality measures of clips on robots, compared with GMR if installed (1 min per clip)",
         "whole_bodies",
     ),
     "tracker": StudyEntry(
-        "a learned tracker of others performs retargeted motions, GMR's among them, and is pushed (a minute a motion)",
+        "track retargeted motions, including those of GMR, with a learned tracker under pushes (1 min per motion)",
         "policies.tracker",
     ),
     "limiters": StudyEntry(
-        "learned policies behind the gate, limits on targets and a freeze on speed, side by side (minutes)",
+        "compare the torque gate, target limits and a speed freeze behind learned policies (minutes)",
         "policies.limiters",
     ),
     "policy_faults": StudyEntry(
-        "faults put into learned policies on purpose: named when read, or as they run? (seconds a fault)",
+        "inject faults into learned policies: found on reading or while running? (seconds per fault)",
         "policies.faults",
     ),
     "perform": StudyEntry(
-        "feasible motions, danced by noisy sensors, replayed open loop, and with each block off (half an hour a robot)",
+        "perform feasible motions with noisy sensors, in open loop, and with each block disabled (30 min per robot)",
         "performing",
     ),
     "sternum": StudyEntry(
-        "how well the sternum is estimated from hips and shoulders, on clips that show it (seconds)",
+        "estimate the sternum from hips and shoulders, and compare with clips that include it (seconds)",
         "dube2012.sternum_report",
     ),
 }

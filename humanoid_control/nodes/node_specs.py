@@ -54,7 +54,7 @@ NODES = {
         NodeSpec(
             "simulator",
             "SimulatorParameters",
-            "the robot in a simulated world",
+            "simulate the robot in a virtual world",
             (
                 "joint_commands",
                 "joint_gains",
@@ -81,7 +81,8 @@ NODES = {
         NodeSpec(
             "robot_driver",
             "RobotDriverParameters",
-            "a real robot on its buses, or its simulated twin: power by request, every command inside the limits",
+            "drive a real robot on its buses, or a simulated substitute: power on request, all commands within "
+            "the limits",
             ("joint_commands", "joint_gains", "joint_trajectory", "emergency_stop"),
             ("joint_states", "applied_commands", "hardware_state", "imu", "battery", "/tf_static"),
             powers=True,
@@ -90,7 +91,7 @@ NODES = {
         NodeSpec(
             "controller_bridge",
             "ControllerBridgeParameters",
-            "joint commands to a controller of ros2_control: blended, inside the limits, at rest when they cease",
+            "send joint commands to a ros2_control controller: blended, within the limits, at rest when commands stop",
             ("joint_commands", "joint_states"),
             ("CONTROLLER/commands", "CONTROLLER/joint_trajectory"),
             kernels="",
@@ -98,7 +99,7 @@ NODES = {
         NodeSpec(
             "state_estimator",
             "StateEstimatorParameters",
-            "joint positions and velocities, filtered from encoders or estimated from tendons",
+            "filter joint positions and velocities from encoders, or estimate them from tendons",
             ("joint_states", "tendon_states"),
             ("estimated_joint_states", "state_estimator/covariance", "state_estimator/jae_error", "tendon_markers"),
             kernels="",
@@ -106,7 +107,8 @@ NODES = {
         NodeSpec(
             "tendon_driver",
             "TendonDriverParameters",
-            "the winches of a real tendon-driven robot on their buses: commands in, wires and tensions out",
+            "drive the winches of a real tendon-driven robot on their buses: commands in, wire lengths and "
+            "tensions out",
             ("tendon_commands", "tendon_tensions", "emergency_stop"),
             ("tendon_states", "hardware_state"),
             kernels=TENDONS,
@@ -114,7 +116,7 @@ NODES = {
         NodeSpec(
             "tendon_controller",
             "TendonControllerParameters",
-            "joint commands to commands of the winches of a tendon-driven robot",
+            "convert joint commands to winch commands of a tendon-driven robot",
             (
                 "joint_commands",
                 "tendon_states",
@@ -128,7 +130,7 @@ NODES = {
         NodeSpec(
             "whole_body_ik",
             "WholeBodyIkParameters",
-            "targets to joint commands, every limit kept",
+            "convert targets to joint commands within all limits",
             ("targets", "targets/NAME", "estimated_joint_states", "simulator/paused", "hardware_state"),
             ("joint_commands", "ik_markers"),
             kernels=INVERSE_KINEMATICS,
@@ -136,14 +138,14 @@ NODES = {
         NodeSpec(
             "trajectory_streamer",
             "TrajectoryStreamerParameters",
-            "a motion clip or live markers to targets for the robot",
+            "convert a motion clip or live markers to targets of the robot",
             ("clip/seek", "markers", "estimated_joint_states", "simulator/paused", "hardware_state"),
             ("targets", "dancer", "clip/time", "clip/duration", "reference_joint_states"),
         ),
         NodeSpec(
             "whole_body_streamer",
             "WholeBodyStreamerParameters",
-            "a motion clip to root, legs and arms of a robot, its feet held on the ground, as it plays",
+            "retarget a motion clip live to root, legs and arms of a robot, with feet held on the ground",
             ("clip/seek",),
             (
                 "reference_joint_states",
@@ -160,14 +162,14 @@ NODES = {
         NodeSpec(
             "target_source",
             "TargetSourceParameters",
-            "random goals for the hands, reachable ones and others, as targets",
+            "publish random goals of the hands as targets, some of them unreachable",
             ("estimated_joint_states",),
             ("targets", "goals"),
         ),
         NodeSpec(
             "walker",
             "WalkerParameters",
-            "a velocity, or footsteps, to joint commands that walk on two feet, and odometry from the sensors alone",
+            "convert a velocity or footsteps to joint commands of biped walking, and compute odometry from the sensors",
             (
                 "cmd_vel",
                 "joy",
@@ -195,7 +197,7 @@ NODES = {
         NodeSpec(
             "whole_body_controller",
             "WholeBodyControllerParameters",
-            "a clip, or a feasible motion, to joint torques that dance it on two feet by the sensors alone",
+            "convert a clip or a feasible motion to joint torques of a biped, from the sensors only",
             ("joint_states", "imu", "wrench/FOOT", "simulator/paused"),
             (
                 "joint_commands",
@@ -216,7 +218,7 @@ NODES = {
         NodeSpec(
             "policy",
             "PolicyParameters",
-            "a learned policy, supervised: sensors and a velocity or a motion to joint commands with gains",
+            "run a supervised learned policy: sensors and a velocity or a motion to joint commands with gains",
             (
                 "joint_states",
                 "imu",
@@ -234,7 +236,7 @@ NODES = {
         NodeSpec(
             "human_motion",
             "HumanMotionParameters",
-            "live markers and force plates to a person's joint angles, moments and points to imitate",
+            "estimate joint angles, moments and imitation points of a person from live markers and force plates",
             ("markers", "plates/plateN"),
             ("human/joint_states", "human/residual", "human/points", "human/markers", "/tf"),
             kernels=HUMAN,
@@ -242,7 +244,7 @@ NODES = {
         NodeSpec(
             "viewer",
             "ViewerParameters",
-            "everything in a browser page",
+            "show the robot and all topics in a browser page",
             (
                 "joint_states",
                 "joint_commands",

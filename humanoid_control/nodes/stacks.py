@@ -116,7 +116,7 @@ STACKS = {
     for s in (
         _stack(
             "imitation",
-            "a simulated robot imitates a motion clip, shown in the browser",
+            "simulated robot that imitates a motion clip, shown in the browser",
             "viewer",
             "simulator",
             "state_estimator",
@@ -125,8 +125,8 @@ STACKS = {
         ),
         _stack(
             "control",
-            "the same for a robot with its own driver, which gives joint_states and takes joint_commands; "
-            "gently: 20 rad/s^2 and half of the joints' speed, until others are set",
+            "clip imitation for a robot with its own driver (joint_states in, joint_commands out), with gentle "
+            "defaults: 20 rad/s^2 and half of the joint speed limits",
             "viewer",
             "state_estimator",
             "whole_body_ik",
@@ -135,8 +135,8 @@ STACKS = {
         ),
         _stack(
             "hardware",
-            "a real robot on its buses imitates a clip once robot_driver/enable was called; at four fifths of the "
-            "driver's default limits, so that it can catch up",
+            "real robot on its buses that imitates a clip after robot_driver/enable, at 80 % of the default "
+            "limits of the driver, which leaves a margin to catch up",
             "viewer",
             "robot_driver",
             "state_estimator",
@@ -146,14 +146,14 @@ STACKS = {
         ),
         _stack(
             "simulation",
-            "a simulated robot that waits for joint_commands, shown in the browser",
+            "simulated robot that waits for joint_commands, shown in the browser",
             "viewer",
             "simulator",
             "state_estimator",
         ),
         _stack(
             "targets",
-            "a simulated robot that waits for targets, shown in the browser",
+            "simulated robot that waits for targets, shown in the browser",
             "viewer",
             "simulator",
             "state_estimator",
@@ -161,7 +161,7 @@ STACKS = {
         ),
         _stack(
             "reach",
-            "a simulated robot reaches for random goals, some of them out of reach, shown in the browser",
+            "simulated robot that reaches for random goals, some out of reach, shown in the browser",
             "viewer",
             "simulator",
             "state_estimator",
@@ -171,7 +171,8 @@ STACKS = {
         ),
         _stack(
             "tendons",
-            "as reach, by winches: the joints are known from the lengths of tendons and moved by their tensions alone",
+            "simulated robot that reaches by winches, with joint angles estimated from tendon lengths and "
+            "controlled by tensions only",
             "viewer",
             "simulator",
             "state_estimator",
@@ -207,7 +208,7 @@ STACKS = {
         ),
         _stack(
             "walking",
-            "a simulated robot on its own feet walks where cmd_vel says, shown in the browser",
+            "simulated robot that walks on its feet and follows cmd_vel, shown in the browser",
             "viewer",
             "simulator",
             "walker",
@@ -215,8 +216,8 @@ STACKS = {
         ),
         _stack(
             "policy",
-            "a simulated robot on its feet under a learned policy (policy.policy=FILE), behind the gate on torques: it "
-            "walks where cmd_vel says, shown in the browser",
+            "simulated robot that stands on its feet under a learned policy (policy.policy=FILE) behind the "
+            "torque gate and follows cmd_vel, shown in the browser",
             "viewer",
             "simulator",
             "policy",
@@ -224,8 +225,8 @@ STACKS = {
         ),
         _stack(
             "tracker",
-            "live imitation: a learned tracker (policy.policy=FILE) keeps a simulated robot on its feet as it follows "
-            "a clip or a person, retargeted as it comes, shown in the browser",
+            "live imitation: a simulated robot on its feet under a learned tracker (policy.policy=FILE) "
+            "follows a clip or a person, retargeted live, shown in the browser",
             "viewer",
             "simulator",
             "policy",
@@ -236,8 +237,8 @@ STACKS = {
         ),
         _stack(
             "dance",
-            "a simulated robot on its own feet: chest and arms imitate a clip, the legs balance and walk where "
-            "cmd_vel says, shown in the browser",
+            "simulated robot on its feet: chest and arms imitate a clip, the legs balance and follow cmd_vel, "
+            "shown in the browser",
             "viewer",
             "simulator",
             "walker",
@@ -251,7 +252,8 @@ STACKS = {
         ),
         _stack(
             "perform",
-            "a simulated robot performs a clip on its own feet, by torques, shown in the browser with forces and plan",
+            "simulated robot that performs a clip on its feet by torque control, shown in the browser with "
+            "forces and plan",
             "viewer",
             "simulator",
             PERFORMER,
@@ -263,8 +265,8 @@ STACKS = {
         ),
         _stack(
             "whole_body",
-            "root, legs and arms of a robot imitate a clip with its feet held on the ground, shown in the browser; a "
-            "motion without forces, for others to follow",
+            "whole-body imitation: root, legs and arms of a robot follow a clip with feet held on the ground, "
+            "without dynamics, shown in the browser",
             "viewer",
             "whole_body_streamer",
             settings={"viewer": {"follow": True, "player": WHOLE_BODY_PLAYER}},
@@ -273,7 +275,8 @@ STACKS = {
         ),
         _stack(
             "human",
-            "a person is fitted to live markers, and a simulated robot imitates the person, shown in the browser",
+            "live person: fits a person to live markers while a simulated robot imitates the person, shown in "
+            "the browser",
             "viewer",
             "simulator",
             "state_estimator",
@@ -285,7 +288,7 @@ STACKS = {
         ),
         _stack(
             "direct",
-            "as imitation without the inverse kinematics: the streamer itself solves for the joints",
+            "imitation without the inverse kinematics node: the streamer solves for the joint positions",
             "viewer",
             "simulator",
             "state_estimator",
