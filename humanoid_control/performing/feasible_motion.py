@@ -49,7 +49,8 @@ ERRORS = 20  # points of `WholeBodyTrajectory.point_names`
 EACH_TORQUE = 5  # frames between evaluated torques
 UPRIGHT = 0.7  # cosine to the vertical above which a waist axis does not lean the trunk
 SETTLE = 10.0  # joint weight when the result returns to its soles
-PACE_ROUNDS, PACE_WINDOW, PACE_CUTOFF = 2, 0.25, 1.5  # rounds; [s] window around a frame; [Hz]
+PACE_TORQUE = 0.85  # of a limit, above which the clip is slowed: the rest is for feedback
+PACE_ROUNDS, PACE_WINDOW, PACE_CUTOFF = 3, 0.25, 1.5  # rounds; [s] window around a frame; [Hz]
 # paces of filled flights and of steps; ratio above which a pace counts as unchanged
 PACE_FLIGHT, PACE_STEP, LEAST_GAIN = 0.7, 0.8, 0.97
 
@@ -283,8 +284,8 @@ class _Run:
         loads = self._loads(self.last, (q, v, a), EACH_TORQUE)
         torque = np.interp(np.arange(len(q)), loads.frames, (np.abs(loads.torque) / self.limits).max(axis=1))
         missing = np.interp(np.arange(len(q)), loads.frames, np.linalg.norm(loads.missing[:, :3], axis=1))
-        ask = np.ones(len(q))
-        ask = np.where(torque > 1.0, 1.0 / np.sqrt(np.maximum(torque, 1.0)), ask)
+        # Inertial forces grow with the square of the pace; weight does not, so a standing torque is not mended here.
+        ask = np.sqrt(PACE_TORQUE / np.maximum(torque, PACE_TORQUE))
         turning = np.abs(yaw_rate(self.reference[:, 3:7], rate))
         ask = np.minimum(ask, s.yaw_rate / np.maximum(turning, s.yaw_rate))
         lost = np.linalg.norm(self.source.soles.poses(self.robot, q)[1] - self.paths.p, axis=2).max(axis=1) > 5e-3

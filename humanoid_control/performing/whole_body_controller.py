@@ -70,7 +70,7 @@ class ControllerSettings:
     dcm_gain: float = 4.0
     standing: float = 200.0
     swinging: float = 20.0
-    turning: float = 4.0
+    turning: float = 0.4
     center: float = 20.0
     height: float = 5.0
     momentum: float = 0.02
