@@ -274,7 +274,6 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
     """Update base position and velocity from loaded soles and accelerometer; return True if a sole is loaded.
 
     Args:
-        table: packed SoleTrack.
         dt: period [s].
         weight: of the robot [N].
     """

@@ -36,7 +36,6 @@ class JointFilter:
         """Create the filter.
 
         Args:
-            names: order of all samples.
             bandwidth: omega / 2 pi [Hz].
             limits: lower and upper (n,) limits [rad]; default: none.
 

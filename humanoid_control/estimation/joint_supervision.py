@@ -118,7 +118,6 @@ class JointSupervision:
         """Create the supervision without commands and measurements.
 
         Args:
-            names: order of all arrays.
             velocity: (n,) speed limits [rad/s]; infinite: no jumps.
             limits: default: `JointSupervisionLimits()`.
             ranges: lower and upper (n,) limits [rad]; encoder wraps of unlimited joints are not jumps. None: all

@@ -43,7 +43,6 @@ class JointPlausibility:
         """Create the judge of n joints.
 
         Args:
-            names: joints.
             lower: (n,) [rad].
             upper: (n,) [rad].
             velocity: (n,) speed limits [rad/s].

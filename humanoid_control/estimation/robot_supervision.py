@@ -51,7 +51,6 @@ class RobotSupervision:
         """Create the supervision with default limits.
 
         Args:
-            names: n joints.
             velocity: (n,) speed limits [rad/s].
             topic: of the states, for messages.
             ranges: lower and upper (n,) limits [rad]; see `JointSupervision`.

@@ -41,9 +41,6 @@ joints:
 def draft_file(robot: Robot, name: str, transport: str) -> str:
     """Return a draft hardware file with all joints on one bus; GUESS marks unknown values.
 
-    Args:
-        name: as for `load_robot`.
-
     Raises:
         UnknownNameError: if the transport is unknown.
         EnvironmentProblem: if its package is not installed.

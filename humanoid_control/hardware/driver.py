@@ -71,8 +71,6 @@ class Driver(PowerRequests):
         """Set up; no bus is opened.
 
         Args:
-            dry_run: see `Buses`.
-            record: see `Buses`.
             late_tolerance: factor on permitted lateness, for machines without real time.
             clock: monotonic [s].
 

@@ -238,7 +238,7 @@ def without_file(
     """Return a robot on simulated drives, all joints driven, default shares of the URDF limits.
 
     Args:
-        robot: with a fixed base.
+        robot: fixed base.
         rate: [Hz].
     """
     led = {f for f, *_ in robot.mimic}

@@ -25,7 +25,6 @@ class CoordinateTask:
     Attributes:
         weight: relative to marker weights [m^2; 1 for a length], or to their sum.
         value: constant or (T,) [rad or m].
-        relative: see `weight`.
     """
 
     weight: float

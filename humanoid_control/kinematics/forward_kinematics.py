@@ -394,7 +394,6 @@ def add_point_row(
         body: that carries the point.
         point: world [m].
         n: direction, world.
-        out: (D,).
     """
     axes, body_p = poses.axes, poses.p
     for j in range(axes.shape[0]):

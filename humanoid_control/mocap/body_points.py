@@ -260,7 +260,6 @@ def upright(clip: MarkerClip, marker_set: str | Path | None = None) -> MarkerCli
 
     Args:
         clip: right-handed axes, one of them vertical.
-        marker_set: as for `find_body_points`.
 
     Raises:
         ClipError: if no marker set fits, or the direction is ambiguous.
@@ -281,7 +280,6 @@ def find_placement(
     Args:
         points_F: hips, shoulders and others (T, 3) [m], file axes, NaN: missing.
         rate: [Hz].
-        where: start of messages.
         up_F: (3,) unit vector upward, if known.
 
     Raises:

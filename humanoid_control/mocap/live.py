@@ -309,7 +309,6 @@ class LiveCalibration:
 
         Args:
             duration: [s].
-            marker_set: as for `find_body_points`.
             up: "+x", "-x", ... "-z", or "auto".
 
         Raises:

@@ -157,7 +157,6 @@ def load_body_points(
     """Run `load_clip`, `clean` and `locate_body`, with their arguments, errors and warnings.
 
     Args:
-        marker_set: as for `find_body_points`.
         cleaning: default: labels checked, gaps up to 0.5 s filled, 10 Hz low-pass.
     """
     settings = cleaning or CleaningSettings()

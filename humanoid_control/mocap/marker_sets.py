@@ -63,9 +63,6 @@ def shoulder_centre(
         side: +1 left, -1 right.
         l_acromion: (T, 3) [m].
         r_acromion: (T, 3) [m].
-        l_asis: as in `hip_centre`.
-        r_asis: as in `hip_centre`.
-        mid_psis: as in `hip_centre`.
 
     Source: Rab, Petuskey and Bagley 2002, Gait and Posture 15, 113-119.
     """

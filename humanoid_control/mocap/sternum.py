@@ -26,8 +26,6 @@ class SternumSettings:
     Attributes:
         method: "rigid_chest", or "three_spheres" (Dube 2012).
         forward: "rigid_chest": from the middle of the shoulders, chest axes, relative to the shoulder distance.
-        left: see `forward`.
-        up: see `forward`.
         k_c: "three_spheres": factor of eq. (5.18); Dube gives none.
         k_s: "three_spheres": factor of eq. (5.19); Dube gives none.
         A_g: "three_spheres": mean shoulder breadth of women [m].

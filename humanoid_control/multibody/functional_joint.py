@@ -99,7 +99,6 @@ class FunctionalTree:
         """Append a body and its joint.
 
         Args:
-            name: of the body.
             parent: name.
             rotations: up to three, about successively rotated axes.
             translations: up to three, along axes of the parent's joint frame.

@@ -66,7 +66,6 @@ def with_subsystems(nodes: list[TreeNode], joined: Sequence[set[TreeNode]] = ())
     """Replace each group of coordinate-sharing bodies by a sub-system, in place.
 
     Args:
-        nodes: from `pointer_tree`.
         joined: additional groups.
 
     Raises:

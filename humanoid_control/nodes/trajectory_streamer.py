@@ -63,7 +63,7 @@ class ReferenceOutput:
         """Load the solver and create the topics.
 
         Args:
-            robot: robot with a fixed base.
+            robot: fixed base.
             rate: rate of the messages [Hz].
             blind: start at the neutral posture; False: at the joint states.
             begin_anew: called to restart from the current posture.

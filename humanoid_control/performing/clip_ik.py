@@ -296,7 +296,7 @@ class ClipIk:
         """Set up.
 
         Args:
-            robot: with a floating base.
+            robot: floating base.
             moving: joints moved by the clip; legs and waist are added.
         """
         followers = [follower for follower, *_ in robot.mimic]

@@ -61,7 +61,7 @@ def make_feasible(
     """Make a retargeted motion feasible.
 
     Args:
-        robot: with a floating base.
+        robot: floating base.
 
     Raises:
         ClipError: if the motion is invalid, of another robot, or mostly flight.

@@ -237,9 +237,6 @@ class SourceMotion:
     ) -> SourceMotion:
         """Resample, ease and smooth a trajectory.
 
-        Args:
-            pace: see `clip_times`.
-
         Raises:
             ClipError: if the trajectory is invalid or of another robot.
             RobotError: if legs, soles or masses are missing.

@@ -159,7 +159,7 @@ class WholeBodyController:
         """Set up.
 
         Args:
-            robot: with a floating base.
+            robot: floating base.
             read: sensors; default: the engine's, without errors.
 
         Raises:

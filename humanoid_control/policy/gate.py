@@ -106,7 +106,7 @@ class TorqueGate:
         """Create the gate.
 
         Args:
-            robot: with a floating base.
+            robot: floating base.
             armature: rotor inertia at the joints (n,) [kg m^2].
         """
         self.robot, self.settings = robot, settings or GateSettings()

@@ -56,7 +56,6 @@ class PolicyNetwork:
     Attributes:
         inputs: without weights.
         bad_weights: tensors with non-finite values.
-        sha256: of the file, hexadecimal.
     """
 
     path: Path
@@ -210,9 +209,6 @@ def _external(path: Path, tensor: Any, seen: dict[str, bytes]) -> bytes:
 
 def try_network(path: Path, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Run one inference in a limited child process.
-
-    Args:
-        path: accepted by `read_network`.
 
     Raises:
         PolicyError: if the runtime rejects the file, crashes or exceeds limits.

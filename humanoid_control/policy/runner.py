@@ -290,7 +290,7 @@ def load_policy(path: str | Path, robot: Robot, network: Path | None = None) -> 
     """Read, check, test and load a policy.
 
     Args:
-        robot: with a floating base.
+        robot: floating base.
         network: replaces the description's.
 
     Raises:

@@ -219,7 +219,6 @@ class Browser:
         """Wait until a part of the page is at rest; return False after `timeout` [s].
 
         Args:
-            part: see `picture`.
             timeout: maximum wait [s].
             scripts: JavaScript to run before each look.
         """

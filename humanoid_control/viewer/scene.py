@@ -47,7 +47,6 @@ class Scene:
         """Build the scene.
 
         Args:
-            folder: folder of the mesh files.
             hidden: entries of the panel's SHOWN that are hidden at first.
         """
         self.server, self.robot = server, robot

@@ -84,7 +84,6 @@ class LineUp:
 
         Args:
             spacing: distance between neighbours [m].
-            shadows: see `light_scene`.
         """
         self.server = open_server(port)
         self.spacing, self._count, self._prints = spacing, 0, 0

@@ -66,7 +66,6 @@ def name_uses(graph: SourceGraph, sources: Mapping[str, Source], path: str, old:
     """Return the names of a source that kernels depend on, changed ones first.
 
     Args:
-        path: of the edited source.
         old: its version in the last commit, or None.
     """
     module = module_name(path)

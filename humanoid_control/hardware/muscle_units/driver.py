@@ -68,8 +68,6 @@ class TendonDriver(PowerRequests):
         """Set up; no bus is opened.
 
         Args:
-            dry_run: see `Buses`.
-            record: see `Buses`.
             late_tolerance: factor on permitted lateness.
             clock: monotonic [s].
 

@@ -195,7 +195,7 @@ def write_ros2_control(robot: Robot, source: str, folder: Path, rate: int, plugi
     """Write the three files of a robot; return their paths.
 
     Args:
-        robot: with a fixed base.
+        robot: fixed base.
         source: catalogue name or URDF path.
         rate: [Hz].
 

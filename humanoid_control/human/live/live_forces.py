@@ -336,7 +336,6 @@ class LiveDynamics:
 
         Args:
             bandwidth: of each filter [Hz].
-            plate_variance: see `AnalysisSettings`.
         """
         self.person, self.bandwidth, self.plate_variance = person, bandwidth, plate_variance
         try:

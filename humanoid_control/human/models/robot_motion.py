@@ -146,7 +146,7 @@ def place_markers(robot: Robot, person: Person) -> tuple[list[Marker], list[str]
     """Return a person's markers on a robot, and labels without a body.
 
     Args:
-        robot: with a floating base.
+        robot: floating base.
         person: calibrated, y up; built-in body names.
     """
     posture = np.where(person.rotational, 0.0, person.rest)
@@ -326,7 +326,7 @@ def fit_robot(analysis: Analysis, robot: Robot) -> RobotMotion:
 
     Args:
         analysis: of a person with built-in body names.
-        robot: with a floating base.
+        robot: floating base.
 
     Raises:
         ClipError: if the robot has fewer than six markers, or an implausible size.

@@ -242,7 +242,6 @@ def parse_amc(
     1/0.45 inch = 0.056444 m), unless implausible.
 
     Args:
-        source: path, for messages and the name.
         skeleton_data: bytes of the .asf file.
         skeleton_source: its path.
         rate: [Hz]; default: 120 Hz of the CMU database, with a warning.

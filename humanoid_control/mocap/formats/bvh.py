@@ -59,7 +59,6 @@ def parse_bvh(data: bytes, source: str, rate: float | None = None, size: Size = 
     The unit follows from the bones between ankle and head. A rest pose is dropped with a warning; see `rest_frames`.
 
     Args:
-        source: path, for messages and the name.
         rate: [Hz]; overrides the stated one.
 
     Raises:
@@ -213,7 +212,6 @@ def parse_motion(text: str, n_channels: int, source: str, start: int = 0) -> tup
     Args:
         text: MOTION ends at `start`.
         n_channels: C.
-        source: path, for messages.
         start: index in the text.
 
     Raises:

@@ -29,9 +29,6 @@ def parse_c3d(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
 
     A marker is missing if its residual is negative, or exactly in the origin.
 
-    Args:
-        source: path, for messages and the name.
-
     Raises:
         ClipError: if the file is invalid, has no marker, or no unit gives a person.
     """

@@ -55,7 +55,6 @@ class Size:
         Args:
             length: [file units].
             what: such as "the markers span".
-            where: file.
 
         Raises:
             ClipError: if the size is implausible.
@@ -98,7 +97,6 @@ def check_growth(needed: int, held: int, where: str) -> None:
     Args:
         needed: bytes in memory.
         held: bytes of the file.
-        where: file.
     """
     if needed > max(ALWAYS_ALLOWED, MOST_GROWTH * held):
         raise ClipError(
@@ -136,7 +134,6 @@ def scale_of_markers(
     Args:
         positions: (T, M, 3) [file units]; NaN: missing.
         stated: unit in the file, or "".
-        where: file.
 
     Raises:
         ClipError: if no unit gives a person.
@@ -174,7 +171,6 @@ def scale_of_skeleton(
 
     Args:
         chain: bones from ankle over hip to head [file units].
-        where: file.
         stated: [m], or None.
 
     Raises:
@@ -208,7 +204,6 @@ def ankle_to_head(names: Sequence[str], parents: Sequence[int], positions: np.nd
     Without "foot" or "ankle" and "head" in joint names it is the longest side of the box.
 
     Args:
-        names: of the joints.
         parents: indices, negative: none.
         positions: (T, J, 3) [file units].
     """
@@ -308,7 +303,6 @@ def seconds_of_times(
     Args:
         times: (T,) [unknown unit].
         stated: rate [Hz], or None.
-        where: file.
         usual: plausible rates [Hz].
         counted: False: steps of 1 are milliseconds.
 
@@ -350,7 +344,6 @@ def on_even_times(
         times: (T,) increasing [s].
         positions: (T, M, 3), NaN: missing.
         stated: rate [Hz], used if times agree; or None.
-        where: file.
 
     Raises:
         ClipError: if rows are a minute apart, or frames would fill the memory.

@@ -42,7 +42,6 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
     semicolons (then also decimal commas). A marker is missing if a cell is empty or NaN, or all three are zero.
 
     Args:
-        source: path, for messages and the name.
         rate: [Hz], for a file without rate and times.
 
     Raises:

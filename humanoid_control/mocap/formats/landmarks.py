@@ -55,7 +55,6 @@ def landmark_clip(
     Args:
         positions: (T, 33, 3) [file units].
         rate: [Hz].
-        source: path, for messages and the name.
 
     Raises:
         ClipError: if these are picture coordinates, or not a person.

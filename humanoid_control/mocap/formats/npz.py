@@ -28,7 +28,6 @@ def parse_npz(data: bytes, source: str, rate: float | None = None, size: Size = 
     """Return the clip of an NPZ file, recognised by array names.
 
     Args:
-        source: path, for messages and the name.
         rate: [Hz], for a file without rate.
 
     Raises:

@@ -195,7 +195,6 @@ def smpl_clip(motion: SmplMotion, rate: float, source: str, size: Size, warnings
 
     Args:
         rate: [Hz].
-        source: path, for messages and the name.
     """
     warnings = (*warnings, *_other_units(motion))
     shape = motion.shape if motion.shape.size and np.isfinite(motion.shape).all() else np.zeros(0)

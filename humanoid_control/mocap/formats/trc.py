@@ -31,9 +31,6 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
 
     A blank line before the data is optional. A marker is missing if its cells are empty or all zero.
 
-    Args:
-        source: path, for messages and the name.
-
     Raises:
         ClipError: with the line, if the file is invalid, or no unit gives a person.
     """

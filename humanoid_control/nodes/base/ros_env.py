@@ -30,7 +30,6 @@ def check_namespace(name: str, text: str) -> None:
     """Reject a namespace that ROS would reject after the start.
 
     Args:
-        name: name of the option, for the message.
         text: its value; empty and / mean none.
 
     Raises:

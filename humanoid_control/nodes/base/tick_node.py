@@ -214,7 +214,6 @@ class TickNode(LifecycleNode):
         Args:
             raw: pass serialized messages.
             wakes: a message triggers an extra tick at once.
-            takes_info: see `create_subscription`.
         """
 
         def received(*given: Any) -> None:

@@ -27,8 +27,7 @@ class DriverGate:
         """Create the gate and load compiled code.
 
         Args:
-            robot: robot with a floating base.
-            names: names of n driven joints.
+            robot: floating base.
             posture: positions of all joints [rad], used for joints without drives.
             may_touch: ignored link pairs, see `named_pairs`.
 
@@ -56,7 +55,6 @@ def install_gate(driver: Driver, robot: str, posture: np.ndarray, gate: bool, ma
     """Install the gate for commands with gains, and the whole-body damping.
 
     Args:
-        robot: name or path of the robot.
         posture: positions of all joints [rad], for joints without drives.
         may_touch: ignored link pairs.
 

@@ -52,7 +52,6 @@ class WatchedRun:
     Attributes:
         started: time until the robot moved [s].
         stopped: duration of the stop [s].
-        processes: see `Session.processes`.
     """
 
     started: float
@@ -71,7 +70,6 @@ def watch_session(
     Args:
         seconds: duration after the first motion [s].
         hold: continue until a signal.
-        name: label of the progress bar.
 
     Raises:
         StackFailure: see `Session`.
@@ -138,7 +136,7 @@ def reaching_report(session: Session, run: WatchedRun, robot: Robot, acceleratio
     Warnings provoked by the goal script are excluded.
 
     Args:
-        robot: robot with a fixed base.
+        robot: fixed base.
         acceleration: acceleration limit of the inverse kinematics [rad/s^2].
 
     Raises:

@@ -127,7 +127,7 @@ def reach_by_tendons(
 
     Args:
         session: running session of the stack `tendons`.
-        robot: robot with a fixed base.
+        robot: fixed base.
         seconds: duration after the first motion [s].
         tendon: tendon to cut; empty: `CUT`.
         begin: called at the first motion.

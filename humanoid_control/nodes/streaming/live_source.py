@@ -166,8 +166,6 @@ class LiveSource:
         """Subscribe.
 
         Args:
-            marker_set: see `LiveSettings`.
-            lead_in: see `LiveSettings`.
             left: offset of the figure to the left [m].
             kind: class of the targets.
         """

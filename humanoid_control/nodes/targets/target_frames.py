@@ -31,7 +31,7 @@ class LinkFrames:
         """Find the frames.
 
         Args:
-            robot: robot with a fixed base.
+            robot: fixed base.
             joints: returns the measured joint positions (n,) [rad].
         """
         self._robot, self._joints, self._data = robot, joints, robot.model.createData()

@@ -28,7 +28,7 @@ class JointCommands:
         """Create the publisher; call `configure` next.
 
         Args:
-            robot: robot with a floating base.
+            robot: floating base.
         """
         self._node, self._robot, self._every_joint = node, robot, np.arange(robot.n)
         self._message = joint_state(robot.joint_names)

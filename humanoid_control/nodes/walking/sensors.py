@@ -119,7 +119,7 @@ class Sensors:
         """Create the sensors without readings.
 
         Args:
-            robot: robot with a floating base.
+            robot: floating base.
             soles: feet with force sensors.
             local_frame: `NodeParameters.local_frame`.
         """

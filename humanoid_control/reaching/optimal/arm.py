@@ -86,7 +86,7 @@ def robot_arm(robot: Robot, side: str, posture: str = "neutral") -> Arm:
     """Return an arm of a robot; other joints are held, hands and tools keep their mass.
 
     Args:
-        robot: with a fixed base.
+        robot: fixed base.
         side: 'left' or 'right'.
         posture: of other joints.
 

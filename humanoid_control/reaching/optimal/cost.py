@@ -136,7 +136,6 @@ def reach_cost_derivatives(
     """Return the cost of x (G, N); fill gradient (n,) and Hessian.
 
     Args:
-        table: packed ReachProblem.
         x: (G, N).
         level: 1: Gauss-Newton; 2: exact, except for hand jerk.
         gradient: output.

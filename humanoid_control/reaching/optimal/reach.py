@@ -164,7 +164,6 @@ def synthesise(
         start: (N,) [rad]; clipped to the range, with a note.
         goal: (N,) [rad]; likewise.
         seconds: duration.
-        settings: cost and search.
 
     Raises:
         ConfigError: if the duration is not positive, or a posture is invalid.

@@ -39,7 +39,7 @@ def hand_posture(robot: Robot, side: str, position: np.ndarray, posture: np.ndar
     """Return joint angles (n,) within limits with the hand at a position, other joints unchanged.
 
     Args:
-        robot: with a fixed base.
+        robot: fixed base.
         side: 'left' or 'right'.
         position: (3,) in the world [m].
         posture: (n,) initial guess.

@@ -33,7 +33,6 @@ class Bodies:
         """Read the mesh files.
 
         Args:
-            folder: of the URDF.
             left: (3,) left direction in the zero posture; None: no mirror images.
         """
         self.tree, self.left = tree, left

@@ -246,7 +246,6 @@ class DriveTable(NamedTuple):
 
     Attributes:
         speed: limits [rad/s].
-        fall: see `speed_falls`.
     """
 
     mode: I1

@@ -58,7 +58,6 @@ class WinchTable(NamedTuple):
         length: of the path at the beginning of the step [m].
         rate: of the path [m/s].
         arms: (M, D) G [m].
-        factor: see `TendonPlant`.
         zero: length at zero angles [m].
         rest: T0 [N].
         slope: alpha [N s/m].

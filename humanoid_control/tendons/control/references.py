@@ -121,7 +121,6 @@ class WinchReadings:
         """Take a message.
 
         Args:
-            names: tendons.
             position: wires [m].
             velocity: wire rates [m/s]; may be empty.
             effort: tensions [N].

@@ -290,7 +290,6 @@ class WinchLoop:
         """Create the loops, all off.
 
         Args:
-            names: tendons (M,).
             units: winches (M,).
             least: T_min (M,) [N].
             most: T_max (M,) [N].

@@ -104,7 +104,6 @@ def linearisation_variance(
         v: (D,) [rad^2].
         factor: of the second term.
         r: (M,) [m^2].
-        out: output.
     """
     m, d = hessian.shape[0], hessian.shape[1]
     for i in range(m):

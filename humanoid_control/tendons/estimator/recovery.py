@@ -161,7 +161,6 @@ class PostureSearch:
 
     Args:
         mapping: of the group.
-        settings: of the filter.
         own: number of own joints, which come first.
         start: (D,) initial deviation [rad].
 

@@ -56,7 +56,6 @@ class TendonSamples:
     """Reorders samples and drops duplicated and outdated ones.
 
     Args:
-        names: the estimator's tendons.
         period: expected sample period [s].
         max_age: age of a late sample [s].
         relative: lengths are changes and may be negative.
@@ -82,7 +81,6 @@ class TendonSamples:
 
         Args:
             stamp: time of measurement [s].
-            names: tendons.
             lengths: [m].
             tensions: [N], or empty.
             now: time of arrival [s].

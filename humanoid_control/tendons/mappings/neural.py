@@ -254,7 +254,6 @@ def fit_neural(
         width: units per hidden layer.
         iterations: maximum of L-BFGS.
         seed: of initial weights.
-        progress: called after each iteration.
 
     Raises:
         ConfigError: if width or iterations are below 1, or postures too few.

@@ -94,7 +94,6 @@ def fit_polynomial_parts(
         degree: P.
         fewest: grid values of the smallest range.
         most: grid values of the largest range.
-        progress: called after each part.
 
     Raises:
         ConfigError: if a tendon crosses too many joints for a grid.

@@ -305,7 +305,6 @@ def fit_polynomial(
         postures: (S, D).
         degree: P.
         ridge: added to the Gram diagonal, relative to its mean.
-        progress: called after each chunk.
         max_joints: maximum D.
 
     Raises:
@@ -383,7 +382,6 @@ def fit_polynomial_on_grid(
         target: lengths to fit.
         counts: N_d per joint.
         degree: P.
-        progress: called after each block.
         max_joints: maximum D.
 
     Raises:

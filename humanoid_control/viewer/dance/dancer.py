@@ -325,7 +325,7 @@ class UpperBodyDancer(Dancer):
         """Start at the first posture of the clip.
 
         Args:
-            robot: robot with a fixed base.
+            robot: fixed base.
 
         Raises:
             ClipError: if a segment has zero length, or no first posture is found.
@@ -425,9 +425,6 @@ def ends_elsewhere(body: BodyPoints) -> bool:
 
 def make_dancer(body: BodyPoints, name: str) -> WholeBodyDancer | UpperBodyDancer:
     """Return a whole-body dancer if clip and robot have legs, else an upper-body one.
-
-    Args:
-        name: name or path of the robot.
 
     Raises:
         RobotError: if the robot cannot imitate.

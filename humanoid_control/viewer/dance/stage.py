@@ -92,7 +92,6 @@ class StageRobot:
         """Add the robot to the scene.
 
         Args:
-            path: path of its frame.
             place: position (3,) [m].
         """
         self._scene, self._path = scene, path

@@ -77,9 +77,6 @@ class Uploads:
     def keep(self, name: str, content: bytes) -> Upload:
         """Store a file and detect its type.
 
-        Args:
-            name: name from the browser.
-
         Raises:
             HumanoidError: if it is empty, too large, or neither a clip nor a robot.
         """

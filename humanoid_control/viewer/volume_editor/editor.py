@@ -199,7 +199,6 @@ def volumes_around(robot: Robot, link: str, source: str, shape: str, folder: Pat
     Args:
         source: VISUALS: meshes of the URDF; INERTIA: solid ellipsoid of its mass and inertia.
         shape: shape of `fit_volumes`.
-        folder: folder of the mesh files.
 
     Raises:
         UnknownNameError: if source, shape or link is unknown.

@@ -282,11 +282,7 @@ class VolumeEditorPage:
     """Page that edits the volumes of one robot."""
 
     def __init__(self, host: str, port: int, editor: VolumeEditor, origins: Sequence[str] = ()) -> None:
-        """Open the page; see `open_server`.
-
-        Args:
-            origins: see `open_server`.
-        """
+        """Open the page; see `open_server`."""
         self.editor = editor
         self.server = open_server(port, host, origins)
         self._lock, self._ready, self._cost = threading.RLock(), 0.0, 0.0

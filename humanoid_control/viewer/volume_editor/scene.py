@@ -48,11 +48,7 @@ class VolumeScene:
     """Scene of the editor; all objects are children of link frames."""
 
     def __init__(self, server: viser.ViserServer, robot: Robot, folder: Path | None = None) -> None:
-        """Draw the robot.
-
-        Args:
-            folder: folder of the mesh files.
-        """
+        """Draw the robot."""
         self.server, self.robot = server, robot
         self.by_distance = True
         self._visible = {"robot": True, "volumes": True, "gaps": True}

@@ -66,11 +66,7 @@ class DynamicsFilter:
     roll: ToeRoll | None = None
 
     def __init__(self, robot: Robot, feet: Feet, dt: float = 0.02, arms: str = "still") -> None:
-        """Create the simulation.
-
-        Args:
-            arms: as in `BalanceTasks`.
-        """
+        """Create the simulation."""
         self.robot, self.dt = robot, dt
         self.lean = np.zeros(3)
         self._tasks = BalanceTasks(robot, feet, dt, arms)
