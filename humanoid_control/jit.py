@@ -140,9 +140,8 @@ _MAKERS = (ast.List, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp,
 def _compile_by_source(compiled: Any) -> None:
     """Count array references only in kernels that make, copy or return arrays; take indices as they are.
 
-    numba counts each array argument by atomic instructions of 5 ns on entry and exit. A kernel that only reads and
-    writes its arguments does not need this, since its caller owns them. It is tried if the source calls nothing that
-    could make an array, and verified after compilation.
+    A kernel that only reads and writes its arguments needs no counts, since its caller owns them. It is tried if the
+    source calls nothing that could make an array, and verified after compilation.
     """
     compiler = compiled._compiler  # numba offers no other way; test_jit.py fails should these names change
     compile_core, options = compiler._compile_core, compiler.targetoptions
@@ -329,12 +328,9 @@ def _serialize(library: Any) -> Any:
 def _link_apart() -> None:
     """Call large kernels in place, and load only machine code of cached kernels.
 
-    numba copies and optimises all called kernels again: half of the compilation time, and memory for each caller. Here
-    only small kernels are copied. A cached kernel contains the machine code of large ones that it calls, so its file is
-    complete; a process uses the first copy that it meets.
-
-    numba also parses the intermediate code of each loaded kernel: most of the loading time and memory, 150 MB for
-    simulation, inverse kinematics and retargeting. It is needed only to compile a copy into another kernel.
+    Only small kernels are copied into their callers. A cached kernel contains the machine code of large ones that it
+    calls, so its file is complete; a process uses the first copy that it meets. The intermediate code of a loaded
+    kernel is parsed only to compile a copy into another kernel.
     """
     library: Any = codegen.CPUCodeLibrary  # numba offers no other way; test_jit.py fails should these names change
     if hasattr(library, "apart"):  # another copy of this file was loaded

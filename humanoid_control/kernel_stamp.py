@@ -1,9 +1,7 @@
 """Stamps of compiled kernels: hashes of all code and values that the compiler puts into a kernel.
 
-numba recompiles a kernel if its file changes: too often, since comments count, and not often enough, since kernels also
-contain called kernels and constants of other files. A stamp follows names instead, from the code of a kernel to the
-objects behind them, and on from kernels and records. Comments, docstrings, line numbers and annotations of functions do
-not count.
+A stamp follows names from the code of a kernel to the objects behind them, and on from kernels and records. Comments,
+docstrings, line numbers and annotations of functions do not count.
 
 | reached object | contents of the stamp |
 | --- | --- |

@@ -234,7 +234,6 @@ class SourceGraph:
         return found or ("" if outside else f"{module}:{ALL}")
 
     def _link(self, module: str) -> None:
-        """Add the edges of a module."""
         source = self.sources[module]
         statements = self._registrations(module)
         if STATEMENTS in source.definitions:

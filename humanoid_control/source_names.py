@@ -153,12 +153,7 @@ class _Scope:
 
 
 class _Walk:
-    """Digest words and references of one statement.
-
-    Attributes:
-        words: node kinds, names and constants in order.
-        references: references.
-    """
+    """Digest words and references of one statement."""
 
     def __init__(self) -> None:
         self.words: list[str] = []

@@ -85,11 +85,7 @@ class Cluster:
             self._client.close(timeout=5)
 
     def _threads(self) -> int:
-        """Return the number of worker threads.
-
-        Raises:
-            EnvironmentProblem: if the scheduler is gone.
-        """
+        """Return the number of worker threads."""
         try:
             return int(sum(self._client.nthreads().values()))
         except (OSError, TimeoutError, CancelledError):
@@ -182,11 +178,7 @@ class Cluster:
         return outcome
 
     def _look_for_workers(self, alone: float) -> float:
-        """Return the time since when there are no workers, or 0.
-
-        Raises:
-            EnvironmentProblem: after a long absence.
-        """
+        """Return the time since when there are no workers, or 0."""
         if self._client.status != "running":
             raise self._gone()
         if self._threads():

@@ -341,18 +341,13 @@ def _done(job: Job) -> ClipOutcome:
 def _feasible(
     motion: WholeBodyMotion, robot: Robot, s: LibrarySettings
 ) -> tuple[WholeBodyMotion, dict[str, float], list[str]]:
-    """Return a feasible motion, its numbers, and warnings."""
     dynamic = make_feasible(motion.trajectory, robot, FeasibilitySettings(pace=s.pace))
     numbers = {k: v for k, v in feasibility_row(dynamic, robot.mass * GRAVITY).items() if not isinstance(v, str)}
     return as_whole_body(dynamic, motion.targets), numbers, [dynamic.fallback] if dynamic.fallback else []
 
 
 def _robot_of(job: Job, base: str) -> Robot:
-    """Return the cached robot of a job.
-
-    Raises:
-        RobotError: if the worker's robot differs from the job's.
-    """
+    """Return the cached robot of a job."""
     source = job.robot
 
     def load() -> Robot:
@@ -404,11 +399,7 @@ def _upper_body(body: BodyPoints, robot: Robot, s: LibrarySettings) -> tuple[Joi
 
 
 def _file_content(name: str, trajectory: JointTrajectory, targets: np.ndarray, robot: Robot) -> bytes:
-    """Return the output file.
-
-    Raises:
-        OSError: if the temporary folder is full.
-    """
+    """Return the output file."""
     with tempfile.TemporaryDirectory(prefix="clip_") as folder:
         path = Path(folder) / f"motion{Path(name).suffix}"
         try:

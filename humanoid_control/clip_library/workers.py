@@ -169,11 +169,7 @@ class _Queue:
 
 
 class _Worker:
-    """Worker process with its job.
-
-    Attributes:
-        warm: it has answered.
-    """
+    """Worker process with its job."""
 
     def __init__(self, context: Any, memory: int, do: Callable[[Job], ClipOutcome]) -> None:
         self.pipe, theirs = context.Pipe()

@@ -1,8 +1,7 @@
 """Floating-base estimator: base pose and velocity of a walking robot from joints, IMU and sole forces.
 
 The IMU gives the orientation. Loaded soles, assumed at rest since touch-down, give position and velocity, averaged by
-load. The accelerometer predicts velocity; the soles correct it slowly, because soles may slide for 0.1 s in quick
-steps.
+load. The accelerometer predicts velocity; the soles correct it slowly.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ NAMED = 3  # maximum joints in a report
 class JointPlausibility:
     """Judge of joint positions by range and distance from the last good sample.
 
-    Implausible samples are refused; consecutive ones that agree are accepted: the robot was moved, or a limit is wrong.
+    Implausible samples are refused; consecutive ones that agree are accepted.
     Samples a whole turn out of range are never accepted. An encoder wrap is removed for joints `without_ends`, and
     refused for others while it lasts.
 

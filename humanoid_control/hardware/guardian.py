@@ -1,8 +1,7 @@
 """Guardian: process that damps the drives if the driver is killed or hangs.
 
-It serves drives that do not stop by themselves. Every cycle the driver writes a heartbeat and a damping frame into
-shared memory. The guardian is a fresh interpreter in its own session, without ROS and numpy, with a higher priority if
-permitted.
+Every cycle the driver writes a heartbeat and a damping frame into shared memory. The guardian is a fresh interpreter in
+its own session, without ROS and numpy, with a higher priority if permitted.
 """
 
 from __future__ import annotations

@@ -271,11 +271,7 @@ def _moments(
     settings: AnalysisSettings,
     of: tuple[np.ndarray, float],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return tau (T, n), residuals (T, 6) before and after; NaN: unexplained.
-
-    Args:
-        of: frames (T,) with enough markers, rate [Hz].
-    """
+    """Return tau (T, n), residuals (T, 6) before and after; NaN: unexplained."""
     seen, rate = of
     T, n = found.q.shape
     tau, before, after = np.full((T, n), np.nan), np.full((T, 6), np.nan), np.full((T, 6), np.nan)

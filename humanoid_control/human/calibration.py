@@ -4,8 +4,6 @@ The unknowns are factors of body groups, marker places, and coordinates of some 
 complement):
 
     S = sum_f (H_tt - H_tq H_qq^-1 H_qt),    s = sum_f (g_t - H_tq H_qq^-1 g_q),    theta += S^-1 s
-
-A factor and marker places along a segment are almost interchangeable: priors decide.
 """
 
 from __future__ import annotations

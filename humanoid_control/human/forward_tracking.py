@@ -1,14 +1,12 @@
 """Forward tracking: motion, moments and plate forces consistent in every frame.
 
-Accelerations corrected frame by frame are not derivatives of a motion. Here the motion is integrated with (Simonidis et
-al. 2011, equation 33; the printed signs are unstable)
+The motion is integrated with (Simonidis et al. 2011, equation 33; the printed signs are unstable)
 
     a = q''_m - 2 c (q' - q'_m) - c^2 (q - q_m),
 
 corrected by the plates. Fully trusted plates make the motion drift; `plate_variance` lies at the knee of this
-trade-off. The root yields along its translations first (Delp et al. 2007): skin moves all pelvis markers together. The
-start of the root is fitted: velocity errors grow with time. Mass, trunk centre of mass and plate zeros are fitted
-before.
+trade-off. The root yields along its translations first (Delp et al. 2007). The start of the root is fitted, after mass,
+trunk centre of mass and plate zeros.
 """
 
 from __future__ import annotations

@@ -144,8 +144,8 @@ def keep_acceleration(
 def approach_speed(room: float, acceleration: float, dt: float, next_dt: float, ease: float) -> float:
     """Return the highest speed [rad/s] toward the end of a range for a lagging drive.
 
-    A drive lags in proportion to its torque. Within `ease` = d the speed is (room after this step) / sqrt(d / a):
-    deceleration and lag fall to zero. Farther away, v^2 = 2 a (room - d / 2). Other arguments as in `braking_speed`.
+    Within `ease` = d the speed is (room after this step) / sqrt(d / a). Farther away, v^2 = 2 a (room - d / 2). Other
+    arguments as in `braking_speed`.
     """
     if room >= ease or ease <= 0.0:
         # Eased part: v (T + dt) = room. Both branches give v = sqrt(a ease) at room = ease as steps go to zero.

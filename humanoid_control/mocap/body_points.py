@@ -106,8 +106,7 @@ def find_body_points(
     """Return the body points of a clip, with short gaps filled, upright.
 
     The clip is not cleaned; see `load_body_points`. A sternum without a marker, or hidden for longer than `max_gap`, is
-    estimated from hips and shoulders. Other optional points hidden for longer are bridged (legs) or omitted. All cause
-    a warning.
+    estimated from hips and shoulders. Other optional points hidden for longer are bridged (legs) or omitted.
 
     Args:
         marker_set: built-in name, path of a YAML file, a set, or None: best built-in one.

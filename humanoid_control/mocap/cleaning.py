@@ -212,7 +212,7 @@ def low_pass(paths: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
     """Return paths (T, ...) after a zero-lag second-order Butterworth filter, forward and backward.
 
     Source: Winter 2009, section 3.4.4. The single-pass cut-off is raised: both passes have the gain 0.71 at the cut-off
-    and fall by 24 dB an octave (like Dube 2012, section 5.2.1). The ends are padded by point reflection.
+    and fall by 24 dB an octave. The ends are padded by point reflection.
 
     Args:
         paths: (T, ...) without NaN.

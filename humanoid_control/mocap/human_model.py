@@ -62,8 +62,7 @@ class HumanBody:
 
     The upper limb is Dube 2012, Table 2.1, measured on the outside: girdle 465 mm, upper arm 365 mm, forearm 270 mm;
     the shoulder joint is 50 mm below the surface. Heights and legs are Winter 2009 (Fig. 4.1), as shares of the
-    stature: hip 0.530, shoulder 0.818, chin 0.870, eyes 0.936, thigh 0.245, shank 0.246, ankle 0.039, foot 0.152. Other
-    lengths are chosen within recordings.
+    stature: hip 0.530, shoulder 0.818, chin 0.870, eyes 0.936, thigh 0.245, shank 0.246, ankle 0.039, foot 0.152.
     """
 
     hip_width: float = 0.170

@@ -374,7 +374,6 @@ class LiveCalibration:
         return LiveBody(locator, placement, body, sternum)
 
     def _clip(self) -> MarkerClip:
-        """Return the collected frames as a clip."""
         labels = list(dict.fromkeys(label for _, names, _ in self._frames for label in names))[:MAX_LABELS]
         column = {label: k for k, label in enumerate(labels)}
         positions = np.full((len(self._frames), len(labels), 3), np.nan)

@@ -275,12 +275,7 @@ class _Drafter:
                     )
 
     def _by_bones(self, parts: Sequence[str], side: str, expected: Sequence[float | None]) -> dict[str, str]:
-        """Return unnamed labels for missing joints of a limb, or {}.
-
-        Args:
-            side: "l" or "r".
-            expected: bone lengths on the other side [m], or None.
-        """
+        """Return unnamed labels for missing joints of a limb, or {}."""
         used = self.used()
         free = [
             w.label for w in self.words if not w.word and w.side in ("", side) and not w.tip and w.label not in used

@@ -384,7 +384,6 @@ def _single(clip: MarkerClip, found: list[tuple[str, ...]]) -> list[str]:
 
 
 def _has(rule: MarkerSetRule, labels: Labels) -> bool:
-    """Return True if the clip has the markers of a rule."""
     return all(pick_labels(alternatives, labels) for alternatives in rule.inputs.values())
 
 
@@ -428,7 +427,6 @@ def _strangers(labels: Labels, marker_set: MarkerSet) -> tuple[str, ...]:
 
 
 def _misfit(clip: MarkerClip, labels: Labels, marker_set: MarkerSet, opening: str) -> str:
-    """Return the message for missing labels."""
     known = _vocabulary(marker_set)
     strange = [same[0].rpartition(":")[2] for plain, same in labels.items() if plain not in known]
     described = []

@@ -20,8 +20,7 @@ class SternumSettings:
     """Method and constants of the estimate.
 
     The defaults are least-squares fits to two persons with a mid-sternum marker (walk and dance of the MoCap Toolbox).
-    The error is about 2 cm across these two, and 5 to 8 cm from markers where the clavicles meet (CLAV). `fit_sternum`
-    fits one person.
+    `fit_sternum` fits one person.
 
     Attributes:
         method: "rigid_chest", or "three_spheres" (Dube 2012).
@@ -92,8 +91,7 @@ def link_lengths(p_L: np.ndarray, p_R: np.ndarray, settings: SternumSettings) ->
 
     with L_g the shoulder distance, L_gs the distance of mid-hip and mid-shoulder, M their means over the clip. Both are
     clipped so that the spheres meet: L_c >= L_g / 2 (not in Dube 2012), and L_s within the distances of the circle on
-    which the clavicles meet. With h = sqrt(L_c^2 - L_g^2/4) these are L_gs -+ h, eq. (5.21), if the hips are equally
-    far from both shoulders.
+    which the clavicles meet. With h = sqrt(L_c^2 - L_g^2/4) these are L_gs -+ h, eq. (5.21).
 
     Args:
         p_L: (T, 3) left shoulder from mid-hip [m].
@@ -194,11 +192,9 @@ def three_sphere_intersection(
 
         P = ((d_L - d_R c) n_L + (d_R - d_L c) n_R) / (1 - c^2),   c = n_L . n_R,
 
-    its point nearest to the origin, along n_L x n_R; the solutions are P +- sqrt(R_w^2 - |P|^2) along it. This replaces
-    eq. (5.9)-(5.17): their direction is not normalised, has a side-dependent sign, and their point is 0/0 in the
-    upright posture. The + solution is toward left shoulder x right shoulder, in front of hips and shoulders. (Dube
-    takes the larger y.)
-
+    its point nearest to the origin, along n_L x n_R; the solutions are P +- sqrt(R_w^2 - |P|^2) along it. The + solution
+    is toward left shoulder x right shoulder, in front of hips and shoulders. Eq. (5.9)-(5.17) are not used: they are
+    0/0 in the upright posture.
     Without intersection it is P; NaN if the centres are collinear.
 
     Args:
@@ -228,7 +224,6 @@ def _mean_breadth(p_L: np.ndarray, p_R: np.ndarray) -> float:
 
 
 def _mean(values: np.ndarray) -> float:
-    """Return the mean of finite values, or NaN."""
     values = values[~np.isnan(values)]
     return float(values.mean()) if values.size else float("nan")
 

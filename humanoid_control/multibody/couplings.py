@@ -160,7 +160,7 @@ def four_bar(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
 def vergence_lever(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
     """Return the lever angle of a camera pair at vergence q [rad] (Schwienbacher 2014, eq. (3.38) to (3.45)).
 
-    Published axes: the lever turns about x, the receptacle about y, by share q. The derivative corrects (3.44).
+    Published axes: the lever turns about x, the receptacle about y, by share q.
     Parameters r_ax, l, l_c, r_kx, r_kz, b_x, b_z [m], share, branch, phi_0.
     """
     # A = (r_ax, l sin phi, l cos phi), B = r_k + A_y(share q) b, |A - B| = l_c.

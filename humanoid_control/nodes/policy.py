@@ -292,11 +292,7 @@ class PolicyNode(TickNode):
 
 
 def _loaded(path: str, network: str, robot: Robot) -> Policy:
-    """Return a policy ready to run.
-
-    Raises:
-        HumanoidError: if it is unreadable, inconsistent or unfit for the robot, or if an extra is not installed.
-    """
+    """Return a policy ready to run."""
     try:
         return load_policy(path, robot, Path(network) if network else None)
     except ModuleNotFoundError as e:

@@ -340,7 +340,6 @@ class TendonControllerNode(TickNode):
         self._raise_tensions, self.begun = False, True
 
     def _command(self, now: float, dt: float, angles: np.ndarray | None, old: bool) -> WinchCommand | None:
-        """Return the supervised commands, or None."""
         c, s, states = self.control, self.supervisor, self.readings.states
         c.geometry.raw_into(c.reference, self._path, self._arms)
         seen = self._path

@@ -81,11 +81,7 @@ class WholeBodyControllerNode(BalancingNode):
         return p.rate
 
     def _checked_motion(self) -> DynamicMotion | None:
-        """Return the motion of a file; None for a clip.
-
-        Raises:
-            HumanoidError: if the file or clip cannot be performed.
-        """
+        """Return the motion of a file; None for a clip."""
         p = self.params
         if p.motion:
             return read_motion(p.motion, self.robot)

@@ -1,6 +1,5 @@
 """Optimality check of solutions of `box_qp`, from the problem alone.
 
-Pivots lose digits for nearly singular H and high prices; the solver then checks its solution and may solve again.
 With the prices p = rho max(0, b - A x) the gradient is r = H x + g - A' p. At an optimum it vanishes except where a
 bound holds x against it.
 """

@@ -2,7 +2,7 @@
 
 The cost with slack is a convex, piecewise quadratic function of x. Each step is a Newton step in the free variables,
 with an exact line search up to the first bound. At zero free gradient, the bound with the largest pull is released.
-Matrix and gradient are recomputed in each step, so errors do not accumulate.
+Matrix and gradient are recomputed in each step.
 """
 
 from __future__ import annotations

@@ -18,9 +18,8 @@ NEAR_HALF_TURN = -0.9  # cosines below this are near a half turn
 def rotation_error(A: np.ndarray, A_d: np.ndarray) -> np.ndarray:
     """Return the rotation vector (3,) [rad] from the orientation A to A_d, in their common frame (C.1, Fig. C.1).
 
-    gamma e_e with gamma = atan2(|v|, (tr - 1) / 2) and v = 1/2 sum e_i x e_i,d: the printed arccos is inaccurate near 0
-    and pi, and 0/0 at pi. Near a half turn the axis follows from the symmetric part of A_d A^T; at exactly a half turn
-    its sign is arbitrary.
+    gamma e_e with gamma = atan2(|v|, (tr - 1) / 2) and v = 1/2 sum e_i x e_i,d. Near a half turn the axis follows from
+    the symmetric part of A_d A^T; at exactly a half turn its sign is arbitrary.
     """
     out = np.empty(3)
     rotation_vector(np.ascontiguousarray(A), np.ascontiguousarray(A_d), out)

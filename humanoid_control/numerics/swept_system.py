@@ -2,7 +2,7 @@
 
 For a symmetric Q swept over the set S, the table holds -Q_SS^-1 in S, Q_iS Q_SS^-1 next to it, and
 Q_ij - Q_iS Q_SS^-1 Q_Sj elsewhere. Each entry is swept or restored by one pivot (Goodnight 1979), the square of the
-size, by tiles of eight by eight in registers. `box_qp` uses it.
+size, by tiles of eight by eight in registers.
 """
 
 from __future__ import annotations

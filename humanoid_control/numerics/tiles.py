@@ -1,7 +1,7 @@
 """Vectors of eight numbers and tiles of eight by eight in processor registers, for kernels.
 
-Compilers vectorise only long loops along rows. Small matrix products are written here with `Lanes`, eight numbers, and
-`Tile`, eight lanes, as sums of outer products, A B = sum_k A[:, k] B[k, :]:
+Small matrix products are written with `Lanes`, eight numbers, and `Tile`, eight lanes, as sums of outer products,
+A B = sum_k A[:, k] B[k, :]:
 
     @kernel
     def product(a, b, n, out):  # a and b packed: column k of A, row k of B from 8 k on
@@ -368,7 +368,6 @@ def _compile_transposed(context: Any, builder: Any, signature: Any, args: Any) -
 
 
 def _lane(builder: Any, v: Any, k: int) -> Any:
-    """Return one lane, eight times."""
     return _shuffled(builder, v, ir.Constant(_LANES, ir.Undefined), [k] * WIDTH)
 
 

@@ -336,7 +336,6 @@ class _Knots:
     def _gradient(
         self, c: np.ndarray, s: np.ndarray, h: np.ndarray, lam: _Rows
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the Lagrangian's gradient by c, s, h."""
         force = 2 * MIDDLE * (self._zmp(c) - self.sides.middle)
         force += np.einsum("ks,ksi->ki", lam.side, self.sides.n)
         gc = 2 * self.weight * (c - self.wanted) + 2 * _banded_product(self.third, c) + self.back(force)

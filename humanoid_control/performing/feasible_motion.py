@@ -169,13 +169,7 @@ class _Run:
         return q
 
     def _height(self, reference: np.ndarray, center: np.ndarray, hips: np.ndarray) -> np.ndarray:
-        """Return a height (T,) of the centre of mass within reach of legs and drives.
-
-        Args:
-            reference: (T,).
-            center: of mass (T, 3).
-            hips: from it (T, 2, 3).
-        """
+        """Return a height (T,) of the centre of mass within reach of legs and drives."""
         soles, rate, lam = self.source.soles, self.settings.rate, self.dial
         z = (1 - lam) * reference + lam * np.maximum(reference, STAND_SHARE * self._standing)
         up = np.array([0.0, 0.0, soles.legs.ankle_height])

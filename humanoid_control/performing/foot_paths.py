@@ -1,7 +1,7 @@
 """Sole paths of a plan: stances, toe rolls, swings in the dancer's style.
 
 A swing is a blend between places plus the retargeted foot's deviation from its own blend. It starts and ends at rest
-and descends above its place. Its height limit grows with time squared, as robot knees cannot follow the human heel.
+and descends above its place. Its height limit grows with time squared.
 """
 
 from __future__ import annotations
@@ -68,7 +68,6 @@ class SolePaths(NamedTuple):
         self.p[stance.first : stance.end, f] = toe - soles.toe[f] * R[:, :, 0]
 
     def _swing(self, source: SourceMotion, plan: ContactPlan, before: Stance, landing: Stance) -> None:
-        """Fill a swing."""
         f, a, b = landing.foot, before.end - 1, landing.first
         if b - a < 2:
             return

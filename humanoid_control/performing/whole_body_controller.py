@@ -113,12 +113,7 @@ class Reference(NamedTuple):
 
 @dataclass
 class _Foot:
-    """State of a foot.
-
-    Attributes:
-        since: time in it [s].
-        down: reached depth of a late foot [m].
-    """
+    """State of a foot."""
 
     state: int = STAND
     since: float = 1.0

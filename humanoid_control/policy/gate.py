@@ -1,8 +1,7 @@
 """Torque gate between policy and drives: keeps range, speed and distances of shapes.
 
-A limit on the *target's* rate would remove torque exactly when balance needs it, so the gate judges the resulting
-motion. At every step of the PD loop, with measured q, v and joint-space inertia M of the floating robot with armature,
-in this order, each result clipped to the torque limits:
+At every step of the PD loop, with measured q, v and joint-space inertia M of the floating robot with armature, in this
+order, each result clipped to the torque limits:
 
 1. PD with feed-forward.
 2. Range: if q + h v leaves the range, torque at most M_jj ((limit - q) / h - v) / T towards it; mirrored below.

@@ -78,7 +78,6 @@ def _load(path: Path, robot: Robot, joints: tuple[str, ...]) -> Motion:
 
 
 def _table(path: Path) -> np.ndarray | None:
-    """Return a purely numeric table, or None."""
     try:
         if path.stat().st_size > MOST_BYTES:
             return None
@@ -89,11 +88,7 @@ def _table(path: Path) -> np.ndarray | None:
 
 
 def _of_table(path: Path, rows: np.ndarray, robot: Robot, joints: tuple[str, ...]) -> Motion:
-    """Convert a numeric table.
-
-    Raises:
-        PolicyError: if it does not fit the robot.
-    """
+    """Convert a numeric table."""
     if rows.shape[1] != ROOT + robot.n:
         raise PolicyError(
             f"{path}: {rows.shape[1]} columns of numbers: a motion of {robot.name} has {ROOT + robot.n}, place and "

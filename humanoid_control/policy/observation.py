@@ -44,7 +44,6 @@ class BlockHistory:
 
     @staticmethod
     def _order(block: Block, length: int, history: int) -> range:
-        """Return stored frames in block order."""
         oldest, newest = length - history, length - 1
         return range(newest, oldest - 1, -1) if block.order == NEWEST_FIRST else range(oldest, newest + 1)
 

@@ -203,7 +203,6 @@ class PolicyPlayer:
         return targets._replace(kp=kp, kd=kd)
 
     def _note(self) -> None:
-        """Record a period."""
         r, policy = self.report, self.policy
         r.seconds = self.engine.time
         pose, twist = self.engine.base_state()

@@ -2,8 +2,7 @@
 
 States: STAND_IN (to the first posture, gains from 0), RUN, HANDOVER (torque blend), CATCH (zero command, or a blended
 second policy), SIT (stiffness fades, damping grows), DAMP. No state holds a posture: a rigid standing robot topples.
-
-Thresholds were fitted on six G1 policies.
+second policy), SIT (stiffness fades, damping grows), DAMP.
 """
 
 from __future__ import annotations

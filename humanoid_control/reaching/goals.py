@@ -44,8 +44,7 @@ class GoalSampler:
     """Random goals for a robot with a fixed base.
 
     A reachable goal has the wrists of a random posture: within limits, in front, with a collision-free straight joint
-    path. Postures come from the middle of the ranges, where local solvers rarely get stuck. A far goal exceeds the sum
-    of all link lengths; an inside goal lies in a fixed shape.
+    path. A far goal exceeds the sum of all link lengths; an inside goal lies in a fixed shape.
     """
 
     def __init__(self, robot: Robot, clearance: float = 0.03, share: float = 0.5) -> None:

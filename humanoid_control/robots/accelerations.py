@@ -6,8 +6,7 @@ The capability of a drive in a posture is
 
 with the effort limit tau_i, the gravity torque g_i of the outboard part, its inertia M_ii about the axis (other joints
 held), and the rotor inertia J_i. The limit is a share of the median over sampled postures. Braking before the end of a
-range uses a part of the worst posture, because the joint must stop there. URDF 1.2 or the robot file override single
-joints.
+range uses a part of the worst posture. URDF 1.2 or the robot file override single joints.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ def load_robot(name_or_path: str | Path, base: str | None = None, guess: bool = 
     """Load a robot of the catalogue, a model or a third-party humanoid by name, or a URDF or MJCF by path.
 
     The first use of a third-party humanoid fits shapes to its meshes, which takes minutes. Optional files next to
-    `robot.urdf`: `robot.yaml` (docs/adding_a_robot.md), `robot.volumes.yaml` (docs/collision_volumes.md),
-    `robot.drives.yaml`, `robot.tendons.yaml` (docs/tendons.md).
+    `robot.urdf`: `robot.yaml`, `robot.volumes.yaml`, `robot.drives.yaml`, `robot.tendons.yaml`.
 
     Args:
         name_or_path: 'hrp2', or 'my_robot.urdf'.

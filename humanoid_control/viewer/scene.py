@@ -247,7 +247,6 @@ class MarkerLayer:
         )
 
     def _draw_lines(self, markers: list[Any]) -> None:
-        """Draw the lines, one batch per width."""
         by_width: dict[float, list[Any]] = {}
         for m in markers:
             by_width.setdefault(float(m.scale.x), []).append(m)

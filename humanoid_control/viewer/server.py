@@ -62,9 +62,8 @@ _FORBIDDEN = "Not for pages of other sites: {}. A host that may connect is named
 class Origins:
     """Allowed origins of pages: the server's own, loopback, and configured ones.
 
-    Without the check, any visited web page could press the server's buttons; programs send no origin. The Host header
-    is checked against DNS rebinding: a loopback server accepts loopback names only, others accept addresses and the
-    machine's name.
+    The Host header is checked against DNS rebinding: a loopback server accepts loopback names only, others accept
+    addresses and the machine's name.
     """
 
     def __init__(self, more: Iterable[str] = (), listens: str = HOST) -> None:

@@ -440,7 +440,6 @@ class Replanner:
         carried: float = 0.0,
         stand: np.ndarray | None = None,
     ) -> WalkPlan:
-        """Return the plan through phases from t on."""
         now = self.plan.path.zmp(t)
         timed = list(phases)
         if phases and carried > phases[0].land:

@@ -147,11 +147,7 @@ def leg_length(robot: Robot) -> float:
 
 
 def _crouch(robot: Robot, gait: Gait, center: np.ndarray) -> float:
-    """Return how far the hips must be lowered from the neutral posture to keep the knees bent [m].
-
-    Raises:
-        ConfigError: if no height is low enough.
-    """
+    """Return how far the hips must be lowered from the neutral posture to keep the knees bent [m]."""
     g = JointGroups.of(robot)
     lower = 0.0
     for foot, (side, leg) in enumerate((("l", g.l_leg), ("r", g.r_leg))):

@@ -95,7 +95,6 @@ def _source_path(file: Path, root: Path) -> str:
 
 
 def _committed(root: Path, path: str) -> Source | None:
-    """Return the source in the last commit, or None."""
     try:
         name = f"HEAD:./{path.partition('/')[2]}"
         found = subprocess.run(["git", "-C", str(root), "show", name], capture_output=True, check=True)

@@ -66,7 +66,6 @@ def _paths(args: argparse.Namespace) -> list[Path]:
 
 
 def _robot_of(streams: RunStreams, path: Path) -> Robot | None:
-    """Return the robot of a recording, or None with a warning."""
     from humanoid_control.evaluation.bag import BagReader
     from humanoid_control.nodes.session.recording import robot_in
     from humanoid_control.robots import load_robot

@@ -207,7 +207,6 @@ def _pair_tables(
 def _chosen(
     name: str, wanted: tuple[str, ...], segments: tuple[Segment, ...], index: dict[str, int], start: list[int]
 ) -> list[int]:
-    """Return the volumes of a segment in the wanted groups, or all."""
     if name not in index:
         raise UnknownNameError("segment", name, index, hint="(in a pair)")
     ssvs = segments[index[name]].volumes

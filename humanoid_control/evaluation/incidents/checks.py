@@ -75,11 +75,7 @@ Found = Iterator[Violation]
 
 
 class _RecordedRun:
-    """Robot of a recording under check.
-
-    Attributes:
-        begin: first command, or 0 [s].
-    """
+    """Robot of a recording under check."""
 
     def __init__(self, streams: RobotStreams, space: str, bounds: RecordedBounds, robot: Robot | None) -> None:
         self.streams, self.space, self.bounds, self.robot = streams, space, bounds, robot

@@ -4,8 +4,7 @@ A command has 8 bytes, each value a share of its range:
 
     position 16 bits | velocity 12 | kp 12 | kd 12 | torque 12,
 
-an answer: id 8 | position 16 | velocity 12 | torque 12 [| temperature 8 | error 8]. Firmware defines the ranges: wrong
-ranges scale torques wrongly.
+an answer: id 8 | position 16 | velocity 12 | torque 12 [| temperature 8 | error 8]. Firmware defines the ranges.
 """
 
 from __future__ import annotations

@@ -67,8 +67,7 @@ def limit_step(target: np.ndarray, speed: np.ndarray, ref: LimiterReference, lim
 
     v = (target - q) / dt is clipped to the speed limit, to the speed from which the joint can brake within its range,
     and to the acceleration limit. An unclipped target becomes the reference bit for bit; a clipped one is caught up
-    with at a speed that allows braking to the target's velocity. Outside its range a joint moves only inwards. Range
-    and speed precede acceleration.
+    with at a speed that allows braking to the target's velocity. Outside its range a joint moves only inwards.
 
     Args:
         target: (n,) [rad]; not finite: come to rest.

@@ -425,7 +425,6 @@ class DynamixelTransport(Transport):
 
 
 def _groups(servos: list[Servo], fast: bool) -> list[Group]:
-    """Group servos by family."""
     out = []
     for table in (models.X, models.P):
         rows = [k for k, s in enumerate(servos) if s.model.table is table]

@@ -11,8 +11,8 @@ By actuator mode (`transport.Mode`):
     EFFORT      the whole `winch_loop` here, at 1 kHz
     POSITION    lengths only: q = (zero - x_ref) / r, which yields to overload
 
-Without a sensor, tension is estimated from current minus friction. Coulomb friction makes it uncertain: smaller errors
-are ignored, and the admittance is a tenth.
+Without a sensor, tension is estimated from current minus friction: smaller errors are then ignored, and the admittance
+is a tenth.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ The plugin JointStateTopicSystem determines the files:
 
 * It publishes only if command and state differ by a threshold, which would trip a watchdog at rest. Threshold -1:
   always.
-* It names all joints of its tag, so all need the same interfaces; mimic joints are left to the URDF.
-* It lacks gains; drives with gains need e.g. `mujoco_ros2_control`.
-* joint_state_broadcaster owns /joint_states, so its topics differ.
+* It publishes only if command and state differ by a threshold; -1: always.
+* All joints of its tag need the same interfaces; mimic joints are left to the URDF.
 """
 
 from __future__ import annotations

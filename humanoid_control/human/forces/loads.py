@@ -210,7 +210,6 @@ def _wrench(load: _Load, table: StorageTable, unit: float, source: str, said: tu
 
 
 def _external_loads(path: Path) -> ET.Element:
-    """Return the ExternalLoads element of a file."""
     try:
         document = parse_xml(read_xml_text(path).strip(), str(path), "ExternalLoads")
     except (OSError, ValueError) as error:
@@ -224,7 +223,6 @@ def _external_loads(path: Path) -> ET.Element:
 
 
 def _data_file(path: Path, loads: ET.Element) -> Path:
-    """Return the table of an ExternalLoads file."""
     named = (loads.findtext("datafile") or "").strip()
     if not named or named.lower() == "unassigned":
         raise ClipError(f"{path}: names no datafile: give the .mot beside it")

@@ -140,7 +140,6 @@ def _of_foot(name: str, like: MeasuredWrench, total: np.ndarray) -> MeasuredWren
 
 
 def _remarks(contact: PlateContact, body: str, bodies: Mapping[str, str]) -> list[str]:
-    """Return the warnings about a contact."""
     where = f"{contact.plate} from {contact.start:.2f} to {contact.end:.2f} s"
     if not contact.feet:
         near = (

@@ -117,7 +117,6 @@ class MeasuredWrench:
         return bool(np.nanpercentile(v, 1.0) < -_LARGEST_ZERO)
 
     def _unloaded(self) -> np.ndarray | None:
-        """Return the unloaded samples, or None."""
         v = self.normal_force
         small = np.sort(v[np.abs(v) < _LARGEST_ZERO])
         least = max(10, _QUIET_TIME * rate_of(self.times)) if len(v) > 1 else np.inf

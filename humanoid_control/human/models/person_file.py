@@ -308,7 +308,6 @@ def _slide(row: Any, where: str) -> CoordinateAxis:
 
 
 def _region(row: Any, names: Sequence[str], joints: list[_JointRow], where: str) -> list[_JointRow]:
-    """Return the joints of a spine region."""
     keys = ("parent", "at", "length", "turns", "levels")
     check_row(row, keys, where)
     check_keys(row, keys, ("parent", "length", "turns", "levels"), where)
@@ -390,7 +389,6 @@ def _landmark(row: Any, names: Sequence[str], where: str) -> Landmark:
 
 
 def _lengths(joints: Sequence[_JointRow]) -> set[str]:
-    """Return the coordinates that are lengths."""
     return {a.coordinate for j in joints for a in j.translations if a.function.linear} - {
         a.coordinate for j in joints for a in j.rotations
     }

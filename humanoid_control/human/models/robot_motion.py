@@ -273,7 +273,6 @@ def _before(model: pin.Model, wrist: int) -> int:
 
 
 def _common(model: pin.Model, joints: list[int]) -> int:
-    """Return the last common ancestor of joints."""
     chains = []
     for j in joints:
         chain = []

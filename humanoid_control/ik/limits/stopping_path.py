@@ -236,7 +236,6 @@ def least_by_gap(chord: float, travel: float, turned: float, beside: float) -> f
 
 @kernel
 def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) -> bool:
-    """Return True if the path at v is proven clear."""
     a, w = path.monitor, path.scratch
     dt, n, last = braking.dt, v.shape[0], 1.0
     step = w.lost

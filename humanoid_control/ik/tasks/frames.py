@@ -20,11 +20,7 @@ NO_ROTATION = 1e-3  # largest deviation of R R^T from 1; allows single precision
 
 
 def _check_rotation(name: str, R: np.ndarray) -> None:
-    """Reject a scaled, skewed or mirrored target (3, 3); NaN passes, and the solver stops the robot.
-
-    Raises:
-        ConfigError: if the columns are not orthonormal and right-handed.
-    """
+    """Reject a scaled, skewed or mirrored target (3, 3); NaN passes, and the solver stops the robot."""
     if (off := rotation_defect(R)) > NO_ROTATION:
         raise ConfigError(
             f"task '{name}': the target's matrix is no rotation, off by {off:.2g}: make its columns orthogonal, of "

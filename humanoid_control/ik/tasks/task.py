@@ -96,7 +96,6 @@ class Task(ABC):
         R: np.ndarray | None = None,
         turn: np.ndarray | None = None,
     ) -> TaskGoal:
-        """Build the goal."""
         parts = ((target, 0), (velocity, 0), (R, 9), (turn, 3))
         return TaskGoal(self._numbers, *(np.zeros(n) if x is None else x.reshape(-1) for x, n in parts))
 
@@ -107,14 +106,12 @@ class Task(ABC):
         return target
 
     def _array(self, what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-        """Return a new array of a shape."""
         out = np.array(value, dtype=float)
         if out.size != math.prod(shape):
             raise ConfigError(f"task '{self.name}': {what} must have the shape {shape}, got {out.shape}")
         return out.reshape(shape)
 
     def _put(self, memory: np.ndarray, what: str, value: Any) -> None:
-        """Copy a value into memory of the task."""
         new = np.asarray(value, dtype=float)
         memory[...] = new if new.shape == memory.shape else self._array(what, new, memory.shape)
 

@@ -133,7 +133,6 @@ def _root(lines: list[list[str]], source: str) -> tuple[Bone, np.ndarray]:
 
 
 def _bone(words: dict[str, list[str]], source: str) -> Bone:
-    """Return the bone of a block."""
     name = " ".join(words.get("name", []))
     if not name:
         raise ClipError(f"{source}: a bone without a name: the file is damaged")

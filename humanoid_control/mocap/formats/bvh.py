@@ -310,7 +310,7 @@ def rest_up(joints: list[BvhJoint]) -> str:
 def rest_frames(joints: list[BvhJoint], values: np.ndarray, positions: np.ndarray) -> tuple[int, float]:
     """Return the number of rest-pose frames before the motion, and the largest joint distance to its first frame.
 
-    At rest three quarters of the later rotations are exactly zero (CMU clips turn the hips by 20 degrees). A rest pose
+    At rest three quarters of the later rotations are exactly zero. A rest pose
     is dropped if the step away is three times the next and above 0.5 % of the skeleton's size. Another first frame is
     dropped if `first_frame_apart`.
 

@@ -1,8 +1,8 @@
 """Reader of C3D, the binary marker format of most laboratories.
 
-Unlike the public C++ reader, it reports damaged files and reads big-endian ones. Layout (C3D user guide, c3d.org):
-blocks of 512 bytes; block 1 is the header; the parameter section names the processor of the number formats; frames have
-four words a point (x, y, z, residual) and analog samples.
+It reports damaged files and reads big-endian ones. Layout (C3D user guide, c3d.org): blocks of 512 bytes; block 1 is
+the header; the parameter section names the processor of the number formats; frames have four words a point (x, y, z,
+residual) and analog samples.
 """
 
 from __future__ import annotations
@@ -287,12 +287,6 @@ def _frame_count(parameters: dict, first: int, last: int, warnings: list[str], h
     """Return the number of frames: the header's, or the largest in the file if its 16 bits are full.
 
     Vicon writes the last frame to TRIAL:ACTUAL_END_FIELD, others the count to POINT:FRAMES, possibly full.
-
-    Args:
-        first: of the header.
-        last: of the header.
-        warnings: extended.
-        held: frames with bytes.
     """
     end = _field(parameters, "TRIAL:ACTUAL_END_FIELD")
     if last == 0xFFFF and end > last:

@@ -243,7 +243,6 @@ def _first_named(names: Sequence[str], words: tuple[str, ...]) -> int:
 
 
 def _to_root(parents: Sequence[int], index: int) -> list[int]:
-    """Return a joint and its ancestors."""
     chain = []
     while index >= 0:
         chain.append(index)

@@ -389,7 +389,6 @@ def _stated(preamble: Sequence[list[str]]) -> tuple[float | None, str]:
 
 
 def _number(text: str) -> float | None:
-    """Return a number, or None."""
     try:
         return float(text.replace(",", ".").removesuffix("Hz").strip())
     except ValueError:
@@ -412,9 +411,6 @@ def _with_header(text: str, source: str) -> str:
     """Return a Qualisys text with one header row of marker columns.
 
     Columns before the markers are frame and time, unless named.
-
-    Raises:
-        ClipError: if marker names, columns or rows do not match.
     """
     lines = text.splitlines()
     at = next((k for k, line in enumerate(lines[:_MOST_KEYS]) if line.lstrip().startswith(_MARKER_NAMES)), -1)

@@ -76,7 +76,6 @@ def _convert(command: str, given: Path, made: Path, file: ClipFile) -> None:
 
 
 def _by_blender(file: ClipFile) -> str:
-    """Return the command that converts the file with Blender."""
     return (
         f"convert it: blender -b --python-expr \"import bpy; bpy.ops.import_scene.fbx(filepath='{file.name.name}'); "
         f"bpy.ops.export_scene.gltf(filepath='{file.name.stem}.glb')\""

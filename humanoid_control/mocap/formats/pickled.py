@@ -205,7 +205,6 @@ class _Array(np.ndarray):
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    """Return a valid shape."""
     found = tuple(int(n) for n in shape)
     if min(found, default=0) < 0 or len(found) > 32:
         raise _Refused("an array of impossible shape")
@@ -229,7 +228,6 @@ def _rebuild_tensor(storage: Any, offset: int, size: tuple[int, ...], stride: tu
 
 
 def _scalar(kind: Any, data: Any = b"") -> Any:
-    """Return a numpy number."""
     dtype, held = _checked(kind, data)
     return np.frombuffer(held, dtype)[0]
 

@@ -114,7 +114,6 @@ def _header(keys: str, values: str) -> dict[str, str]:
 
 
 def _number(text: str, field: str, source: str) -> float:
-    """Return a finite number of the header."""
     try:
         value = float(text)
     except ValueError:

@@ -42,10 +42,9 @@ def check_namespace(name: str, text: str) -> None:
 def prepare() -> None:
     """Set up the process before rclpy or numpy are imported.
 
-    * The ROS wheels restart the interpreter with their LD_LIBRARY_PATH and set a guard variable. If only the guard was
-      inherited (sudo, env filters), the interpreter restarts again.
-    * A pip environment is added as ament prefix, so that ROS finds the share directory.
-    * BLAS uses one thread, which is faster for small matrices.
+    * If only the guard variable of the ROS wheels was inherited (sudo, env filters), the interpreter restarts.
+    * A pip environment is added as ament prefix.
+    * BLAS uses one thread.
     * `choose_discovery` and `choose_log_folder` set discovery and logs.
     """
     choose_discovery(os.environ)
@@ -66,9 +65,8 @@ def prepare() -> None:
 def choose_discovery(environment: MutableMapping[str, str], supervised: bool | None = None) -> None:
     """Limit discovery to this machine if ROS comes from wheels and the user has made no choice.
 
-    Otherwise two users in one network would command each other's robots. Profiles: `config/one_host.xml`, or
-    `config/supervised.xml` under a supervisor, unless the user has another one. An installed ROS keeps its network,
-    without shared memory, for the reason given in `config/one_host.xml`.
+    Profiles: `config/one_host.xml`, or `config/supervised.xml` under a supervisor, unless the user has another one. An
+    installed ROS keeps its network, without shared memory.
 
     Args:
         supervised: whether a supervisor restarts the process; None: keep the earlier choice.

@@ -271,11 +271,7 @@ def _text(body: memoryview, at: int) -> tuple[str, int]:
 
 
 def _little_endian(data: bytes) -> bytes:
-    """Convert a message of another byte order.
-
-    Raises:
-        ConfigError: if it is too large to convert within a tick.
-    """
+    """Convert a message of another byte order."""
     if len(data) > LEARNT:
         raise ConfigError(f"a MarkerArray of {len(data)} bytes in another byte order: passed over")
     return serialize_message(deserialize_message(data, MarkerArray))

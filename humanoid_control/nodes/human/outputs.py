@@ -162,7 +162,6 @@ class HumanOutputs:
         return MarkerArray(markers=layers)
 
     def _transforms(self, stamp: Time, R: np.ndarray, p: np.ndarray) -> list[Any]:
-        """Return each segment's transform to its parent."""
         import pinocchio as pin
 
         out, index = [], {name: k for k, name in enumerate(self.person.body_names)}

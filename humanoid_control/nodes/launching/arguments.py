@@ -195,11 +195,7 @@ def _sections(content: dict[str, Any], node: str, prefix: str) -> list[Any]:
 
 
 def _clip(values: Mapping[str, str], stack: Stack) -> str:
-    """Return the clip from either of its two arguments.
-
-    Raises:
-        ConfigError: if both are given and differ.
-    """
+    """Return the clip from either of its two arguments."""
     clip, motion = values["clip"], values["motion"]
     default = next(a.default for a in launch_arguments(stack) if a.name == "clip")
     if motion and clip not in (default, motion):

@@ -1,8 +1,7 @@
 """Fast start of nodes: forks of a process with loaded libraries and kernels.
 
 A fork runs the `main` of a node module like `python -m module`, with its own session, signals, output and exit code.
-With tracing, rclpy starts threads on import, so the fork imports it. Nodes die with the server, and the server with the
-supervisor.
+Nodes die with the server, and the server with the supervisor.
 """
 
 from __future__ import annotations

@@ -206,11 +206,7 @@ class Session:
                 )
 
     def _wait_for(self, what: str) -> None:
-        """Report a long wait.
-
-        Raises:
-            KeyboardInterrupt: if a signal stopped the session.
-        """
+        """Report a long wait."""
         if self.stopped.is_set():
             raise KeyboardInterrupt
         self._waiting.tell(what)

@@ -149,7 +149,6 @@ class Supervisor:
         child.pump.start()
 
     def _forked(self, child: Child) -> ForkedProcess | None:
-        """Return the forked child, or None."""
         if not child.forked or self._server is None or "-m" not in child.command[:3]:
             return None
         if not self.wait_loaded(0.0):  # compilation may take minutes, and a dead node cannot wait

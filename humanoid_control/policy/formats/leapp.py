@@ -203,7 +203,6 @@ def _compare(
     tensors: tuple[list[Input], list[Output]],
     contradictions: list[str],
 ) -> None:
-    """Compare the description with its network."""
     if network is None:
         return
     digest = model.within("parameters").text("sha256sum", "")

@@ -72,10 +72,6 @@ def network_path(path: Path, values: dict[str, Any]) -> Path:
 def _robot_values(path: Path, name: str) -> dict[str, Any]:
     """Read the robot's `base.yaml`; empty if missing.
 
-    Args:
-        path: config.yaml in ROBOT/POLICY.
-        name: 'ROBOT/POLICY'.
-
     Raises:
         PolicyError: if unreadable.
     """

@@ -361,7 +361,6 @@ class _MjcfReader:
         return link
 
     def _geometry(self, g: int) -> tuple[pin.SE3, ET.Element] | None:
-        """Return pose and element of a geom, or None."""
         m, kind, size = self.m, int(self.m.geom_type[g]), self.m.geom_size[g]
         X = _pose(m.geom_pos[g], m.geom_quat[g])
         radius, half = float(size[0]), float(size[1])

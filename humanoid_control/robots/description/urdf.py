@@ -325,11 +325,7 @@ def _turn_quaternions(owner: ET.Element, place: str) -> None:
 
 
 def _keep_mimics_inside(tree: UrdfTree) -> tuple[str, ...]:
-    """Narrow leaders so that followers stay in range; if impossible, ignore the follower's range with a note.
-
-    Raises:
-        RobotError: if a joint mimics itself.
-    """
+    """Narrow leaders so that followers stay in range; if impossible, ignore the follower's range with a note."""
     freed = dict[str, None]()
     joints = {j.get("name", ""): j for j in tree.joints}
     mimics = {name: m for name, j in joints.items() if (m := j.find("mimic")) is not None}

@@ -1,8 +1,7 @@
 """Files generated from a robot's source file: URDF, robot file, drives, tendons, documentation page.
 
 Robots without tendons get virtual ones for their arms, to estimate joint angles: ten muscles across shoulder and elbow,
-placed as in man around the shoulder centre (x forward, y left, z up, upper arm 0.30 m), and antagonistic pairs at
-girdle, forearm and wrist. No number is of a real robot.
+and antagonistic pairs at girdle, forearm and wrist. No number is of a real robot.
 """
 
 from __future__ import annotations

@@ -165,8 +165,7 @@ def _capsule(p0: Any, p1: Any, radius: float, color: str) -> list[Primitive]:
 def _taper(p0: Any, p1: Any, radii: Any, color: str) -> list[Primitive]:
     """Return a tapered limb: two unequal spheres and four inclined cylinders within their hull.
 
-    The cylinders start on a ring around the larger centre and meet at the smaller sphere. Gaps at the large end are at
-    most (1 - cos 45 deg) of the radius difference.
+    The cylinders start on a ring around the larger centre and meet at the smaller sphere.
     """
     (R, big), (r, small) = sorted(zip(map(float, radii), map(_t, (p0, p1)), strict=True), reverse=True)
     d = np.array(small) - np.array(big)

@@ -234,8 +234,8 @@ class LinkPair:
     def follow_motions(self, rng: np.random.Generator) -> None:
         """Sample postures of first contact and free postures, the neutral one first.
 
-        Half of the motions start at the free posture nearest to the target (rapidly exploring tree) and reach behind
-        corners; the others start anywhere and find most contacts. Half of all targets have joints at limits.
+        Half of the motions start at the free posture nearest to the target (rapidly exploring tree); the others start
+        anywhere. Half of all targets have joints at limits.
         """
         free, touching = [self.robot.postures["neutral"][self.moved]], self.touching
         if len(self.contacts(free[0])):

@@ -217,8 +217,7 @@ def contact_step(c: ContactTable, s: Array, h: float, force: Array) -> None:
     """Advance the deflections s over the past step of length h and compute the forces.
 
     Call it once per step before the accelerations. Output: s, force, wrench, arms (world axes [m]), gains K (xx xy xz
-    yy yz zz, world axes [N s/m]). The force at the end of the step is force - h K a, so h J^T K J is added to the body
-    inertia: stiff ground is stable at any step.
+    yy yz zz, world axes [N s/m]). The force at the end of the step is force - h K a.
     """
     _all_points(c, s, h, force, s)
 

@@ -3,8 +3,8 @@
 Torque limits and range stops make the law piecewise linear in the acceleration. A step finds the pieces that hold at
 its end, so limits hold exactly.
 
-Each torque f_k falls with its acceleration: the step minimises the convex function a^T M a / 2 + b^T a - sum of the
-integrals of f_k. Newton's method takes the pieces of the last solution; if it cycles, a line search follows.
+The step minimises the convex function a^T M a / 2 + b^T a - sum of the integrals of the torques f_k by Newton's method
+from the pieces of the last solution.
 """
 
 from __future__ import annotations
@@ -121,8 +121,6 @@ class DriveCommands:
     * position: `q_ref` continues at the commanded velocity for at most `coast`.
     * velocity: `q_ref` moves with `v_ref`; its lead is bounded by the effort limit.
     * effort: kp = kd = 0.
-
-    Arrays stay in place for kernels.
 
     Attributes:
         mode: (n,) POSITION, VELOCITY or EFFORT.

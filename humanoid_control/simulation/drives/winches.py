@@ -13,7 +13,7 @@ elimination of the winch speed at the end leaves for a taut tendon
     T+ = T0 + alpha G v+,   alpha = a (m + h b') / den,   T0 = (k s (m + h b') + a (m w + h F)) / den
     w+ = (m w + h (F - T+)) / (m + h b'),   x+ = x - h w+
 
-so stiff wires need no short steps. Path friction is a damping T mu / max(|G v|, v0). The stretch is never integrated.
+Path friction is a damping T mu / max(|G v|, v0). The stretch is never integrated.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ minimise  1/2 sum_i w_i (f_i - b_i)^2 + 1/(2 eps) |G^T f + tau|^2
 subject to  least <= f <= most
 
 G = dl/dq; tensions f give joint torques -G^T f; `missed = G^T f + tau` is below 0.01 N m if feasible. Weights are
-relative to their mean. With linear wires, co-contraction stiffens joints only through dG/dq, often with the wrong sign.
+relative to their mean.
 """
 
 from __future__ import annotations

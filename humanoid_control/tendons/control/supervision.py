@@ -1,8 +1,7 @@
 """Tendon and winch supervision: slack, snapped and overloaded wires, doubted angles, heat, power-on and stop.
 
 A snapped wire winds in without becoming taut. Detection uses the wire wound since it was last taut, less the shortening
-of its path at the reference or at the estimate, whichever gives less. So neither a lost estimate nor a pushed robot
-reports snapped tendons.
+of its path at the reference or at the estimate, whichever gives less.
 """
 
 from __future__ import annotations

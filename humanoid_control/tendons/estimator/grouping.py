@@ -1,4 +1,4 @@
-"""Automatic grouping of joints moved by the same tendons, for small groups; Kawaharazuka 2018 groups by hand.
+"""Automatic grouping of joints moved by the same tendons, for small groups.
 
 Joints are clustered by likeness of their moment arms. A tendon belongs to the cluster with its largest arms; its group
 borrows other crossed joints, up to a limit, and reports neglected lengths.

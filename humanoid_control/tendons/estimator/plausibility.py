@@ -38,8 +38,8 @@ class JudgedEstimator(Protocol):
 class TendonPlausibility:
     """Judge of samples by the joint motion since the last good sample.
 
-    A lost bus cycle moves all lengths at once, which no single tendon contradicts. A sample that implies an excessive
-    joint speed is refused; consecutive refused samples that agree are accepted. With known postures, a sample is
+    A sample that implies an excessive joint speed is refused; consecutive refused samples that agree are accepted. With
+    known postures, a sample is
     refused if most tendons of a group are outside all possible lengths.
 
     Attributes:

@@ -183,8 +183,7 @@ def predict(
 ) -> int:
     """Predict theta += S G^+ dz (Kawaharazuka 2018, eq. (7)), P += diag(step^2 + S motion) + S G^+ r G^+T S.
 
-    S selects owned angles. `motion` stands for the error of G, and for the second use of the same changes in the
-    update. Contradicting tendons are rejected.
+    S selects owned angles. `motion` stands for the error of G. Contradicting tendons are rejected.
 
     Returns:
         Rank of G.

@@ -1,8 +1,7 @@
 """Recovery of a filter that is confident of a wrong posture, by a global search.
 
-A wrong linearisation can trap an extended Kalman filter with a small covariance, so that its gate rejects healthy
-tendons. In doubt (`InnovationTest`, several excluded tendons) the search fits the posture to the lengths from several
-starts. A posture is adopted if it explains the lengths and the estimate does not.
+In doubt (`InnovationTest`, several excluded tendons) the search fits the posture to the lengths from several starts. A
+posture is adopted if it explains the lengths and the estimate does not.
 """
 
 from __future__ import annotations

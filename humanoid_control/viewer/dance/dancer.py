@@ -165,12 +165,7 @@ class Dancer(ABC):
         self._take = None
 
     def _keep(self, take: Take, before: float, moving: bool) -> None:
-        """Record a frame of an uninterrupted motion.
-
-        Args:
-            before: clip time at the previous step [s].
-            moving: no transition is active.
-        """
+        """Record a frame of an uninterrupted motion."""
         if self.finished_take:
             return
         if self.time < before or (self.time >= self.duration and moving):

@@ -122,7 +122,6 @@ class VolumeScene:
         self._drawn[key] = link, ssv
 
     def _draw_net(self, selected: tuple[str, Volume] | None) -> None:
-        """Draw a wireframe around the selected volume."""
         if selected == self._netted:
             return
         if self._net is not None:
