@@ -56,7 +56,7 @@ ALL = "run all benches in sequence and write a page (about 20 min)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A sub-command for each bench, with its own options, and one for all."""
+    """Add a sub-command with options for each bench, and one for all."""
     parsers = add_commands(parser, "bench", {name: bench.task for name, bench in BENCHES.items()} | {"all": ALL})
     for name, bench in BENCHES.items():
         for option, value in bench.options.items():
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             parsers[name].add_argument(
                 f"--{option.replace('_', '-')}",
                 type=folder_path if option == "keep" else given if isinstance(value, str) else type(value),
-                default=None if value == "" else value,  # argparse would check the text that stands for none, too
+                default=None if value == "" else value,  # argparse would also check the empty text
                 help=text,
             )
         parsers[name].add_argument("--json", action="store_true", help="print one JSON object")
@@ -84,39 +84,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, and print what was measured."""
+    """Run a bench and print its measurements."""
     if args.bench == "all":
         return _all(args)
     bench = load_bench(args.bench)
     given_ones = {name: getattr(args, name) for name in BENCHES[args.bench].options}
     options: dict[str, Any] = {name: "" if value is None else value for name, value in given_ones.items()}
-    with stdout_to_stderr() if args.json else contextlib.nullcontext():  # libraries print there, too
+    with stdout_to_stderr() if args.json else contextlib.nullcontext():  # libraries also print to stdout
         rows = bench.measure(**options, quiet=args.json)
     notes = bench.notes(rows)
-    beside, robot = yardstick(), options.get("robot", "")
+    reference, robot = yardstick(), options.get("robot", "")
     if args.json:
-        told = {"bench": args.bench, "robot": robot, "machine": machine(), "rows": rows, "notes": notes}
-        print_json({**told, "yardstick": beside})
+        report = {"bench": args.bench, "robot": robot, "machine": machine(), "rows": rows, "notes": notes}
+        print_json({**report, "yardstick": reference})
         return 0
     columns = getattr(bench, "COLUMNS", COLUMNS)
     title = getattr(bench, "TITLE", f"bench {args.bench}, {robot}")
     table(title, columns, [[r.get(c, "") for c in columns] for r in rows])
-    for line in (*notes, f"{beside['name']}, Lola, in this run: {beside['median']} us, p99 {beside['p99']} us"):
+    for line in (
+        *notes,
+        f"{reference['name']}, Lola, in this run: {reference['median']} us, p99 {reference['p99']} us",
+    ):
         console.print(line)
     return 0
 
 
 def _all(args: argparse.Namespace) -> int:
-    """Run benches with their default options, and write the page; 1 where one failed."""
+    """Run benches with their default options and write the page; return 1 if one failed."""
     from evidence.benchmarks.page import measure_all, write_page, write_summary
 
     for name in args.only:
         if name not in BENCHES:
             raise UnknownNameError("bench", name, BENCHES)
-    for what, path in (("output", args.output), ("summary", args.summary)):
+    for kind, path in (("output", args.output), ("summary", args.summary)):
         if path is not None and path.suffix != ".md":
-            raise ConfigError(f"the {what} must be a .md file, got {path}")
-        check_file(path, what)
+            raise ConfigError(f"the {kind} must be a .md file, got {path}")
+        check_file(path, kind)
     check_folder(args.keep, "folder of results")
     with tempfile.TemporaryDirectory() as passing:
         results = measure_all(args.only or BENCHES, args.keep or Path(passing), say=warn)

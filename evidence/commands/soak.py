@@ -1,4 +1,4 @@
-"""`humanoid soak`: a running stack, and faults of many kinds at random; what was promised next to what was seen."""
+"""`humanoid soak`: inject random faults into a running stack and check the guarantees."""
 
 from __future__ import annotations
 

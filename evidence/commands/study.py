@@ -1,4 +1,4 @@
-"""`humanoid study`: published conclusions, tried on these models and clips."""
+"""`humanoid study`: tests of published conclusions on these models and clips."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ error: the exit code is 0. It is 1 if `faults` finds a violated guarantee.
 FORMATS = (".json", ".md")
 OF_POLICIES = ("tracker", "limiters", "policy_faults")
 INTO_FILES = ("imitation", "humanoids", "whole_body", "perform", *OF_POLICIES)  # studies that write one file
-NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does not take
+NOT_OPTIONS = ("study", "json", "details", "output")  # not passed to the study
 MOST = {
     "commands": 10**12,
     "faults": 100_000,
@@ -91,7 +91,7 @@ MOST = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A sub-command for each study, with its own options; what is not given, the study decides."""
+    """Add a sub-command with options for each study; the study sets the defaults."""
     parsers = add_commands(parser, "study", {name: study.task for name, study in STUDIES.items()})
     options = {name: _Options(parsers[name]) for name in STUDIES}
     imitation, momentum, calibration, safety, worlds = (
@@ -271,12 +271,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_tracker(options["tracker"])
     _add_policies(options["limiters"], options["policy_faults"])
     _add_faults(faults)
-    for study, what in (
+    for study, text in (
         (imitation, "hypotheses to test: H1,H4"),
         (momentum, "claims to test: T-33,T-34"),
         (tendons, "experiments to run: E4"),
     ):
-        study.add("--only", type=comma_list, help=what)
+        study.add("--only", type=comma_list, help=text)
         study.add("--details", action="store_true", help="also print the rules and all numbers")
     sternum.add("--details", action="store_true", help="also explain the columns")
     for study in (
@@ -361,7 +361,7 @@ def _add_faults(faults: _Options) -> None:
 
 
 class _Options:
-    """Adds options that are left out of the namespace where nobody gives them."""
+    """Adds options that are omitted from the namespace unless given."""
 
     def __init__(self, parser: Parser) -> None:
         self.parser = parser
@@ -371,7 +371,7 @@ class _Options:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the study, print what it found, write what is asked for."""
+    """Run the study, print the results and write the requested files."""
     options = {name: value for name, value in vars(args).items() if name not in NOT_OPTIONS}
     output: Path | None = getattr(args, "output", None)
     _check_numbers(options)
@@ -398,7 +398,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_numbers(options: dict[str, Any]) -> None:
-    """Refuse what would never end, or what no machine has; the studies themselves say what is too little."""
+    """Reject numbers that are too large; the studies reject numbers that are too small."""
     require_range("workers", options.get("workers"), 1, 1024)
     require_range("rate", options.get("rate"), *RATES)
     for name, most in MOST.items():
@@ -407,7 +407,7 @@ def _check_numbers(options: dict[str, Any]) -> None:
 
 
 def _check_output(study: str, output: Path | None) -> None:
-    """Test that it can be written, before anything is computed."""
+    """Check that the output can be written, before any computation."""
     if study not in INTO_FILES:
         check_folder(output)
     elif output is not None:

@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
 
         write_stick_figure(args.output, figure, f"{clip.name}, frame {figure.frame}")
     if args.json:
-        told = None if drafted is None else _draft_data(args.draft, *drafted)
-        print_json(_clip_data(clip, figure, matches) | {"draft": told})
+        draft_data = None if drafted is None else _draft_data(args.draft, *drafted)
+        print_json(_clip_data(clip, figure, matches) | {"draft": draft_data})
         return 0
     console.print(
         f"{clip.name}: {len(clip.labels)} {clip.noun}s, {clip.n_frames} frames at {clip.rate:g} Hz, "
@@ -166,8 +166,10 @@ def _print_draft(args: argparse.Namespace, draft: Draft, problem: str) -> None:
     if problem:
         warn(f"it does not work yet: {problem}")
         return
-    told = f" --unit {args.unit}" if args.unit else ""
-    told += f" --up {args.up}" if args.up else ""
-    told += f" --scale {args.scale:g}" if args.scale else ""
-    told += f" --rate {args.rate:g}" if args.rate else ""
-    console.print(f"check it, then try: humanoid retarget {args.clip} --marker-set {args.draft}{told}", highlight=False)
+    options = f" --unit {args.unit}" if args.unit else ""
+    options += f" --up {args.up}" if args.up else ""
+    options += f" --scale {args.scale:g}" if args.scale else ""
+    options += f" --rate {args.rate:g}" if args.rate else ""
+    console.print(
+        f"check it, then try: humanoid retarget {args.clip} --marker-set {args.draft}{options}", highlight=False
+    )

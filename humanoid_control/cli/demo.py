@@ -79,14 +79,14 @@ REPORTING = "reading the recording for the report ..."
 WHOLE_BODY_TOPICS = ("joint_states", "odom", "contacts", "targets", "dancer", "/diagnostics")
 DANCES = {"on_feet": "dance", "whole_body": "whole_body", "perform": "perform"}  # option -> stack
 STACK_OF = {"dance": "imitation", "reach": "reach", "walk": "walking", "tendons": "tendons"}
-# Of all robots and built-in clips at several paces those that look right: 1.2 cm from the targets on average, 8 cm at
-# most, a joint at its speed limit 3 % of the time (test/evaluation/test_limit_costs.py).
+# A combination of robot, clip and pace that looks right: target error 1.2 cm on average and 8 cm at most, a joint at
+# its speed limit 3 % of the time (test/evaluation/test_limit_costs.py).
 DANCER, MOTION, SECONDS = "wabian2", "gentle_dance", 32.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "what",
+        "demo",
         nargs="?",
         default="dance",
         help="demo to run: dance (default), reach (random goals for the hands), walk, or tendons (reaching by winches)",
@@ -128,32 +128,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     require_ros()
-    if args.what not in KINDS:
-        raise UnknownNameError("demo", args.what, KINDS)
-    reach, walk = args.what == "reach", args.what == "walk"
+    if args.demo not in KINDS:
+        raise UnknownNameError("demo", args.demo, KINDS)
+    reach, walk = args.demo == "reach", args.demo == "walk"
     for option in DANCES:
-        if getattr(args, option) and args.what != "dance":
-            raise ConfigError(f"--{option.replace('_', '-')} belongs to the dance, not to `humanoid demo {args.what}`")
+        if getattr(args, option) and args.demo != "dance":
+            raise ConfigError(f"--{option.replace('_', '-')} belongs to the dance, not to `humanoid demo {args.demo}`")
     ways = [option for option in DANCES if getattr(args, option)]
     if len(ways) > 1:
         names = " and ".join(f"--{option.replace('_', '-')}" for option in ways)
         raise ConfigError(f"{names} are different dances: give one of them")
-    stack = find_stack(DANCES[ways[0]] if ways else STACK_OF[args.what])
+    stack = find_stack(DANCES[ways[0]] if ways else STACK_OF[args.demo])
     if args.no_viewer:
         stack = stack.without("viewer")
     settings = parse_settings(stack, args.set)
     take_settings(args, settings, OPTIONS_OF_NODES)
     _check_unused(args)
-    tendons = args.what == "tendons"
+    tendons = args.demo == "tendons"
     usual = {"reach": REACHER, "walk": WALKER, "tendons": TENDON_DRIVEN}
     dancer = PERFORMER if args.perform else WALKER if args.on_feet else DANCER
-    args.robot = args.robot or usual.get(args.what, dancer)
+    args.robot = args.robot or usual.get(args.demo, dancer)
     whole = math.inf if args.perform else SECONDS
     args.seconds = (30.0 if reach or tendons else whole) if args.seconds is None else args.seconds
     _check_numbers(args)
     # Checked in a child process: this process only watches the nodes.
     checks = {"reach": _check_reacher, "tendons": _check_tendons, "walk": _check_walker}
-    title = in_child(checks.get(args.what, _check_input), args)
+    title = in_child(checks.get(args.demo, _check_input), args)
     if args.on_feet:
         in_child(_check_walker, args)
     if not args.no_viewer:
@@ -366,21 +366,21 @@ def _print_end(session: Session, ran: WatchedRun) -> None:
 
 
 def _check_unused(args: argparse.Namespace) -> None:
-    if args.what != "dance":
-        refuse_unused(args, ["motion", "speed", *CLIP_OPTIONS], f"the dance, not to `humanoid demo {args.what}`")
-    if args.what != "walk":
+    if args.demo != "dance":
+        refuse_unused(args, ["motion", "speed", *CLIP_OPTIONS], f"the dance, not to `humanoid demo {args.demo}`")
+    if args.demo != "walk":
         refuse_unused(args, ["ground"], "`humanoid demo walk`")
-    if args.what != "reach":
+    if args.demo != "reach":
         refuse_unused(args, ["seed"], "`humanoid demo reach`")
-    if args.what != "tendons":
-        refuse_unused(args, ["picture"], f"`humanoid demo tendons`, not to `humanoid demo {args.what}`")
+    if args.demo != "tendons":
+        refuse_unused(args, ["picture"], f"`humanoid demo tendons`, not to `humanoid demo {args.demo}`")
     elif args.picture and args.no_viewer:
         raise ConfigError("--picture photographs the viewer, which --no-viewer leaves out")
     elif args.picture and args.picture.suffix != ".png":
         raise ConfigError(f"--picture must be a .png file, got {args.picture}")
     elif args.picture:
         check_file(args.picture)
-    if args.what == "walk":
+    if args.demo == "walk":
         refuse_unused(args, ["seconds"], "demos without a course, not to `humanoid demo walk`")
     if args.no_viewer:
         refuse_unused(args, ["port"], "the viewer, which --no-viewer leaves out")

@@ -375,13 +375,13 @@ def _parameters_page() -> str:
 
 def _topics_page() -> str:
     rows = ["| topic | type | content | published by | read by |", "|---|---|---|---|---|"]
-    for topic, (kind, what) in TOPICS.items():
+    for topic, (kind, content) in TOPICS.items():
         out = ", ".join(n for n, s in NODES.items() if topic in s.publishes or topic == "/diagnostics")
         into = ", ".join(n for n, s in NODES.items() if topic in s.subscribes)
-        rows.append(f"| `{topic}` | {kind} | {what} | {out} | {into} |")
+        rows.append(f"| `{topic}` | {kind} | {content} | {out} | {into} |")
     services = ["| service | action |", "|---|---|", *(f"| `{k}` | {v} |" for k, v in SERVICES.items())]
     actions = ["| action | type | content |", "|---|---|---|"]
-    actions += [f"| `{name}` | {kind} | {what} |" for name, (kind, what) in ACTIONS.items()]
+    actions += [f"| `{name}` | {kind} | {content} |" for name, (kind, content) in ACTIONS.items()]
     stacks = ["| stack | nodes | task |", "|---|---|---|"]
     stacks += [f"| {s.name} | {', '.join(n.executable for n in s.nodes)} | {s.task} |" for s in STACKS.values()]
     return "\n".join(

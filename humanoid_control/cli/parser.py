@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXIT_BAD_INPUT = 2
 HOST = "127.0.0.1"  # address of pages
-CHOICE = re.compile(r"argument (?P<what>\S+): invalid choice: '(?P<wrong>.*)' \(choose from (?P<known>.*)\)", re.S)
+CHOICE = re.compile(r"argument (?P<kind>\S+): invalid choice: '(?P<wrong>.*)' \(choose from (?P<known>.*)\)", re.S)
 
 
 class Parser(argparse.ArgumentParser):
@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
             known = [name.strip(" '\"") for name in found["known"].split(",")]
             near = nearest_names(found["wrong"], known)
             offer = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
-            message = f"unknown {found['what']} '{found['wrong']}': {offer}"
+            message = f"unknown {found['kind']} '{found['wrong']}': {offer}"
         self.exit(EXIT_BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def _unknown(self, wrong: str) -> str:
@@ -78,15 +78,15 @@ class Parser(argparse.ArgumentParser):
         return f"unknown argument '{wrong}'" + (f": did you mean {' or '.join(near)}?" if near else "")
 
 
-def add_commands(parser: argparse.ArgumentParser, what: str, tasks: Mapping[str, str]) -> dict[str, Parser]:
+def add_commands(parser: argparse.ArgumentParser, key: str, tasks: Mapping[str, str]) -> dict[str, Parser]:
     """Create a parser for each sub-command.
 
     Args:
-        what: key of the chosen name in the namespace, such as 'bench'.
+        key: key of the chosen name in the namespace, such as 'bench'.
         tasks: name -> one-line description.
     """
     group = parser.add_subparsers(
-        dest=what, metavar=what, required=True, parser_class=Parser, help="one of the following:"
+        dest=key, metavar=key, required=True, parser_class=Parser, help="one of the following:"
     )
     parsers = {
         name: group.add_parser(name, help=task, description=f"{task[0].upper()}{task[1:]}.")
@@ -288,8 +288,8 @@ def clip_options(args: argparse.Namespace) -> tuple[str | None, dict[str, Any]]:
 
 def clip_parameters(args: argparse.Namespace) -> dict[str, Any]:
     """Return the given clip options as parameters of node `trajectory_streamer`."""
-    told = {name: getattr(args, option.replace("-", "_")) for name, option in CLIP_PARAMETERS.items()}
-    return {name: value for name, value in told.items() if value is not None}
+    chosen = {name: getattr(args, option.replace("-", "_")) for name, option in CLIP_PARAMETERS.items()}
+    return {name: value for name, value in chosen.items() if value is not None}
 
 
 def read_body(args: argparse.Namespace) -> BodyPoints:

@@ -182,12 +182,12 @@ def _played(
 
     engine, supervised = where
     player = PolicyPlayer(policy, policy_engine(policy.robot, engine), _limiter(limiter, policy), supervised)
-    with progress(f"{policy.model.name}, {limiter}", seconds) as told:
+    with progress(f"{policy.model.name}, {limiter}", seconds) as show:
 
         def each(p: PolicyPlayer) -> None:
             if p.engine.time >= STAND:
                 p.command = Command(velocity)
-            told(p.engine.time)
+            show(p.engine.time)
 
         return play(player, seconds, each)
 
@@ -218,21 +218,24 @@ def _print_reports(policy: Policy, reports: dict[str, PlayReport]) -> None:
         ("fell at [s]", lambda r: "no" if r.fell is None else f"{r.fell:.1f}"),
         ("distance [m]", lambda r: f"{r.distance:.2f}"),
         ("velocity error, mean [m/s]", lambda r: f"{r.velocity_error:.2f}"),
-        ("joints from the motion, mean [rad]", lambda r: f"{r.joint_error:.3f}" if np.isfinite(r.joint_error) else "-"),
+        (
+            "joint error to the motion, mean [rad]",
+            lambda r: f"{r.joint_error:.3f}" if np.isfinite(r.joint_error) else "-",
+        ),
         ("torque / limit, largest", lambda r: worst(r.torque_share, 2)),
         ("joint steps at the torque limit", lambda r: f"{100 * r.clipped:.1f} %"),
         ("speed / limit, largest", lambda r: worst(r.speed_share, 2)),
-        ("beyond the range, largest [rad]", lambda r: worst(np.maximum(r.range_excess, 0.0), 3)),
-        ("targets beyond the range [rad]", lambda r: f"{r.target_excess:.3f}"),
-        ("shapes apart, least [mm]", lambda r: f"{1000 * r.self_distance:.0f}"),
+        ("range violation, largest [rad]", lambda r: worst(np.maximum(r.range_excess, 0.0), 3)),
+        ("range violation of the targets [rad]", lambda r: f"{r.target_excess:.3f}"),
+        ("self-distance, smallest [mm]", lambda r: f"{1000 * r.self_distance:.0f}"),
         ("gate active: any rule", lambda r: _share(r, "any rule")),
         *((f"gate active: {n}", lambda r, n=n: _share(r, n)) for n in ("range", "speed", "pairs")),
     ]
     engine = next(iter(reports.values())).engine
     table(
         f"{policy.model.name} on {policy.robot.title}, {engine}",
-        ("what", *(f"{name}" for name in reports)),
-        [(what, *(value(r) for r in reports.values())) for what, value in rows],
+        ("quantity", *(f"{name}" for name in reports)),
+        [(label, *(value(r) for r in reports.values())) for label, value in rows],
     )
     for name, r in reports.items():
         if r.stopped:

@@ -147,10 +147,10 @@ def run(args: argparse.Namespace) -> int:
         if shows_legs(body) and len(legless) < len(robots):
             others = "take the others by themselves"
             raise ConfigError(f"{', '.join(legless)}: no legs with soles, so only the upper body moves; {others}")
-        what = f"{', '.join(legless)}: no legs with soles" if shows_legs(body) else f"{body.name}: shows no legs"
+        reason = f"{', '.join(legless)}: no legs with soles" if shows_legs(body) else f"{body.name}: shows no legs"
         if args.format in INTERCHANGE:
-            raise ConfigError(f"{what}, and --format {args.format} has a root: leave the format out")
-        console.print(f"{what}: only the upper body is retargeted")
+            raise ConfigError(f"{reason}, and --format {args.format} has a root: leave the format out")
+        console.print(f"{reason}: only the upper body is retargeted")
         robots = load_robots(args.robot or ["hrp2"], "fixed", imitate=True)
     if args.output is not None and is_folder(args.output):
         Path(args.output).mkdir(exist_ok=True)
@@ -187,10 +187,13 @@ def run(args: argparse.Namespace) -> int:
         "colliding_percent",
         "closest_mm",
     ]
-    table("distance of each link's end to its target [cm]", columns, [[r[k] for k in keys] for r in results])
+    table("distance of each link end to its target [cm]", columns, [[r[k] for k in keys] for r in results])
     for r in results:
         if r["shapes_from"]:
-            console.print(f"{r['robot']}: in collision by {r['shapes_from']}; its own meshes: humanoid robots touching")
+            console.print(
+                f"{r['robot']}: collisions evaluated with {r['shapes_from']}; to check the meshes: humanoid robots "
+                "touching"
+            )
     for output in outputs:
         if output is not None:
             console.print(f"written: {output}")
@@ -239,11 +242,11 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
         return 0
     for note in tasks[0].notes:
         console.print(f"{body.name}: {note}")
-    names = {"slip_mm": "slip mm", "slip_max_mm": "most slip mm", "penetration_mm": "penetration mm"}
+    names = {"slip_mm": "slip mm", "slip_max_mm": "max slip mm", "penetration_mm": "penetration mm"}
     names |= {"floating_mm": "floating mm", "skating_mm_s": "skating mm/s", "saturated_percent": "at speed limit %"}
     names |= {"colliding_percent": "in collision %", "closest_mm": "closest mm"}
     keys = ["robot", "frames", "trunk_and_arms", "hips", "knees", "swinging_feet", "contacts", *names, "grade"]
-    title = "mean distance to the targets [cm], and contact with the ground (slip: median and most of all contacts)"
+    title = "mean target distance [cm] and ground contact (slip: median and maximum over all contacts)"
     table(title, [names.get(k, k.replace("_", " ")) for k in keys], [[r[k] for k in keys] for r in results])
     if args.feasible:
         _print_feasible(results)
@@ -285,28 +288,28 @@ def _feasible(robot: Any, motion: Any, output: Path | None, args: argparse.Names
 def _print_feasible(results: list[dict[str, Any]]) -> None:
     names = {
         "infeasible_percent": "infeasible %",
-        "infeasible_mm": "most mm",
+        "infeasible_mm": "max mm",
         "missing_percent": "wrench missing %",
         "worst_second_percent": "worst second %",
         "torque_beyond_percent": "torque > limit %",
-        "torque_share": "most torque",
-        "speed_share": "most speed",
+        "torque_share": "max torque",
+        "speed_share": "max speed",
         "moved_root_cm": "moved, root cm",
         "moved_world_cm": "world cm",
-        "way_percent": "way kept %",
+        "way_percent": "path kept %",
         "slowest_pace": "slowest pace",
         "filled_s": "flight filled s",
         "steps": "steps",
     }
     rows = [[r["robot"], *(r["feasible"][key] for key in names)] for r in results]
-    table("feasibility: of contacts, of drives, and how far the motion was moved", ["robot", *names.values()], rows)
+    table("feasibility of contacts and drives, and changes of the motion", ["robot", *names.values()], rows)
     for r in results:
-        told = [c for c in r["changes"] if "moved" not in c["what"] and "turned" not in c["what"]]
+        shown = [c for c in r["changes"] if "moved" not in c["what"] and "turned" not in c["what"]]
         moved = [c["amount"] for c in r["changes"] if c["unit"] == "mm"]
-        words = [f"{c['what']} {c['amount']:g} {c['unit']}".strip() + f" at {c['time']:g} s" for c in told]
+        words = [f"{c['what']} {c['amount']:g} {c['unit']}".strip() + f" at {c['time']:g} s" for c in shown]
         words += [f"{len(moved)} steps moved by up to {max(moved):.0f} mm"] if moved else []
         words = [r["feasible"]["fallback"]] if r["feasible"]["fallback"] else words
-        console.print(f"{r['robot']}: {'; '.join(words) or 'nothing else was changed'}")
+        console.print(f"{r['robot']}: {'; '.join(words) or 'no other changes'}")
 
 
 def _whole_body_row(robot: Any, motion: Any) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"name": r.name, "title": r.title, "joints": [dict(zip(columns, row, strict=True)) for row in rows]})
     else:
-        ends, unknown = ("lower deg", "upper deg"), ("no end", "not known")
+        ends, unknown = ("lower deg", "upper deg"), ("no end", "unknown")
         shown = [
             [unknown[name not in ends] if v is None else v for name, v in zip(columns, row, strict=True)]
             for row in rows
@@ -194,7 +194,7 @@ def _map(args: argparse.Namespace) -> int:
         table("shapes fitted to meshes: distance by which they protrude", columns, rows)
     if guessed.contacts:
         rows = [[" - ".join(c.links), len(c.shapes), contact_text(c)] for c in guessed.contacts]
-        table("links whose shapes overlap where the meshes do not", ["links", "own shapes", "found"], rows)
+        table("links with overlapping shapes but separate meshes", ["links", "own shapes", "found"], rows)
     robot = Robot(read_description(model), RobotFile())
     robot.folder = model.resolve().parent
     tell_notes([robot])
@@ -224,12 +224,12 @@ def _touching(args: argparse.Namespace) -> int:
         print_json(found.to_json())
         return 0
     meshes = found.meshes
-    what = "primitive shapes (its URDF has no meshes)" if geometry_with_meshes(robot) is None else "collision meshes"
+    shapes = "primitive shapes (its URDF has no meshes)" if geometry_with_meshes(robot) is None else "collision meshes"
     rows = [[" - ".join(p), n] for p, n in zip(meshes.pairs, meshes.frames_of_pairs, strict=True)]
     if rows:
-        table(f"own {what} that touch", ["links", "frames"], rows)
+        table(f"self-contacts of {shapes}", ["links", "frames"], rows)
     console.print(
-        f"{robot.title}: own {what} touch in {100 * meshes.share:.2f} % of {len(meshes.touching)} frames "
+        f"{robot.title}: {shapes} touch in {100 * meshes.share:.2f} % of {len(meshes.touching)} frames "
         f"({meshes.watched} pairs); in collision by {robot.shapes_from or 'its shapes'}: "
         f"{100 * found.share_by_shapes:.2f} %"
     )

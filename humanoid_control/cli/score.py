@@ -124,7 +124,8 @@ def run(args: argparse.Namespace) -> int:
     for robot in robots:
         if robot.shapes_from:
             console.print(
-                f"{robot.name}: in collision by {robot.shapes_from}; its own meshes: humanoid robots touching"
+                f"{robot.name}: collisions evaluated with {robot.shapes_from}; to check the meshes: humanoid robots "
+                "touching"
             )
     for line in written:
         console.print(f"written: {line}")

@@ -108,11 +108,11 @@ def _show(robot: Robot, groups: tuple[TendonGroup, ...], as_json: bool) -> int:
     }
     if as_json:
         print_json(
-            {what: [dict(zip(names, row, strict=True)) for row in rows] for what, (names, rows) in columns.items()}
+            {title: [dict(zip(names, row, strict=True)) for row in rows] for title, (names, rows) in columns.items()}
         )
         return 0
-    for what, (names, rows) in columns.items():
-        table(f"{robot.title}: {what}", names, rows)
+    for title, (names, rows) in columns.items():
+        table(f"{robot.title}: {title}", names, rows)
     return 0
 
 
@@ -136,21 +136,21 @@ def _hold(robot: Robot, payload: float, as_json: bool) -> int:
     within = [f"within {100 * row.share:.0f} %" for row in rows]
     columns: dict[str, tuple[list[str], Sequence[tuple[Any, ...]]]] = {
         "range held": (["range around neutral", "postures held %", "mean tension N"], held),
-        "groups": (["missed in % of postures by", *within], groups),
-        "joints": (["missed in % of postures by", *within, "held from deg", "to deg"], by_joint),
-        "tendons": (["tendon", "held postures lost without it %", "can be lost"], spare),
+        "groups": (["% of postures missed by", *within], groups),
+        "joints": (["% of postures missed by", *within, "held from deg", "to deg"], by_joint),
+        "tendons": (["tendon", "postures lost without it %", "can be lost"], spare),
     }
     count = sum(lost <= SPARE for lost in losses.values())
     if as_json:
         parts = {k: [dict(zip(n, row, strict=True)) for row in rows] for k, (n, rows) in columns.items()}
         print_json({"payload kg": payload, "scale held": scale, "spare tendons": count, **parts})
         return 0
-    for what, (heads, lines) in columns.items():
-        table(f"{robot.title}: {what}", heads, lines)
+    for title, (heads, lines) in columns.items():
+        table(f"{robot.title}: {title}", heads, lines)
     console.print(
-        f"held: no joint misses more than {HELD:g} N m; 99 % of the postures are held within {100 * scale:.0f} % of "
-        f"the range; {count} of {len(losses)} tendons can be lost within 40 % (at most {100 * SPARE:.0f} % of the "
-        "postures are lost)"
+        f"held: no joint torque error above {HELD:g} N m; 99 % of the postures are held within "
+        f"{100 * scale:.0f} % of the range; {count} of {len(losses)} tendons are redundant within 40 % (at "
+        f"most {100 * SPARE:.0f} % of the postures lost)"
     )
     return 0
 

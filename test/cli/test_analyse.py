@@ -88,7 +88,7 @@ def test_a_motion_is_tracked_forward_by_its_forces(words, humanoid):
     off = off - np.interp(angles.times, measured.times, measured.values[:, measured.labels.index("pelvis_tilt")])
     assert told["root_off"]["pelvis_tilt"] == pytest.approx(np.sqrt((off**2).mean()), rel=0.01)
     result = humanoid(*words, "--track")
-    assert result.returncode == 0 and "tracked forward by the forces" in result.stdout
+    assert result.returncode == 0 and "forward tracking with the measured forces" in result.stdout
 
 
 @pytest.mark.nightly

@@ -24,7 +24,7 @@ ROWS = {
         "--up": ("--motion dance --up q", "must be x, y, z, -x, -y or -z"),
         "--ground": ("walk --ground plan:slope=3", "did you mean plane"),
         "--picture": ("tendons --picture nowhere/a.png", "the folder nowhere does not exist"),
-        "what": ("raech", "did you mean reach"),
+        "demo": ("raech", "did you mean reach"),
         "--robot": ("--robot hpr2", "did you mean hrp2"),
         "--motion": ("--motion dnace", "did you mean dance"),
         "--set": ("--set whole_body_ik.rat=3", "did you mean rate"),

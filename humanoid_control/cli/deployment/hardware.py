@@ -99,12 +99,12 @@ def _tendons(hardware: TendonHardware, args: argparse.Namespace) -> int:
         return 0
     if args.calibration is not None:
         raise ConfigError("--calibration belongs to joints: zero in the file says how much wire is out")
-    columns = ["bus", "transport", "actuators", "load %", "when this computer is silent, its drives"]
+    columns = ["bus", "transport", "actuators", "load %", "drives on communication loss"]
     table("buses", columns, bus_rows(hardware))
     columns = ["tendon", "bus", "id", "mode", "wire m", "tension N", "measured by"]
     table("muscle units", columns, tendon_rows(hardware))
     undriven = [n for n in tendon_geometry(hardware.robot).tendon_names if n not in hardware.actuators]
-    console.print(f"{len(hardware.rows)} tendons are driven" + (f", not {first_few(undriven)}" if undriven else ""))
+    console.print(f"{len(hardware.rows)} driven tendons" + (f", not {first_few(undriven)}" if undriven else ""))
     return _measure_tendons(TendonDriver(hardware)) if args.live else 0
 
 
@@ -123,7 +123,7 @@ def _measure_tendons(driver: TendonDriver) -> int:
         refusals = driver.refusals()
     finally:
         driver.close()
-    console.print("power would be refused: " + "; ".join(refusals) if refusals else "nothing speaks against power")
+    console.print("power would be refused: " + "; ".join(refusals) if refusals else "no reason to refuse power")
     return 1 if refusals else 0
 
 
@@ -165,9 +165,9 @@ def _call(service: str, on: bool | None, namespace: str) -> int:
 
 
 def _check(hardware: Hardware, driver: Driver, live: bool) -> int:
-    columns = ["bus", "transport", "actuators", "load %", "when this computer is silent, its drives"]
+    columns = ["bus", "transport", "actuators", "load %", "drives on communication loss"]
     table("buses", columns, bus_rows(hardware))
-    console.print(f"{len(hardware.joints)} joints are driven, {len(hardware.fixed)} fixed")
+    console.print(f"{len(hardware.joints)} driven joints, {len(hardware.fixed)} fixed")
     missing = missing_calibration(driver.zeros, driver.buses.serials(), hardware.needs_calibration)
     console.print("calibration: " + ("; ".join(missing) or "nothing is missing"))
     return _measure(driver) if live else 0
@@ -187,7 +187,7 @@ def _measure(driver: Driver) -> int:
         refusals = [r for r in driver.refusals() if not r.startswith("no guardian")]  # starts with the driver
     finally:
         driver.close()
-    console.print("power would be refused: " + "; ".join(refusals) if refusals else "nothing speaks against power")
+    console.print("power would be refused: " + "; ".join(refusals) if refusals else "no reason to refuse power")
     return 1 if refusals else 0
 
 

@@ -84,31 +84,31 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None and args.output.is_dir() and any(args.output.iterdir()) and not args.force:
         raise ConfigError(f"{args.output} is not empty: name another folder, or write into it with --force")
     robots = [] if args.robots is None else load_robots(args.robots.split(","), "floating")
-    found, beside = _beside_plug_in_gait(args) if args.plug_in_gait else (_analyse(args), None)
-    told = summary(found)
+    found, vicon = _compare_plug_in_gait(args) if args.plug_in_gait else (_analyse(args), None)
+    report = summary(found)
     motions = [fit_robot(found, robot) for robot in robots]
     if motions:
-        told["robots"] = robot_rows(found, motions)
-    if beside is not None:
-        told["plug_in_gait"] = beside.rows
+        report["robots"] = robot_rows(found, motions)
+    if vicon is not None:
+        report["plug_in_gait"] = vicon.rows
     if args.output is not None:
         from humanoid_control.evaluation.report.person_page import person_page
         from humanoid_control.human.records import write_records, write_robot
 
         command = "humanoid " + shlex.join(sys.argv[1:])
-        page = person_page(found, command, motions, beside)
+        page = person_page(found, command, motions, vicon)
         with whole_files(args.output) as part:
             write_records(found, part)
             for motion in motions:
                 write_robot(motion, found.times, part)
-            (part / "report.json").write_text(json.dumps(plain_values(told), allow_nan=False, indent=1))
+            (part / "report.json").write_text(json.dumps(plain_values(report), allow_nan=False, indent=1))
             (part / "report.html").write_text(page, encoding="utf-8")
     if args.json:
-        print_json(told)
+        print_json(report)
         return 0
     for text in (*found.guesses, *found.warnings, *(f"{m.name}: {w}" for m in motions for w in m.warnings)):
         warn(text)
-    print_parts(_tables(told))
+    print_parts(_tables(report))
     if args.output is not None:
         console.print(f"written: {args.output} (angles, moments, forces; report: {args.output}/report.html)")
     return 0
@@ -152,7 +152,7 @@ def _analyse(args: argparse.Namespace) -> Any:
     return analyse_subject(subject, clip, wrenches, tasks, settings)
 
 
-def _beside_plug_in_gait(args: argparse.Namespace) -> tuple[Any, Any]:
+def _compare_plug_in_gait(args: argparse.Namespace) -> tuple[Any, Any]:
     """Analyse a person of our own model with mass and height of a Vicon file, and compare."""
     from humanoid_control.evaluation.plug_in_gait import compare_with_plug_in_gait
 
@@ -160,8 +160,8 @@ def _beside_plug_in_gait(args: argparse.Namespace) -> tuple[Any, Any]:
         if getattr(args, option):
             raise ConfigError(f"--plug-in-gait takes that from the clip's own file: leave --{option} out")
     compile_first(HUMAN)
-    beside = compare_with_plug_in_gait(args.clip, _settings(args), args.sex or "")
-    return beside.analysis, beside
+    vicon = compare_with_plug_in_gait(args.clip, _settings(args), args.sex or "")
+    return vicon.analysis, vicon
 
 
 def _refuse_own(args: argparse.Namespace) -> None:
@@ -196,34 +196,38 @@ def _own_plates(clip: str) -> Any:
     return force_plates(content, clip) if has_force_plates(content) else ()
 
 
-def _tables(told: dict[str, Any]) -> list[Table | str]:
-    worst = list(told["by_marker_mm"].items())[:5]
+def _tables(report: dict[str, Any]) -> list[Table | str]:
+    worst = list(report["by_marker_mm"].items())[:5]
     rows = [
-        ["frames", told["frames"]],
-        ["markers, root mean square", f"{told['marker_rms_mm']:.1f} mm"],
-        ["the worst", ", ".join(f"{name} {mm:.0f}" for name, mm in worst) + " mm"],
-        ["frames with moments", told["frames_with_moments"]],
+        ["frames", report["frames"]],
+        ["markers, root mean square", f"{report['marker_rms_mm']:.1f} mm"],
+        ["largest errors", ", ".join(f"{name} {mm:.0f}" for name, mm in worst) + " mm"],
+        ["frames with moments", report["frames_with_moments"]],
     ]
-    parts: list[Table | str] = [Table(f"{told['clip']} by {told['model']}, {told['mass_kg']:.1f} kg", ["", ""], rows)]
-    if "robots" in told:
-        heads = ["", "coordinates", "enlarged by", "markers", "rms mm", "at a limit", "r of knees, elbows", "rms deg"]
-        parts.append(Table("the same markers on robots", heads, [list(row.values()) for row in told["robots"]]))
-    if "residual" in told:
-        residual = dict(told["residual"])
+    parts: list[Table | str] = [
+        Table(f"{report['clip']} by {report['model']}, {report['mass_kg']:.1f} kg", ["", ""], rows)
+    ]
+    if "robots" in report:
+        heads = ["", "coordinates", "scale", "markers", "rms mm", "at a limit", "r (knees, elbows)", "rms deg"]
+        parts.append(Table("the same markers on robots", heads, [list(row.values()) for row in report["robots"]]))
+    if "residual" in report:
+        residual = dict(report["residual"])
         weight = residual.pop("force_of_weight")
         body = [[name, f"{v['before']:.2f}", f"{v['after']:.3f}"] for name, v in residual.items()]
         share = [f"{100 * weight[k]:.2f} %" for k in ("before", "after")]
-        body.append(["force, of the weight", *share])
+        body.append(["force / weight", *share])
         title = "root residual of forces and masses, root mean square [N m, N]"
         parts.append(Table(title, ["coordinate", "as measured", "corrected"], body))
-    if "tracking" in told:
-        t = told["tracking"]
+    if "tracking" in report:
+        t = report["tracking"]
         off = [f"{1e3 * t['error_m']:.1f} mm, {t['error_deg']:.2f} deg" if k else "" for k in range(2)]
         body = [[name, f"{v['before']:.2f}", f"{v['after']:.3f}"] for name, v in t["residual"].items()]
-        body += [["off the measurement", *off], ["mass", "", f"{t['mass_factor']:.3f} times"]]
+        body += [["deviation from the measurement", *off], ["mass", "", f"{t['mass_factor']:.3f} times"]]
         body.append([f"centre of mass of {t['trunk']}", "", f"moved by {1e3 * t['trunk_moved_m']:.0f} mm"])
-        parts.append(Table("tracked forward by the forces [N m, N]", ["coordinate", "as measured", "tracked"], body))
-    if "plug_in_gait" in told:
-        rows = told["plug_in_gait"]
+        parts.append(
+            Table("forward tracking with the measured forces [N m, N]", ["coordinate", "as measured", "tracked"], body)
+        )
+    if "plug_in_gait" in report:
+        rows = report["plug_in_gait"]
         parts.append(Table("compared with Plug-in Gait", [*rows[0]], [[*row.values()] for row in rows]))
     return parts

@@ -87,7 +87,7 @@ def _clips(names: list[str]) -> dict[str, str]:
             continue
         library = find_clips(name)
         if len(library) > MOST_CLIPS:
-            warn(f"{name}: {len(library)} clips, of which the page offers the first {MOST_CLIPS}")
+            warn(f"{name}: {len(library)} clips; the page offers the first {MOST_CLIPS}")
         found |= {clip.name: clip.source for clip in library[:MOST_CLIPS]}
     return found | {name: name for name in CLIP_NAMES if name not in found}
 
@@ -181,7 +181,7 @@ def _until_told() -> Iterator[threading.Event]:
 def _how_to_open(path: Path) -> str:
     if path.suffix.lower() == ".html":
         return "opens in any browser with a double click"
-    return "for viser's player, beside its client: ?playbackPath=" + path.name
+    return "open it with the viser client: ?playbackPath=" + path.name
 
 
 def _size(path: Path) -> str:

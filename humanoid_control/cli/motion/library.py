@@ -84,11 +84,11 @@ def _run(args: argparse.Namespace, work: tuple[Any, Any], place: Any, executor: 
         with progress("retargeting", 1.0, quiet=args.json) as show:
             report = retarget_library(*work, place, executor, show)
     except (HumanoidError, KeyboardInterrupt) as e:
-        told = "finished clips are kept: run the same command to resume"
+        advice = "finished clips are kept: run the same command to resume"
         if isinstance(e, KeyboardInterrupt):
-            warn(f"stopped; {told}")
+            warn(f"stopped; {advice}")
             raise
-        raise type(e)(f"{e}; {told}") if type(e) in (ConfigError, EnvironmentProblem) else e from None
+        raise type(e)(f"{e}; {advice}") if type(e) in (ConfigError, EnvironmentProblem) else e from None
     if args.html is not None:
         _write_page(args.html, place)
     _tell(args, report)

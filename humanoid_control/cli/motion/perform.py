@@ -197,8 +197,8 @@ def _check_picture(args: argparse.Namespace) -> None:
         return
     several = args.seeds > 1 or args.engine == BOTH or args.retargeted
     if args.open_loop or several:
-        what = "an open loop has no plan" if args.open_loop else "give one engine and seed"
-        raise ConfigError(f"--picture shows one performance of a robot by the controller: {what}")
+        reason = "an open loop has no plan" if args.open_loop else "give one engine and seed"
+        raise ConfigError(f"--picture shows one performance of a robot by the controller: {reason}")
     path = folder_path(args.picture)
     if path.suffix != ".png":
         raise UnknownNameError("format", path.suffix, [".png"], hint=f"(of {path})")
@@ -233,8 +233,12 @@ def _drawn(robot: Any, moments: Any, several: bool) -> bytes:
 
 def _print(rows: list[dict[str, Any]]) -> None:
     names = {"seconds": "s", "steps": "steps", "made": "made", "placed": "placed", "on_beat": "on the beat"}
-    names |= {"slip_mm": "slip mm", "tilt_deg": "tilt deg", "tracking_root_cm": "off, root cm"}
-    names |= {"tracking_world_cm": "world cm", "saturated_percent": "torque-saturated %", "real_time": "real time"}
+    names |= {"slip_mm": "slip mm", "tilt_deg": "tilt deg", "tracking_root_cm": "root error cm"}
+    names |= {
+        "tracking_world_cm": "world error cm",
+        "saturated_percent": "torque-saturated %",
+        "real_time": "real time",
+    }
     names |= {"dcm_error_mm": "dcm error mm", "tick_ms": "tick ms"} if "tick_ms" in rows[0] else {}
     cells = []
     for r in rows:

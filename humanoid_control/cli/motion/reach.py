@@ -179,11 +179,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _numbers(text: str, what: str) -> np.ndarray:
+def _numbers(text: str, expected: str) -> np.ndarray:
     try:
         return np.array([float(word) for word in text.split(",")])
     except ValueError:
-        raise ConfigError(f"{what}, got '{text}'") from None
+        raise ConfigError(f"{expected}, got '{text}'") from None
 
 
 def _trajectory(robot: Robot, q: np.ndarray, v: np.ndarray, rate: float, touching: list[Any]) -> JointTrajectory:
@@ -232,7 +232,7 @@ def _print(args: argparse.Namespace, reach: Reach, touching: list[Any]) -> None:
         }
         print_json(data)
         return
-    columns = ["joint", "from deg", "to deg", "least", "most", "speed deg/s", "torque N m"]
+    columns = ["joint", "from deg", "to deg", "min deg", "max deg", "speed deg/s", "torque N m"]
     table(f"{reach.arm.name}, {reach.seconds:g} s, {', '.join(reach.settings.cost)}", columns, rows)
     values = ", ".join(f"{name} {value:.4g}" for name, value in reach.costs.items())
     console.print(f"cost {reach.cost:.6g}; all criteria: {values}")
@@ -259,7 +259,7 @@ def _measured(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"measured": str(args.measured), "reaches": rows, "summary": found})
         return 0
-    columns = ["criterion", "median deg", "quartile", "quartile", "of 2 s or more", "nearest %"]
+    columns = ["criterion", "median deg", "quartile", "quartile", "2 s or longer", "nearest %"]
     lines = [
         [name, *(_rounded(f[key]) for key in ("median", "lower", "upper", "long")), _rounded(100 * f["nearest"])]
         for name, f in found.items()
