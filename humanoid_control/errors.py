@@ -121,7 +121,7 @@ EXTRAS = {
     "policy": ("onnxruntime", "onnx"),
     "bench": ("pink", "mink", "qpsolvers", "filterpy"),
 }
-"""Optional packages, as modules, by the extra of pip that brings them."""
+"""Extra of pip -> its optional packages, as modules."""
 
 
 def missing_package(error: ModuleNotFoundError) -> EnvironmentProblem | None:

@@ -70,7 +70,7 @@ OPTIONS_OF_NODES = {
     "target_source": {"seed": "seed"},
     "viewer": {"port": "port"},
 }
-"""Node -> its parameters, and the options of this command that say the same."""
+"""Node -> parameter -> option of this command that sets it."""
 REACHER = WALKER = "lola"
 PERFORMER = "hrp2"
 TENDON_DRIVEN = "kengoro_upper"

@@ -55,12 +55,12 @@ FOLDERS = {
     "perform": "motion",
     "reach": "motion",
 }
-"""Folders of commands that are not in the folder of this file."""
+"""Folders of commands outside the folder of this file."""
 OF_EVIDENCE = ("study", "bench", "soak")
-"""Commands in `evidence.commands`, which only a checkout has."""
+"""Commands in `evidence.commands`, which exist only in a checkout."""
 EXIT_INTERRUPTED = 130
 ENDED_BY_CTRL_C = ("up", "record", "dance", "segments", "replay --loop")
-"""They run until Ctrl-C and say so: it is their usual end, with exit code 0. All others are cut off by it."""
+"""Commands that run until Ctrl-C: it is their normal end, with exit code 0. It interrupts all others."""
 EXIT_CODES = f"""exit codes:
   0    success, also after Ctrl-C for commands that run until Ctrl-C ({", ".join(ENDED_BY_CTRL_C)})
   1    done, with a failed check or a failed part

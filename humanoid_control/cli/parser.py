@@ -246,7 +246,7 @@ CLIP_HELP = (
 )
 RATES = (0.1, 1000.0)  # [Hz] of motion capture
 CLIP_OPTIONS = ("marker-set", "unit", "scale", "rate", "up")
-"""Names of the options of `add_clip_options`; each is None where it is not given."""
+"""Names of the options of `add_clip_options`; each is None if not given."""
 CLIP_PARAMETERS = {
     "marker_set": "marker-set",
     "clip_unit": "unit",
@@ -254,7 +254,7 @@ CLIP_PARAMETERS = {
     "clip_rate": "rate",
     "clip_up": "up",
 }
-"""The same options, by the parameters of the node `trajectory_streamer` that they set."""
+"""Parameter of the node `trajectory_streamer` -> option of `add_clip_options`."""
 
 
 def add_clip_options(parser: argparse.ArgumentParser) -> None:

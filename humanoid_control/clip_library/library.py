@@ -19,7 +19,7 @@ from humanoid_control.errors import ClipError, HumanoidError
 
 MANIFEST_PERIOD = 20.0  # [s] between manifests during a run
 Show = Callable[[float, str], None]
-"""Told the share that is done, 0 to 1, and how many, how many failed, and how long it will take."""
+"""Progress callback: share done (0 to 1), and a text with counts, failures and remaining time."""
 
 
 @dataclass

@@ -52,7 +52,7 @@ RECORD = 3  # format of records and figures; a new number repeats all jobs
 STATING_NO_RATE = (".amc", ".csv", ".tsv")  # the only formats for which `rate` is used
 KEPT_BODIES, KEPT_ROBOTS = 2, 16  # clips and robots that a worker keeps for following jobs
 BAD_INPUT, UNEXPECTED, NO_MEMORY, DIED = "bad input", "unexpected", "out of memory", "died"
-"""Kinds of failures; only the first says the same each time, and is not tried again by the next run."""
+"""Kinds of failures; only bad input is permanent, so the next run does not retry it."""
 
 
 def write_trajectory(

@@ -32,10 +32,10 @@ class Executor(Protocol):
     """Executor of jobs."""
 
     workers: int
-    """How many do them at a time."""
+    """Number of concurrent jobs."""
 
     delivers: bool
-    """True where the workers themselves write outputs to an address."""
+    """True if the workers write outputs to an address themselves."""
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[ClipOutcome]:
         """Yield the outcomes as jobs finish; closing stops the work."""

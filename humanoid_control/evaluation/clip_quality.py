@@ -70,9 +70,8 @@ MEASURES = (
     Measure("error_cm", "cm", "mean distance of the points", "distances", (5.0, 8.0, 12.0, 20.0)),
     Measure("error_p95_cm", "cm", "the same in the worst 5 of 100 frames", "distances", (10.0, 15.0, 20.0, 30.0)),
 )
-"""What counts for the grade. Goals (A) of slip, penetration and floating: 2, 1 and 5 mm; no frame in self-collision by
-shapes, 0.5 % by meshes. The centre of mass counts in frames whose forces no contact gives: dynamics carries it in the
-others."""
+"""Graded measures. Grade A: slip 2 mm, penetration 1 mm, floating 5 mm; no frame in self-collision by shapes, 0.5 % by
+meshes. The centre of mass counts in frames with infeasible contact forces; in others, these forces balance it."""
 
 
 @dataclass(frozen=True)

@@ -32,15 +32,15 @@ LIMITS: dict[str, dict[str, Any]] = {
     "joint acceleration": {"acceleration": math.inf, "acceleration_scale": math.inf},
     "self-collision": {"avoidance": "none"},
 }
-"""Limit -> the settings that take it away."""
+"""Limit -> settings that remove it."""
 REACH = "reach"  # error without any limit, due to missing joints
 SLOWER = (0.75, 0.5, 0.25)  # of the current pace
 HELPS, VISIBLE = 0.2, 0.002  # a change helps if it removes this share of the error, and this much [m]
 BARELY = 0.005  # [m] smaller errors are not attributed
 MOST_OF_IT = 0.8  # share of the best gain; the fastest pace that reaches it is advised
 GRADES = ((0.02, "close"), (0.05, "recognisable"), (math.inf, "poor"))
-"""Mean error below which an imitation has a name [m]. Half a wrist's width cannot be seen from across a room; from 5 cm
-on, postures are others than the person's."""
+"""Upper bound of the mean error of each grade [m]. 2 cm, half the width of a wrist, is invisible from across a room;
+from 5 cm on, postures differ from the person's."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ ARM_TORSO_COLUMNS = (
     "upper arm - upper torso",
     "upper arm - lower torso",
 )
-"""Columns of Table 6.6, which counts arms against the torso only."""
+"""Columns of Table 6.6: arms against torso."""
 
 
 def segment_of(shape: str) -> str | None:

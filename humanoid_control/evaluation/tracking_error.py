@@ -13,7 +13,7 @@ from humanoid_control.robots.robot import Robot
 MEAN = "mean"
 LINKS = (*POINTS, MEAN)
 LINK_ENDS = {"spine": slice(0, 1), "clavicles": slice(1, 3), "upper arms": slice(3, 5), "lower arms": slice(5, 7)}
-"""Links, left and right together -> their ends among POINTS."""
+"""Links, left and right together -> indices of their ends in POINTS."""
 
 
 def reached_points(robot: Robot, joints: np.ndarray) -> np.ndarray:
@@ -41,8 +41,8 @@ HEIGHT_STEP = 200  # frames
 SPREADS = ("very low", "low", "moderate", "high", "very high", "extremely high")
 HEIGHTS = ("extremely low", "very low", "low", "medium", "high", "very high")
 SKEWS = ((0.25, "almost symmetrical"), (0.5, "slight {} skew"), (1.0, "{} skew"), (np.inf, "distinct {} skew"))
-"""Skewness below which a shape has a name. 0.5 and 1 are Bulmer's bounds of a moderate and a high skewness; 0.25 halves
-the lower one. Dube 2012 gives the names, not the bounds."""
+"""Skewness below which a shape has a name. 0.5 and 1 are Bulmer's bounds of moderate and high skewness; 0.25 is half
+the lower one. Dube 2012 gives only the names."""
 
 
 @dataclass(frozen=True)

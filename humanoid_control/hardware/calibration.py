@@ -139,7 +139,7 @@ def check_change(before: Mapping[str, Zero], after: Mapping[str, Zero], allow_la
 # -------- Homing
 
 Home = Callable[[int, bool], HomingProgress]
-"""Lets the drive of an actuator look for its zero, or end that; see `Transport.home`."""
+"""Callback that starts or ends the homing of an actuator's drive; see `Transport.home`."""
 
 
 @dataclass(frozen=True)

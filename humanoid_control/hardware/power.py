@@ -49,13 +49,13 @@ class Event(enum.Enum):
 
 
 POWERED = frozenset({PowerState.ENABLING, PowerState.HOLD, PowerState.BLEND, PowerState.RUN, PowerState.STOPPING})
-"""States in which drives may have power on their motors because this computer wants it."""
+"""States in which this computer may keep the drives powered."""
 
 MOVING = frozenset({PowerState.BLEND, PowerState.RUN})
 """States in which commands move the robot."""
 
 FOLLOWING = frozenset({PowerState.HOLD, *MOVING})
-"""States in which commands are followed, or will be once they are steady."""
+"""States in which commands are followed, now or once they are steady."""
 
 _S, _E = PowerState, Event
 TRANSITIONS: dict[tuple[PowerState, Event], PowerState] = {
@@ -91,7 +91,7 @@ REQUESTS: dict[str, tuple[str, bool | None]] = {
     "home": ("home", None),
     "zero": ("set_zero", None),
 }
-"""What people may ask a driver for, by word: its service, and the data of the request where it has some."""
+"""User request -> service, and data of the request or None."""
 
 Listener = Callable[[PowerState, PowerState], None]
 

@@ -368,7 +368,7 @@ TRANSPORTS: dict[str, str] = {
     "unitree": "humanoid_control.hardware.unitree.link:UnitreeTransport",
     "dynamixel": "humanoid_control.hardware.dynamixel.transport:DynamixelTransport",
 }
-"""Transports by the name in a hardware file, as 'module:class'."""
+"""Transport name in a hardware file -> 'module:class'."""
 
 
 def transport_class(name: str) -> type[Transport]:

@@ -20,7 +20,7 @@ from humanoid_control.human.newton_euler import ROOT, Correction, DynamicsRecord
 from humanoid_control.numerics.packed import Packed
 
 Loads = Mapping[str, np.ndarray]
-"""Wrenches by the name of the body that they act on: (T, 6) force and moment about the ground's origin [N, N m]."""
+"""Body name -> wrench (T, 6) on it: force and moment about the ground origin [N, N m]."""
 
 PLATE_VARIANCE = 100.0  # [N^2, N^2 m^2]: standard deviations 10 N and 10 N m
 

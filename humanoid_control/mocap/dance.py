@@ -14,14 +14,14 @@ from humanoid_control.numerics.minimum_jerk import minimum_jerk
 BOW = 17.8  # first beat of the bow
 GENTLE_BOW, GENTLE_DURATION = 0.6, 30.0  # share of the bow; [s]
 BEATS = 40.0
-"""Length of the score; 24 s make 100 beats a minute."""
+"""Length of the score [beats]; in 24 s, 100 beats per minute."""
 
 STANDING: dict[str, float] = {
     **{f"{side}_{joint}": angle for side in "lr" for joint, angle in
        {"gh_abd": 14.0, "gh_rot": 10.0, "el_flex": 18.0, "sg_elev": 3.0}.items()},
     "wt_flex": 2.0,
 }  # fmt: skip
-"""The posture at the start and the end, and under every move [degrees]; other joints are zero."""
+"""Posture at start and end, and base of every move [degrees]; other joints are zero."""
 STANDING_DROP = 0.012
 """Drop of the hips below their height over straight legs [m]: the knees are slightly bent."""
 
@@ -136,7 +136,7 @@ STEPS: tuple[tuple[str, float, float], ...] = (
     *(("lr"[i % 2], 4.0 + i, 0.10) for i in range(12)),
     *(("lr"[i % 2], 24.0 + i, 0.18) for i in range(12)),
 )
-"""Steps on the spot: side, the beat it takes, how far the foot is lifted [m]. The hips sway to the other side."""
+"""Steps on the spot: side, beat, lift of the foot [m]. The hips sway to the other side."""
 
 
 def gentle_dance() -> MarkerClip:

@@ -49,11 +49,11 @@ JOINT_RANGES: dict[str, tuple[float, float]] = {
     **_TRUNK_RANGES,
     **{f"{side}_{joint}": limits for side in SIDES for joint, limits in _SIDE_RANGES.items()},
 }
-"""Range of every joint of a person [degrees]. Trunk and arms: Dube 2012, Table 5.1, column Human; legs: usual clinical
-values (AAOS)."""
+"""Joint ranges of a person [degrees]. Trunk and arms: Dube 2012, Table 5.1, column Human; legs: usual clinical values
+(AAOS)."""
 
 Posture = Mapping[str, np.ndarray]
-"""Joint name to (T,) values [rad], pelvis_x y z in [m]; a joint that is not there is zero."""
+"""Joint name -> (T,) values [rad], pelvis_x y z in [m]; missing joints are zero."""
 
 
 @dataclass(frozen=True)

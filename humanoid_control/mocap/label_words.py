@@ -62,7 +62,7 @@ LEVELS = {
 _WORDS = {word for _, word in LEVELS}
 SEGMENTS = ("thigh", "calf", "shin", "shank", "tibia", "upperarm", "uparm", "uarm", "forearm", "lowerarm", "farm",
              "leg", "arm", "upleg", "upperleg", "lowerleg", "humerus", "femur", "foot", "hand", "palm")  # fmt: skip
-"""Words that in a skeleton mean the joint at the inner end; markers named so sit in the middle of the bone."""
+"""Segment words: in a skeleton, the joint at the inner end; as marker names, the middle of the bone."""
 _ODD_WORD = 0.8  # similarity from which a misspelt word is matched
 _LONG_WORD = 5  # letters; shorter words are ambiguous
 SPINE = re.compile(r"^[ctl]\d+$")

@@ -81,7 +81,7 @@ _NEXT_STEP = {
     ".ndf": "is raw data of an Optotrak: export C3D from NDI First Principles",
     ".mp4": "is a video: a pose tracker makes a recording of it (MediaPipe, GVHMR, WHAM)",
 }
-"""What to do with files that are no clips, but often taken for one."""
+"""Advice for files that are not clips but are often mistaken for one."""
 
 
 def load_clip(

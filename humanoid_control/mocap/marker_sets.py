@@ -101,7 +101,7 @@ _RULES: dict[str, tuple[Callable[..., np.ndarray], tuple[str, ...]]] = {
 LANDMARKS = _RULES["shoulder_centre"][1]
 
 Alternatives = tuple[tuple[str, ...], ...]
-"""Lists of labels in order of preference; the labels of the first list that a clip has are averaged."""
+"""Lists of labels in order of preference; the labels of the first list found in a clip are averaged."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _alternatives(value: Any, where: str) -> Alternatives:
 _SKELETON = 8  # labels; with fewer a common prefix may belong to the names
 
 Labels = Mapping[str, tuple[str, ...]]
-"""A clip's labels, as written, by their plain form; several where only the subject or the case differs."""
+"""Plain form -> labels as written in the clip; several if they differ only in subject or case."""
 
 
 def plain_label(label: str) -> str:

@@ -192,9 +192,10 @@ def three_sphere_intersection(
 
         P = ((d_L - d_R c) n_L + (d_R - d_L c) n_R) / (1 - c^2),   c = n_L . n_R,
 
-    its point nearest to the origin, along n_L x n_R; the solutions are P +- sqrt(R_w^2 - |P|^2) along it. The + solution
-    is toward left shoulder x right shoulder, in front of hips and shoulders. Eq. (5.9)-(5.17) are not used: they are
-    0/0 in the upright posture.
+    its point nearest to the origin, along n_L x n_R; the solutions are P +- sqrt(R_w^2 - |P|^2) along it. The +
+    solution is toward left shoulder x right shoulder, in front of hips and shoulders. Eq. (5.9)-(5.17) are not used:
+    they are 0/0 in the upright posture.
+
     Without intersection it is P; NaN if the centres are collinear.
 
     Args:

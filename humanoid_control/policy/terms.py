@@ -56,7 +56,7 @@ class Sensed:
 
 
 Value = Callable[[Sensed, Term, np.ndarray], np.ndarray]
-"""A kind's function: what is sensed, the term, and the places of its joints among the policy's."""
+"""Function of a kind: measurement, term, and indices of its joints in the policy."""
 
 
 class TermKind(NamedTuple):

@@ -153,7 +153,7 @@ def _unit(v: np.ndarray, what: str, clip: str) -> np.ndarray:
 
 
 Turns = tuple[np.ndarray, dict[str, np.ndarray]]
-"""Rotation of the spine in the pelvis frame, and of both clavicles in the frame of the torso."""
+"""Rotation of the spine in the pelvis frame, and of both clavicles in the torso frame."""
 
 
 def _upright_turns(

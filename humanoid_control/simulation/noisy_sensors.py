@@ -13,7 +13,7 @@ NOISE = Imperfection.from_texts(
     bias="orientation=0.005,accel=0.03",
     delay="0.002",
 )
-"""Errors of the encoders, IMU and force sensors of a good humanoid, 2 ms late."""
+"""Errors of encoders, IMU and force sensors of a good humanoid, with a delay of 2 ms."""
 
 
 class NoisySensors:

@@ -27,7 +27,7 @@ BUTTONS = (
 )
 """Label, request, colour and hint."""
 MORE = {"switch off": "disable", "release e-stop": "release", "clear faults": "clear", "home": "home"}
-"""Requests by label, of the smaller buttons."""
+"""Label of a small button -> request."""
 GREY, BLUE, GREEN, AMBER, RED = "#868e96", "#1c7ed6", "#2b8a3e", "#b36b00", "#c92a2a"
 COLORS = {"RUN": GREEN, "STOPPING": AMBER, "FAULT": RED, "ESTOP": RED, "MONITOR": GREY, "OFFLINE": GREY}
 LEVELS = (GREEN, AMBER, RED)

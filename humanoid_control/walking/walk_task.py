@@ -20,7 +20,7 @@ FREE = {
     "arms+waist": "arms and waist",
     "all": "every joint outside the legs",
 }
-"""Joints that no task row holds, and that may reduce momentum. Redundancy inside a leg is free in any case."""
+"""Joints without task rows, which may reduce momentum. Redundancy within a leg is always free."""
 EXTENSION = 0.985  # greatest hip-ankle distance over the stretched one, to keep the knee bent
 LEG_ROWS = 6
 

@@ -34,7 +34,7 @@ size and markers of the recorded person, or use --calibrate. Its mass is used un
 """
 MASS, CUTOFF = (1.0, 500.0), (0.1, 1000.0)
 OF_THE_FILE = ("model", "markers", "forces", "setup", "calibrate", "static", "mass", "stature", "offset", "unit")
-"""Options that the comparison with Plug-in Gait answers by the clip's file."""
+"""Options that the comparison with Plug-in Gait takes from the clip's file."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from humanoid_control.retargeting import LIVE, RetargetSettings
 from humanoid_control.terminal import console, print_json, progress, table, warn
 
 LIBRARY_OPTIONS = ("jobs", "scheduler", "html")
-"""Options that belong to a library; each is None where it is not given."""
+"""Options of a library; each is None if not given."""
 FAILED_SOME, MOST_JOBS = 1, 1024
 
 

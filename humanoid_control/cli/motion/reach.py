@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PERSON = "person"
 PERSON_POSTURES = {"zero": (0.0, 0.0, 0.0, 0.0), "rest": (-18.0, -6.0, -13.0, 33.0)}
-"""Of the measured people at rest, the median of all motions that begin so [deg]."""
+"""Median of all motions that begin in the rest posture of the measured people [deg]."""
 RATE = 100.0  # [Hz]
 ADVICE = "compiling the reaching kernels (only once on this machine, about a minute)"
 EXAMPLES = """examples:

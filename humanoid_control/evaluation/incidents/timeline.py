@@ -20,7 +20,7 @@ LATE, LIMIT, CONTACT, ESTIMATE, COMMAND, POWER, REPORTED = (
     "reported",
 )
 KINDS = (LATE, LIMIT, CONTACT, ESTIMATE, COMMAND, POWER, REPORTED)
-"""Kinds of violations; `reported` is a warning or an error that a node itself published."""
+"""Kinds of violations; `reported` is a warning or error published by a node."""
 SHOWN = 40  # rows of the printed table
 
 

@@ -26,9 +26,9 @@ from humanoid_control.retargeting.scaling import POINTS
 
 INK, GRID = "#010203", "#040506"  # placeholders for the page's text and line colours
 SERIES = ("#d9702b", "#2f83c9", "#4a9d58", "#9a68c4", "#c2a01e", "#c94f6d", "#3fa7a0", "#8d8d8d")
-"""Colours of the runs, in their order; each is readable on white and on black."""
+"""Colours of the runs, readable on white and on black."""
 WIDTHS = (2.6, *([1.2] * 7))
-"""Line widths of the runs: the first shows at both sides of the others where they coincide."""
+"""Line widths of the runs: the first remains visible where curves coincide."""
 FONT = "system-ui, sans-serif"
 STYLE: Any = {
     "svg.fonttype": "none",

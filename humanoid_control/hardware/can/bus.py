@@ -17,7 +17,7 @@ from humanoid_control.hardware.transport import HardwareError
 
 INTERFACES = ("socketcan", "slcan", "pcan", "udp_multicast", "virtual")
 BUS_KEYS: dict[str, Any] = {"interface": "socketcan", "channel": str, "bitrate": 1_000_000, "port": 43113}
-"""Keys of a CAN bus in a hardware file; `port` is that of udp_multicast, which stays on this computer."""
+"""Keys of a CAN bus in a hardware file; `port` is for udp_multicast, limited to this computer."""
 
 MOST = 4096  # frames taken at once: a babbling device must not block the cycle
 FAILURES = 10  # consecutive failures after which the bus counts as lost

@@ -39,7 +39,7 @@ STATUS_BITS: dict[State, tuple[int, int]] = {
     _S.FAULT_REACTION_ACTIVE: (0x4F, 0x0F),
     _S.FAULT: (0x4F, 0x08),
 }
-"""Mask of the status word, and its bits under it, by state."""
+"""State -> mask of the status word, and expected bits."""
 
 
 def state_of(status: int) -> State:
@@ -70,7 +70,7 @@ TRANSITIONS: dict[tuple[State, State], int] = {
     (_S.QUICK_STOP_ACTIVE, _S.SWITCH_ON_DISABLED): DISABLE_VOLTAGE,
     (_S.FAULT, _S.SWITCH_ON_DISABLED): FAULT_RESET,
 }
-"""Control word of every transition that a controller can ask for; those that a drive makes by itself are not here."""
+"""Control word of each transition that a controller can request; automatic transitions of the drive are omitted."""
 
 
 class Wish(enum.IntEnum):
@@ -96,10 +96,10 @@ CONTROL_WORDS = np.array(
     ],
     np.uint16,
 )  # fmt: skip
-"""Control word by wish and state: one transition after the other. A fault is left by `FAULT_RESET` only."""
+"""Next control word by request and state. Only `FAULT_RESET` leaves a fault."""
 
 RESET_EDGE = (DISABLE_VOLTAGE, FAULT_RESET, DISABLE_VOLTAGE)
-"""Control words one after the other that reset a fault: what counts is the rising edge of bit 7."""
+"""Sequence of control words that resets a fault: the rising edge of bit 7 counts."""
 
 OPERATION_MODE = {Mode.POSITION: 8, Mode.VELOCITY: 9, Mode.EFFORT: 10}
 """Cyclic synchronous modes of object 0x6060."""

@@ -29,7 +29,7 @@ NOT_VALID, NO_RTR = 1 << 31, 1 << 30  # bits of the identifier of a process data
 NOT_THERE = (0x06020000, 0x06090011)  # abort codes: no such object, no such subindex
 OPTION_CODES = {0x605A: "quick stop", 0x605C: "disable operation", 0x605E: "fault reaction"}
 ABORT_CONNECTION = {"quick_stop": 3, "disable_voltage": 2, "fault": 1, "nothing": 0}
-"""Values of object 0x6007 by the word in a hardware file: what a drive does when our heartbeat ceases."""
+"""Word in a hardware file -> value of object 0x6007: reaction of a drive to the loss of our heartbeat."""
 
 
 class Identity(NamedTuple):

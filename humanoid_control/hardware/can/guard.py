@@ -7,7 +7,7 @@ import struct
 from typing import Any
 
 FRAME = struct.Struct("=IB3x8s")
-"""A frame as Linux has it: identifier, length, data."""
+"""Linux CAN frame: identifier, length, data."""
 
 
 def frames_of(data: bytes) -> list[tuple[int, bytes]]:

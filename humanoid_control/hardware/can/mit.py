@@ -32,7 +32,7 @@ from humanoid_control.hardware.transport import (
 )
 
 ENTER, EXIT, ZERO = (b"\xff" * 7 + bytes((last,)) for last in (0xFC, 0xFD, 0xFE))
-"""Frames that switch an actuator on and off, and that make its present position its zero."""
+"""Frames that enable an actuator, disable it, and set its present position as zero."""
 
 MODELS = {
     "mini_cheetah": (12.5, 65.0, 500.0, 5.0, 18.0),
@@ -44,8 +44,8 @@ MODELS = {
     "AK80-9": (12.5, 50.0, 500.0, 5.0, 18.0),
     "AK80-64": (12.5, 8.0, 500.0, 5.0, 144.0),
 }
-"""Ranges by model: |position| [rad], |velocity| [rad/s], kp [N m/rad], kd [N m s/rad], |torque| [N m]. Firmwares of one
-model differ: the manual of the actuator decides, and `ranges` in the hardware file says so."""
+"""Model -> |position| [rad], |velocity| [rad/s], kp [N m/rad], kd [N m s/rad], |torque| [N m]. Firmware versions
+differ: check the actuator's manual, and set `ranges` in the hardware file."""
 
 ERRORS = {
     1: "motor too hot", 2: "over-current", 3: "over-voltage", 4: "under-voltage", 5: "encoder",

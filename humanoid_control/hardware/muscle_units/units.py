@@ -51,7 +51,7 @@ KINDS = {
     Mode.EFFORT: (OFF, HYBRID, TENSION, LENGTH, HOLD, PAY_OUT),
     Mode.POSITION: (OFF, LENGTH, HOLD),
 }
-"""Kinds of commands by what an actuator takes; without power is what only the transport can make of OFF."""
+"""Actuator mode -> kinds of commands. For OFF, only the transport can remove the power."""
 WITHOUT_SENSOR = 0.1  # factor on the admittance
 LEAD_TIME = 0.05  # [s] at full speed: largest lead of a position target
 MARGIN = 0.02  # [m] travel beyond the lengths of the joint ranges

@@ -382,7 +382,7 @@ BUTTONS = {
         ("R1", "L1", "start", "select", "R2", "L2", "F1", "F3", "A", "B", "X", "Y", "up", "right", "down", "left")
     )
 }
-"""Buttons of the remote control by their bit."""
+"""Buttons of the remote control by bit."""
 FAULTS = {
     0x1: "over current",
     0x2: "short over-voltage",
@@ -407,7 +407,7 @@ FAULTS = {
     0x40000000: "motor heard nothing from the computer",
     0x80000000: "computer heard nothing from the motor",
 }
-"""Bits of a motor's fault code, from the vendor's page of error codes."""
+"""Bits of a motor's fault code, from the vendor's list of error codes."""
 
 
 def fault_words(code: int) -> str:

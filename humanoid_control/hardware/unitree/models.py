@@ -121,7 +121,7 @@ H1 = UnitreeModel(
 )
 
 MODELS = {m.name: m for m in (G1, G1_23, H1, H1_2)}
-"""Robots by the name in a hardware file."""
+"""Robots by their names in a hardware file."""
 
 
 def model_of(name: str) -> UnitreeModel:

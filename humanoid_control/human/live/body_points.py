@@ -22,8 +22,8 @@ PARTS = {
     "elbow": r"ulna|radius|forearm|fore_?arm|lower_?arm",
     "wrist": r"hand|lunate|carp",
 }
-"""By point, words of the bodies that hang on its joint; of several bodies, the first word and then the nearest to the
-trunk."""
+"""Point -> words of bodies attached to its joint; of several bodies, the earlier word, then the nearest to the trunk,
+has priority."""
 NEEDED = tuple(f"{side}_{part}" for part in ("hip", "shoulder", "elbow", "wrist") for side in "lr")
 
 

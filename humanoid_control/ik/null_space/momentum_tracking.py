@@ -20,7 +20,7 @@ MODES = {
     "unit": "J^T e / |J|: the same where J has length one",
     "damped": "J^T (J J^T + mu^2 E)^-1 e: eq. (7.7), bounded where J vanishes",
 }
-"""Ways to turn surplus momentum e into joint rates. (7.9) amplifies where |J| < 1 kg m^2; its units disagree."""
+"""Conversions of surplus momentum e to joint rates. (7.9) amplifies if |J| < 1 kg m^2; its units are inconsistent."""
 THESIS, UNIT, DAMPED = range(3)  # places in MODES
 
 MU = 0.1  # [kg m^2] damping of mode 'damped', about half of |J_r| of light arms

@@ -120,7 +120,7 @@ class ConjugateGradient:
 # -------- Step lengths
 
 Line = Callable[[float], float]
-"""A number at the step length alpha: the cost, or its slope."""
+"""Cost or slope as a function of the step length alpha."""
 
 
 class StepSize(Protocol):

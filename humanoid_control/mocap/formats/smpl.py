@@ -58,7 +58,7 @@ def _sided(name: str, place: tuple[float, float, float]) -> np.ndarray:
 
 
 OFFSETS = np.array([_sided(j, _SHARES[j.removeprefix("left_").removeprefix("right_")]) for j in JOINTS])
-"""(22, 3) place of each joint in its parent [share of the height]."""
+"""(22, 3) position of each joint in its parent [share of the height]."""
 POINTS = tuple(
     (name, JOINTS.index(joint), _sided(name, place))
     for name, joint, place in (

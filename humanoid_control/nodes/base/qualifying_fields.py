@@ -65,7 +65,7 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
         "texture": "not used: only name, text and pose are read",
     },
 }
-"""By type, each field that qualifies a value, and its rule."""
+"""Message type -> fields that qualify a value -> rule."""
 
 
 def qualifying_fields_table() -> list[str]:

@@ -65,7 +65,7 @@ RESTS = {
     "G1": ({"left_knee", "right_hip_pitch", "left_ankle_roll"}, G1_REST),
     "T1": ({"Left_Knee_Pitch", "Right_Hip_Pitch", "AAHead_yaw"}, T1_REST),
 }
-"""Robot: joints by which it is known, and its rest posture."""
+"""Robot -> identifying joints, and rest posture."""
 SIDES = ("left_", "right_", "Left_", "Right_")
 
 

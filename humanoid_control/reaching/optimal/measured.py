@@ -31,7 +31,7 @@ PLACES: tuple[tuple[str, ...], ...] = (
     ("K", "M", "R"),
     ("K", "S", "K"),
 )
-"""Of each task: R at rest, K on the knee, M at the mouth, S at the other shoulder, and targets of the board."""
+"""Places of each task: R at rest, K on the knee, M at the mouth, S at the other shoulder, and targets of the board."""
 
 
 @dataclass(frozen=True)

@@ -40,13 +40,13 @@ CRITERIA = {
     "mchj": "minimum constrained hand jerk: of the hand's jerk, ends given in the joints [m^2 / s^5]",
 }
 POINTS = {"torque": 7, "mtc": 5, "maj": 5, "mchj": 5}
-"""Points of the quadrature in a segment. With 5, the squared torque of seven joints came out a hundred times too small:
-the search finds motions that are violent between the points only."""
+"""Quadrature points per segment. With 5, the squared torque of seven joints is a hundred times too small: the search
+exploits violent motions between the points."""
 FINER, TRUE_WITHIN, MOST_POINTS = 4, 0.01, 19  # points added until the cost is accurate to this fraction
 SEGMENTS = {"torque": 8, "mtc": 4, "maj": 4, "mchj": 4}
 STRAIGHT, EASY, FOLDED = "straight", "a detour over easier postures", "a detour with the arm folded"
 RACE, RACE_TOLERANCE, RACE_POINTS = 20, 1e-3, 5
-"""Steps after which only the best start continues, and how closely it is searched until then."""
+"""Steps after which only the best start continues, and tolerance and quadrature points until then."""
 SAME = 1e-9  # [rad] ends nearer than this are equal
 SLACK = np.array([1e-3, 1e-2, 0.05])  # tolerated excess of angles [rad], speeds [rad/s], torques [N m]
 

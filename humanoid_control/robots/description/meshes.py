@@ -20,7 +20,7 @@ SCHEMES = ("file://", "package://", "model://")
 FARTHEST = 1e6  # [m] or file units: vertices beyond mean a damaged file
 LARGEST = 10.0  # [m] between the farthest points of a link
 CONFINED: set[Path] = set()
-"""Folders of strangers' robots, such as those dropped on a page: their meshes are looked for within them alone."""
+"""Folders of untrusted robots, such as uploads to a page: their meshes must lie within them."""
 _UNIT = re.compile(rb"<unit\b[^>]*?\bmeter\s*=\s*[\"']\s*([0-9.eE+-]+)\s*[\"']")
 _UNIT_BEFORE = 1 << 16  # bytes from the start of a COLLADA file
 

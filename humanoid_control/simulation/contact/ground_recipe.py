@@ -168,4 +168,4 @@ RECIPES: dict[str, tuple[Values, Callable[[Values], Ground]]] = {
     "tiles": ({"height": 0.015, "length": 0.3, "seed": 0}, _tiles),
     "file": ({"spacing": 0.05, "x": 0.0, "y": 0.0}, lambda v: Ground.plane()),
 }
-"""Kind of ground -> its numbers with what they are where nothing is said, and what makes it."""
+"""Kind of ground -> its numbers with defaults, and its constructor."""

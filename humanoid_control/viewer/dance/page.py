@@ -24,7 +24,7 @@ LONGEST = 0.1  # [s] maximum time step; busy machines play slower instead of jum
 TABLE_EVERY, PLOT_EVERY = 6, 3  # pictures between updates
 ASPECT = 1.6
 Grade = Callable[[str, JointTrajectory], tuple[str, str]]
-"""Robot, as it is named, and its motion -> grade and verdict."""
+"""Robot name and motion -> grade and verdict."""
 
 
 @dataclass

@@ -39,9 +39,9 @@ class StepStyle:
 
 CALM = StepStyle()
 BRISK = StepStyle(0.5, 0.5, 0.0, SwingShape(0.0, 0.93, 0.55), 0.012)
-"""More of a step's time is for the swing, the foot is lifted less and the knees bend less: all joints turn slower."""
+"""Longer swing, lower lift and straighter knees: all joints turn slower."""
 EVEN = StepStyle(0.5, 0.35, 2.0, SwingShape(0.0, 0.97, ramps=(0.25, 0.35)), 0.009)
-"""The foot goes ahead at one speed, for joints that have none to spare; hips hold more torque for it."""
+"""The foot moves at constant speed, for joints without speed reserve; the hips need more torque."""
 
 
 class Pace(NamedTuple):
