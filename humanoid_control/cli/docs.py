@@ -20,19 +20,19 @@ EXAMPLES = """examples:
 TOPICS = {
     "targets": (
         "visualization_msgs/MarkerArray",
-        "target poses: ns is the name of a point or link, pose the target in `world` or the root link; whole_body_ik "
-        "also accepts frames of links, and with tf2_ros frames with a transform to `world`; at most 256 markers a "
-        "message",
+        "target poses: ns is the name of a point or link, pose the target in `world` or the root link; "
+        "whole_body_ik also accepts link frames, and with tf2_ros frames with a transform to `world`; at "
+        "most 256 markers per message",
     ),
     "targets/NAME": (
         "geometry_msgs/PoseStamped",
-        "target of one point (position) or link (pose), for each name in `pose_targets`; frames as for `targets`. Its "
-        "first source owns the target until it is silent for half a second. With `tf_targets` the frames `target/NAME` "
-        "on /tf are targets, too",
+        "target of one point (position) or link (pose), for each name in `pose_targets`; frames as for "
+        "`targets`. Its first source owns the target until it is silent for 0.5 s. With `tf_targets`, the "
+        "frames `target/NAME` on /tf are targets, too",
     ),
     "goals": (
         "visualization_msgs/MarkerArray",
-        "a goal that the targets have reached: id is its number, text its kind (reachable, far, inside)",
+        "a reached goal: id is its number, text its kind (reachable, far, inside)",
     ),
     "ik_markers": (
         "visualization_msgs/MarkerArray",
@@ -63,8 +63,9 @@ TOPICS = {
     ),
     "joint_trajectory": (
         "trajectory_msgs/JointTrajectory",
-        "executed from the present reference, at its stamp (zero: now): lines, cubics or quintics through its points; "
-        "refused if the robot does not follow commands or the stamp is out of date; an empty one ends the running one",
+        "trajectory that starts at its stamp (zero: now) from the present reference, with linear, cubic or "
+        "quintic segments; refused if the robot does not follow commands or the stamp has passed; an empty "
+        "trajectory stops the active one",
     ),
     "applied_commands": (
         "sensor_msgs/JointState",
@@ -78,19 +79,19 @@ TOPICS = {
     ),
     "emergency_stop": (
         "std_msgs/Bool",
-        "true stops; released (then `robot_driver/clear_faults`) when each publisher of true has sent false or has "
-        "disappeared; every message is a heartbeat",
+        "true stops the robot. The stop is released (then `robot_driver/clear_faults`) when each publisher "
+        "of true has sent false or has disappeared. Each message is a heartbeat",
     ),
     "estimated_joint_states": ("sensor_msgs/JointState", "filtered position and velocity"),
     "tendon_states": (
         "sensor_msgs/JointState",
-        "tendons: name, position = length of the whole path [m], effort = tension [N]; missing tendons are left out "
-        "(simulator: `tendons`); by winches: position = wire length, velocity = its rate [m/s]",
+        "tendons: name, position = total path length [m], effort = tension [N]; missing tendons are "
+        "omitted (simulator: `tendons`); winches: position = wire length, velocity = its rate [m/s]",
     ),
     "tendon_commands": (
         "sensor_msgs/JointState",
-        "winches, by the filled fields: velocity (of the wire's length [m/s]) and effort [N]: hybrid; effort: "
-        "tension; position [m] and effort: length. Without commands drives hold their wires",
+        "winch commands, by the filled fields: velocity (of the wire length [m/s]) and effort [N]: hybrid; "
+        "effort: tension; position [m] and effort: length. Without commands the drives hold their wires",
     ),
     "tendon_tensions": (
         "sensor_msgs/JointState",
@@ -100,12 +101,12 @@ TOPICS = {
         "std_msgs/Float64MultiArray",
         "learnt body image of the tendons, latched; its label is the hash of the routing",
     ),
-    "tendon_controller/missed": ("sensor_msgs/JointState", "effort = torque that the tendons lack [N m]"),
+    "tendon_controller/missed": ("sensor_msgs/JointState", "effort = torque deficit of the tendons [N m]"),
     "tendon_controller/references": ("sensor_msgs/JointState", "position = references of the joints [rad]"),
     "tendon_markers": (
         "visualization_msgs/MarkerArray",
-        "with subscribers only: tendons, green if they agree, red if one contradicts, violet if excluded; with "
-        "`colour` tension from blue (least) to red (greatest)",
+        "with subscribers only: tendons, green if consistent, red if contradicting, violet if excluded; "
+        "with `colour` tension from blue (lowest) to red (highest)",
     ),
     "state_estimator/covariance": (
         "std_msgs/Float64MultiArray",
@@ -122,7 +123,7 @@ TOPICS = {
     ),
     "ground_truth/odometry": (
         "nav_msgs/Odometry",
-        "true pose and twist of the root link in the frame `world`; no controller reads it",
+        "true pose and twist of the root link in the frame `world`; not used by controllers",
     ),
     "cmd_vel": (
         "geometry_msgs/Twist or TwistStamped",
@@ -131,21 +132,21 @@ TOPICS = {
     ),
     "footsteps": (
         "visualization_msgs/MarkerArray, geometry_msgs/PoseArray or nav_msgs/Path",
-        "poses of the coming soles, in the frame of `odom` or in `base_footprint`. Markers: ns is l_foot or r_foot "
-        "(text `append` in the first: after the previous ones). Other types: the feet alternate. During the list or "
-        "goal of one node, others are refused",
+        "poses of the next soles, in the frame of `odom` or in `base_footprint`. Markers: ns is l_foot or "
+        "r_foot (text `append` in the first: after the previous ones). Other types: the feet alternate. "
+        "While a list or goal of one node is active, other nodes are refused",
     ),
     "footsteps/status": ("diagnostic_msgs/KeyValue", "accepted or refused, with the bad footstep and the reason"),
     "footsteps/planned": (
         "visualization_msgs/MarkerArray",
-        "with subscribers only: coming soles (ns l_foot, r_foot), support polygon, commanded zero-moment point, "
-        "divergent component of motion, centre of mass; whole_body_controller adds the forces on both feet (ns "
-        "l_force, r_force), zmp (measured) and zmp_planned",
+        "with subscribers only: planned soles (ns l_foot, r_foot), support polygon, commanded zero-moment "
+        "point, divergent component of motion, centre of mass; whole_body_controller adds the forces on "
+        "both feet (ns l_force, r_force), zmp (measured) and zmp_planned",
     ),
     "footprint": (
         "geometry_msgs/Polygon",
-        "once a second: outline of the standing robot on the floor, in the frame `base_footprint`, for the topic of "
-        "this name of Nav2 costmaps",
+        "once a second: outline of the standing robot on the ground, in the frame `base_footprint`, for "
+        "the topic of the same name of Nav2 costmaps",
     ),
     "odom": (
         "nav_msgs/Odometry",
@@ -167,10 +168,10 @@ TOPICS = {
     ),
     "joy": (
         "sensor_msgs/Joy",
-        "a gamepad: sticks (`joy_axes`) move the robot while a button (`joy_held`) is held, another one (`joy_stop`) "
-        "stops it at once",
+        "a gamepad: sticks (`joy_axes`) move the robot while a button (`joy_held`) is held; another button "
+        "(`joy_stop`) stops it immediately",
     ),
-    "simulator/paused": ("std_msgs/Bool", "whether simulated time stands still, for late subscribers"),
+    "simulator/paused": ("std_msgs/Bool", "whether simulated time is paused, for late subscribers"),
     "performing/state": (
         "std_msgs/String",
         "state of the performer, for late subscribers: WAITING, STAND, PERFORM, STOP, FALLEN, OFF",
@@ -185,13 +186,15 @@ TOPICS = {
     ),
     "joint_gains": (
         "sensor_msgs/JointState",
-        "gains of the command with the same stamp: position = kp [N m/rad], velocity = kd [N m s/rad]. A position "
-        "with gains is a torque: it is neither interpolated nor limited, and passes the gate; silence lowers the "
-        "joints. After the first gains a publisher sends them with every command; no names: no joint has gains",
+        "gains of the command with the same stamp: position = kp [N m/rad], velocity = kd [N m s/rad]. A "
+        "position with gains is a torque command: it passes the gate, but is neither interpolated nor "
+        "limited; silence lowers the joints. After its first gains, a publisher sends gains with each command; an "
+        "empty list: no joint has gains",
     ),
     "body_commands": (
         "sensor_msgs/JointState",
-        "positions by another controller for joints that the policy does not drive; without them these joints hold",
+        "positions by another controller for joints that the policy does not drive; without this topic "
+        "these joints are held",
     ),
     "policy/state": (
         "std_msgs/String",
@@ -234,13 +237,13 @@ TOPICS = {
     ),
     "plates/plateN": (
         "geometry_msgs/WrenchStamped",
-        "force on the person and torque about the origin of the plate's frame, with z as the normal; its place comes "
-        "from /tf or from `plate_frames`",
+        "force on the person and torque about the origin of the plate frame, with z as the normal; the "
+        "pose of the frame comes from /tf or `plate_frames`",
     ),
     "human/joint_states": (
         "sensor_msgs/JointState",
-        "coordinates of the person, as its model names them [rad, m]; effort is NaN if plates and weight do not "
-        "explain the motion. /diagnostics reports the delay of velocity and effort",
+        "coordinates of the person, named as in its model [rad, m]; effort is NaN if plates and weight do "
+        "not explain the motion. /diagnostics reports the delay of velocity and effort",
     ),
     "human/residual": (
         "geometry_msgs/WrenchStamped",
@@ -260,71 +263,72 @@ TOPICS = {
     "clip/seek": ("std_msgs/Float64", "seek to this time in the clip [s]"),
     "/diagnostics": (
         "diagnostic_msgs/DiagnosticArray",
-        "once a second from every node, and at once when a problem begins or ends: rates, times, ages, problems",
+        "once a second from each node, and immediately when a problem begins or ends: rates, times, ages, problems",
     ),
 }
 SERVICES = {
-    "simulator/reset": "time zero, the neutral posture at rest, the sensors' random numbers from the start",
+    "simulator/reset": "reset time, the neutral posture at rest, and the random number generators of the sensors",
     "simulator/pause": "std_srvs/SetBool: pause or resume simulated time",
     "simulator/step": "while paused: advance by `step_periods` (a live parameter) periods of the joint states",
     "robot_driver/enable": (
-        "std_srvs/SetBool: give power, or resume after `robot_driver/stop`; false: come to rest and switch off. A "
-        "refusal has the reasons"
+        "std_srvs/SetBool: switch power on, or resume after `robot_driver/stop`; false: come to rest and "
+        "switch power off. A refusal lists its reasons"
     ),
     "robot_driver/stop": "come to rest and hold; commands are not followed until `robot_driver/enable`",
-    "robot_driver/emergency_stop": "std_srvs/SetBool: the drives stop by themselves, then lose power; false releases",
-    "robot_driver/clear_faults": "after a fault or an emergency stop without its cause: measure again, without power",
-    "robot_driver/home": "in HOLD: drives with `homing` in the hardware file search for their zeros, one joint of a "
+    "robot_driver/emergency_stop": "std_srvs/SetBool: stop by the drives alone, then switch power off; false releases",
+    "robot_driver/clear_faults": "after the cause of a fault or emergency stop is gone: measure again, without power",
+    "robot_driver/home": "in HOLD: drives with `homing` in the hardware file search for their zeros, one joint per "
     "group at a time; commands are followed only afterwards",
-    "robot_driver/set_zero": "calibrate: `zero_joints` are at `zero_posture` now; written next to the hardware file",
+    "robot_driver/set_zero": "calibrate: set the present position of `zero_joints` to `zero_posture`; written next to "
+    "the hardware file",
     "robot_driver/release_brake": "std_srvs/SetBool: release or engage the brake of `brake_joint`, without power",
-    "tendon_driver/enable": "std_srvs/SetBool: give power, or follow commands again after `tendon_driver/stop`; false: "
-    "hold the wires, engage the brakes and switch off. A refusal has the reasons",
+    "tendon_driver/enable": "std_srvs/SetBool: switch power on, or follow commands again after `tendon_driver/stop`; "
+    "false: hold the wires, engage the brakes and switch power off. A refusal lists its reasons",
     "tendon_driver/stop": "hold all wires; commands are not followed until `tendon_driver/enable`",
-    "tendon_driver/emergency_stop": "std_srvs/SetBool: the drives stop by themselves, then lose power; false releases",
-    "tendon_driver/clear_faults": "after a fault or a stop without its cause: measure again, without power",
+    "tendon_driver/emergency_stop": "std_srvs/SetBool: stop by the drives alone, then switch power off; false releases",
+    "tendon_driver/clear_faults": "after the cause of a fault or stop is gone: measure again, without power",
     "tendon_controller/hold": "std_srvs/SetBool: hold all wires (true), or follow commands again (false)",
     "tendon_controller/relax": "reduce all tensions to 5 N; the robot sinks",
-    "tendon_controller/tension_up": "raise the tensions, one winch after another in each group, then follow",
+    "tendon_controller/tension_up": "raise the tensions, one winch after another in each group, then follow commands",
     "state_estimator/reset": "discard the estimate",
-    "state_estimator/zero": "`source` tendons: calibrate, the robot stands in `zero_posture` now",
+    "state_estimator/zero": "`source` tendons: calibrate, with the robot standing in `zero_posture`",
     "state_estimator/learn": (
-        "std_srvs/SetBool, `source` tendons: correct a neural mapping by measurements, or freeze it"
+        "std_srvs/SetBool, `source` tendons: correct a neural mapping with measurements, or freeze it"
     ),
     "human_motion/calibrate": (
         "record `calibration` seconds of any motion, and estimate body sizes and marker places from them"
     ),
-    "whole_body_ik/resync": "resume from the present posture after a fault of a joint",
+    "whole_body_ik/resync": "resume from the present posture after a joint fault",
     "trajectory_streamer/play": "resume",
     "trajectory_streamer/pause": "hold the present frame",
     "trajectory_streamer/restart": "restart with the lead-in; with live markers: calibrate again",
-    "whole_body_controller/start": "perform from the present place as soon as the robot stands; cancels a stop",
+    "whole_body_controller/start": "perform from the present position as soon as the robot stands; cancels a stop",
     "whole_body_controller/stop": "come to rest with the next posture on both feet; stay there until `start`",
-    "whole_body_controller/emergency_stop": "the same",
+    "whole_body_controller/emergency_stop": "same as `stop`",
     "whole_body_controller/reset": "restart: wait until the robot stands at rest on its feet",
-    "whole_body_controller/play": "as `start`",
-    "whole_body_controller/pause": "as `stop`",
+    "whole_body_controller/play": "same as `start`",
+    "whole_body_controller/pause": "same as `stop`",
     "whole_body_controller/restart": "come to rest, step to the first posture, and perform from the beginning",
     "whole_body_streamer/play": "resume",
     "whole_body_streamer/pause": "hold the present frame",
     "whole_body_streamer/restart": "step to the beginning of the clip, and continue",
     "trajectory_streamer/calibrate": "calibrate live markers again; the targets are held meanwhile",
-    "trajectory_streamer/resync": "resume from the present posture after a fault of a joint; with `solve`",
+    "trajectory_streamer/resync": "resume from the present posture after a joint fault; with `solve`",
     "policy/start": "move the robot to the first posture, then run the policy",
     "policy/stop": "lower the robot: stiffness fades, damping grows",
     "policy/switch": "hand over to the other policy (`second`) within 0.3 s, by torques",
     "walker/stop": "come to rest with the next step, and stay there until `walker/stand`",
     "walker/emergency_stop": "come to rest as fast as possible, within two steps, and stay there until `walker/stand`",
     "walker/stand": "stand, ready to walk again after a stop",
-    "walker/resync": "same as `walker/reset`, under the name of other nodes: after a fault of a joint",
-    "walker/reset": "restart, as after a fall: stand when the robot rests on its feet; odometry starts at zero",
+    "walker/resync": "same as `walker/reset`, with the service name of other nodes: after a joint fault",
+    "walker/reset": "restart, such as after a fall: stand when the robot rests on its feet; odometry restarts at zero",
     "NODE/change_state": "lifecycle transitions of every node (`ros2 lifecycle set`)",
 }
 ACTIONS = {
     "follow_joint_trajectory": (
         "control_msgs/FollowJointTrajectory",
-        "of robot_driver, where ROS has control_msgs (the wheels do not): a trajectory as on `joint_trajectory`, with "
-        "tolerances and an outcome ([hardware.md](hardware.md#trajectories))",
+        "action of robot_driver, if ROS has control_msgs (the wheels do not): a trajectory as on "
+        "`joint_trajectory`, with tolerances and an outcome ([hardware.md](hardware.md#trajectories))",
     ),
 }
 

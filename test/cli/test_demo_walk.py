@@ -32,4 +32,4 @@ def test_lola_walks_a_short_course_and_a_report_follows(capfd, monkeypatch, tmp_
     assert report["odometry_error_percent"] < 10.0 and report["commands_limited"] == 0
     print_walk(report)
     said = capfd.readouterr().out
-    assert "walked the course without a fall" in said and "odometry off the truth" in said
+    assert "walked the course without a fall" in said and "odometry error" in said

@@ -83,14 +83,14 @@ def _report(c: Course, started: float, danced: float, performing: bool) -> dict[
 
 
 def print_performance(report: dict[str, Any]) -> None:
-    table("the performance", ["what", "value"], [
+    table("performance", ["quantity", "value"], [
         ["danced", f"{report['danced_s']:.1f} s"],
         ["falls", report["falls"]],
-        ["largest tilt of the root link", f"{report['tilt_deg']:.1f} deg"],
+        ["maximum tilt of the root link", f"{report['tilt_deg']:.1f} deg"],
         ["error of the divergent component, rms", f"{report['dcm_error_rms_mm']:.1f} mm"],
-        ["contacts that came early, late", f"{report['early_contacts']}, {report['late_contacts']}"],
+        ["early contacts, late contacts", f"{report['early_contacts']}, {report['late_contacts']}"],
         ["commands with a joint at its torque limit", f"{report['torque_saturated_percent']:.1f} %"],
-        ["a tick, median and 99 %", f"{report['control_p50_ms']:.2f} ms, {report['control_p99_ms']:.2f} ms"],
+        ["tick time, median and 99 %", f"{report['control_p50_ms']:.2f} ms, {report['control_p99_ms']:.2f} ms"],
     ])  # fmt: skip
-    verdict = "performed on its own feet without a fall" if report["good"] else "did not perform it all"
-    console.print(f"{verdict}; in the end: {report['state'].lower()}")
+    verdict = "performed on its feet without a fall" if report["good"] else "incomplete performance"
+    console.print(f"{verdict}; final state: {report['state'].lower()}")

@@ -153,7 +153,7 @@ def reach_by_tendons(
             nonlocal found
             if found < 0 and (status := watch.status) is not None and "snapped" in status.message:
                 found = time.monotonic() - cut_at
-            show(done, f"{tendon} is cut" + (", found" if found >= 0 else ""))
+            show(done, f"{tendon} is cut" + (", detected" if found >= 0 else ""))
 
         _watch(watch, start, seconds, look)
     torn = watch.clear()
@@ -197,12 +197,12 @@ def print_tendons(report: dict[str, Any]) -> None:
         return [f"{part[key]['median']:.1f} / {part[key]['p95']:.1f}" for part in (whole, torn)]
 
     table("reaching by tendons", columns, [
-        ["points from their targets, median / 95 % [mm]", *both("points_mm")],
-        ["worst joint from its reference, median / 95 % [deg]", *both("worst_joint_deg")],
+        ["distance of points to targets, median / 95 % [mm]", *both("points_mm")],
+        ["largest joint tracking error, median / 95 % [deg]", *both("worst_joint_deg")],
         ["mean tension [N]", whole["tension_mean_n"], torn["tension_mean_n"]],
-        ["peak tension so far [N]", whole["tension_peak_n"], torn["tension_peak_n"]],
+        ["peak tension since the start [N]", whole["tension_peak_n"], torn["tension_peak_n"]],
     ])  # fmt: skip
     found = report["found_after_s"]
-    text = f"found by itself after {found:.1f} s" if found is not None else "not found"
+    text = f"detected automatically after {found:.1f} s" if found is not None else "not detected"
     over = f"; overloaded: {', '.join(report['overloaded'])}" if report["overloaded"] else ""
     console.print(f"the cut of {report['cut']} was {text}{over}")

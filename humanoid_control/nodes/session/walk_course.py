@@ -293,17 +293,17 @@ def dance_on_feet(session: Session, seconds: float, quiet: bool = True) -> dict[
 
 
 def print_dance(report: dict[str, Any]) -> None:
-    table("the dance on the feet", ["what", "value"], [
+    table("dance on the feet", ["quantity", "value"], [
         ["danced", f"{report['danced_s']:.1f} s"],
         ["falls", report["falls"]],
-        ["targets that were followed", report["targets"]],
-        ["largest tilt of the root link", f"{report['tilt_deg']:.1f} deg"],
+        ["followed targets", report["targets"]],
+        ["maximum tilt of the root link", f"{report['tilt_deg']:.1f} deg"],
         ["error of the divergent component, rms", f"{report['dcm_error_rms_mm']:.1f} mm"],
-        ["least margin of the zero-moment point", f"{report['zmp_margin_min_mm']:.0f} mm"],
+        ["minimum margin of the zero-moment point", f"{report['zmp_margin_min_mm']:.0f} mm"],
         ["commands beyond a limit", report["commands_limited"]],
     ])  # fmt: skip
-    verdict = "danced on its feet without a fall" if report["good"] else "did not dance it all"
-    console.print(f"{verdict}; in the end: {report['state'].lower()}")
+    verdict = "danced on its feet without a fall" if report["good"] else "incomplete dance"
+    console.print(f"{verdict}; final state: {report['state'].lower()}")
 
 
 def walking_picture(session: Session, leg: Leg, port: int, size: tuple[int, int]) -> bytes:
@@ -380,25 +380,25 @@ def _leg_row(leg: Leg, a: Walked, b: Walked) -> dict[str, Any]:
 
 
 def print_walk(report: dict[str, Any]) -> None:
-    columns = ["leg", "asked [m/s, m/s, rad/s]", "time [s]", "forward [m]", "left [m]", "turned [deg]", "steps"]
-    table("the course, as the world saw it", columns, [
+    columns = ["leg", "commanded [m/s, m/s, rad/s]", "time [s]", "forward [m]", "left [m]", "turned [deg]", "steps"]
+    table("measured course (ground truth)", columns, [
         [r["leg"], ", ".join(f"{v:g}" for v in r["asked"]), r["seconds"], r["forward_m"], r["left_m"], r["turned_deg"],
          r["steps"]] for r in report["legs"]
     ])  # fmt: skip
-    table("the walk", ["what", "value"], [
+    table("walk", ["quantity", "value"], [
         ["steps", report["steps"]],
         ["way", f"{report['way_m']:.2f} m"],
         ["falls", report["falls"]],
-        ["largest tilt of the trunk", f"{report['tilt_deg']:.1f} deg"],
+        ["maximum tilt of the trunk", f"{report['tilt_deg']:.1f} deg"],
         ["error of the divergent component, rms", f"{report['dcm_error_rms_mm']:.1f} mm"],
-        ["odometry off the truth", f"{report['odometry_error_mm']:.0f} mm ({report['odometry_error_percent']:.1f} %)"],
-        ["heading off the truth", f"{report['heading_error_deg']:.1f} deg"],
+        ["odometry error", f"{report['odometry_error_mm']:.0f} mm ({report['odometry_error_percent']:.1f} %)"],
+        ["heading error", f"{report['heading_error_deg']:.1f} deg"],
         ["commands beyond a limit", report["commands_limited"]],
         ["commands with a joint at its speed limit", f"{report['saturated_percent']:.1f} %"],
-        ["a tick, median and 99 %", f"{report['control_p50_ms']:.2f} ms, {report['control_p99_ms']:.2f} ms"],
+        ["tick time, median and 99 %", f"{report['control_p50_ms']:.2f} ms, {report['control_p99_ms']:.2f} ms"],
     ])  # fmt: skip
-    verdict = "walked the course without a fall" if report["good"] and report["finished"] else "did not walk it all"
-    console.print(f"{verdict}; in the end: {report['state'].lower()}")
+    verdict = "walked the course without a fall" if report["good"] and report["finished"] else "incomplete walk"
+    console.print(f"{verdict}; final state: {report['state'].lower()}")
 
 
 def _pose(m: Any) -> pin.SE3:
