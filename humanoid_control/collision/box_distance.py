@@ -29,7 +29,6 @@ class TwoBoxes(NamedTuple):
 
     Attributes:
         a: half sides of the first box [m]; (0, 0, h) for a segment.
-        b: half sides of the second box [m].
         t: centre of the second box, first frame [m].
         c0: first axis of the second box; c1 and c2 are the others.
     """

@@ -65,7 +65,6 @@ class PairJoints(NamedTuple):
 
     Attributes:
         first: of the first shape (P,).
-        second: of the second shape (P,).
         ancestor_mask: 1 where a column of the Jacobian moves a joint (njoints, nv).
     """
 

@@ -20,7 +20,6 @@ class GroundContact:
 
     Attributes:
         slip: (N,) largest distance of a corner from its initial contact place, per edge contact [m].
-        slip_speed: (N,) largest horizontal corner speed in it [m/s].
         penetration: (T,) depth of the deepest corner, else 0 [m].
         floating: (T,) height of the highest corner of an edge in contact, else 0 [m].
         skating: mean horizontal speed of all corners below 5 mm, in contact or not [m/s].

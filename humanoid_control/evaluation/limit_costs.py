@@ -80,7 +80,6 @@ class LimitCosts:
     Attributes:
         without: name of LIMITS -> without that limit; REACH -> without any.
         slower: pace relative to the clip -> with all limits.
-        others: other robot -> with all its limits.
         joints: joints mostly at a range end -> share of time.
     """
 

@@ -76,7 +76,6 @@ def mesh_contacts(
 
     Args:
         robot: loaded from a URDF file.
-        joints: (T, n) [rad].
         tag: 'collision' or 'visual' geometry.
 
     Raises:

@@ -39,7 +39,6 @@ class Dynamics:
         missing: (F, 6) force [N] and moment about the centre of mass [N m] that contacts cannot produce.
         torque: (F, n) joint torques, mimic joints added to their leaders [N m].
         effort: (n,) limits [N m]; NaN if unknown, massless or mimic.
-        weight: of the robot [N].
     """
 
     frames: np.ndarray

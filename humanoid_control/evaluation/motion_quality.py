@@ -50,7 +50,6 @@ class MotionQuality:
 
     Attributes:
         at_position_limit: mean share of joints at a limit.
-        at_speed_limit: mean share of joints at their speed limit.
         frames_at_speed_limit: share of frames with any joint at its speed limit.
         beyond_position_limit: largest range violation [rad].
         speed_share: largest speed over its limit.

@@ -219,7 +219,6 @@ class RecordedRun:
     Attributes:
         postures_from: topic of the postures: commands, or states if commands are velocities only.
         targets: (K, 7, 3) tracked points [m].
-        duration: from first to last message [s].
     """
 
     states: Signal

@@ -114,8 +114,6 @@ class CollisionCount:
 
     Attributes:
         arm_torso: column of Table 6.6 -> frames, counted once per arm, both arms added.
-        per_arm: likewise for "l" and "r".
-        total: sum of `arm_torso`.
         frames_arm_torso: frames with any arm-torso contact.
         others: "shape - shape" -> frames, of other pairs.
         worst: deepest arm-torso penetration [m].

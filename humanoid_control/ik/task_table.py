@@ -77,7 +77,6 @@ class Blocks(NamedTuple):
     Attributes:
         a: point of a POINT, joint of a JOINT, centroidal map row of a MOMENTUM (B,).
         b: origin of a POINT, or NONE (B,).
-        frame: joint of a TURN's frame (B,).
         frame_R: orientation of the frame in its joint (B, 3, 3).
         base: joint of the frame that gives the axes, or NONE (B,).
         base_R: orientation of this frame in its joint (B, 3, 3).

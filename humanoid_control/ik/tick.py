@@ -84,7 +84,6 @@ class TickTables(NamedTuple):
         swept: check the path to the stop.
         goals: goals of the PostureTasks (`PackedGoals`).
         acceleration: acceleration limits (nv,).
-        free_acceleration: acceleration limits of the free velocities (k,).
         diagonal: quadratic cost of the velocity (nv,).
     """
 

@@ -22,7 +22,6 @@ class SolverArrays(NamedTuple):
 
     Attributes:
         H: Hessian by the free velocities (k, k), lower triangle.
-        brake: velocity of hardest braking (nv,).
         bounds: bounds of the free velocities (k,).
         multipliers: Lagrange multipliers (k + R,).
     """
@@ -79,7 +78,6 @@ def fill_cost(
 
     Args:
         diagonal: quadratic cost of v = S u (nv,).
-        linear: linear cost of v = S u (nv,).
     """
     a = unpack(table, SolverArrays)
     H, g, dofs = a.H, a.g, a.dofs

@@ -103,7 +103,6 @@ class SolvedFrames(NamedTuple):
     Attributes:
         x: (T, D) postures [rad].
         errors: (T, 7) target distances [m].
-        clearance: (T,) least shape distance [m]; FAR without near pairs.
         used_fallback: (T,) NO_FALLBACK, RELAXED, SHORTENED or HELD.
     """
 

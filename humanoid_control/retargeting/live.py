@@ -68,7 +68,6 @@ class LiveTargets:
     Attributes:
         targets: (7, 3) in the order of POINTS, robot world [m]; None before calibration.
         body: (P, 3) the person in the same frame [m].
-        shown: calibration targets, for a `Figure`.
         problems: current problems by kind, one sentence each.
     """
 

@@ -33,9 +33,6 @@ class RetargetingProblem(NamedTuple):
     Attributes:
         point_body: (K,) tree body of each tracked point: POINTS, then optional wrist levers for the forearm rotation.
         free: (K,) True: a vector that rotates with the body.
-        lower: (D,) [rad]
-        upper: (D,) [rad]
-        velocity: (D,) [rad/s]
         shapes: `joint` is the tree body, R and p the pose in it.
         pairs: (P, 2) shapes that must not touch and can move relative to each other.
         at_rest: (P,) largest margin: the distance in the neutral posture [m].
@@ -71,7 +68,6 @@ class Measured(NamedTuple):
     Attributes:
         rows: (P, D) distance gradients.
         found: (2,) number of near pairs (-1: invalid), and of all pairs.
-        threshold: (1,) distance of near pairs [m].
     """
 
     x: F1

@@ -135,7 +135,6 @@ class JointTrajectory:
     """Joint angles over time.
 
     Attributes:
-        rate: [Hz].
         positions: (T, n) [rad]
         velocities: (T, n) forward differences [rad/s].
         errors: (T, 7) target distances [m].

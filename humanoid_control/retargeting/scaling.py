@@ -20,7 +20,6 @@ class Targets:
     """Target positions of the robot's seven points.
 
     Attributes:
-        rate: [Hz].
         positions: (T, 7, 3) in the order of POINTS, robot world [m].
         forearms: (T, 2, 3) unit vectors, left and right, from ulnar to radial side of the wrist, normal to the forearm;
             None: not shown.

@@ -36,7 +36,6 @@ class ArmSwing:
     Attributes:
         way: one of ARM_SWINGS.
         arms: (a,) joint indices.
-        weight: of the arm rates [s].
     """
 
     def __init__(self, robot: Robot, way: str) -> None:

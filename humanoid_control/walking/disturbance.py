@@ -49,10 +49,7 @@ class MeasuredMotion(NamedTuple):
     """Measured motion of the pendulum.
 
     Attributes:
-        center: (2,) CoM [m].
-        velocity: (2,) its velocity [m/s].
         momentum: (3,) angular, about the CoM [N m s].
-        omega: of the pendulum [1/s].
     """
 
     center: np.ndarray

@@ -194,8 +194,6 @@ class SensorArrays(NamedTuple):
     """Force sensors of both feet as kernel arrays.
 
     Attributes:
-        side: (S,) foot index.
-        joint: (S,) carrying joint.
         R: (S, 3, 3) rotation in the joint.
         p: (S, 3) position in the joint [m].
         foot_joint: (2,) joint of the sole frame.
@@ -214,12 +212,7 @@ class SensorArrays(NamedTuple):
 
 @kernel
 def sum_sensor_wrenches(table: Table[SensorArrays], poses: np.ndarray, felt: np.ndarray, out: np.ndarray) -> None:
-    """Add sensor wrenches to the wrenches (2, 6) of both feet, in their sole frames.
-
-    Args:
-        poses: joint poses as in PoseArray.
-        felt: (S, 6) sensor wrenches.
-    """
+    """Add sensor wrenches to the wrenches (2, 6) of both feet, in their sole frames."""
     s = unpack(table, SensorArrays)
     for k in range(s.side.shape[0]):
         foot = s.side[k]
@@ -248,8 +241,6 @@ def carried_pose(joint: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[np.nd
 
     Args:
         joint: (12,) pose as in PoseArray: rotation by columns, position.
-        R: (3, 3) in the joint.
-        p: (3,) in the joint [m].
     """
     turned, place = np.zeros((3, 3)), joint[9:].copy()
     # joint[3 j + i] is R_joint[i, j]: rotations are stored column by column

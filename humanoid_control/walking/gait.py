@@ -63,8 +63,6 @@ class GaitPoint:
     Attributes:
         soles: (2, 3) flat left and right sole [m].
         headings: (3,) of left foot, right foot, chest [rad].
-        center: (3,) CoM [m].
-        acceleration: (3,) of the CoM [m/s^2].
         zmp: (2,) ZMP on the ground [m].
         support: 'left', 'right' or 'both'.
     """

@@ -17,8 +17,6 @@ class CubicStep:
     """Reference of a step, eq. (7.10): L(t) = a0 + a1 s + a2 s^2 + a3 s^3 with s = t - begin.
 
     Attributes:
-        begin: start of the step [s].
-        duration: of the step [s].
         coefficients: (4,) a0 to a3.
     """
 

@@ -97,8 +97,6 @@ class Commanded(NamedTuple):
     """Commanded state that a plan continues.
 
     Attributes:
-        t: current time [s].
-        q: (nq,) configuration.
         center: (3,) planned CoM [m].
         upper: upper-body motion; None: at rest.
     """
@@ -115,7 +113,6 @@ class Coming(NamedTuple):
 
     Attributes:
         displacement: (3,) of the first step.
-        closing: whether it closes the feet.
     """
 
     phases: list[Phase]
@@ -129,8 +126,6 @@ class Replanner:
     Attributes:
         omega: of the pendulum in the coming plan [1/s].
         height: of the standing CoM above the soles [m].
-        coming: prepared plan, or None.
-        felt: ground model without a map, or None.
         raised: requested height offset of the coming steps [m].
     """
 

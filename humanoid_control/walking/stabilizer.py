@@ -93,7 +93,6 @@ class Stabilizer:
     """Feedback of a walk.
 
     Attributes:
-        integral: (2,) [m].
         ankles: (2, 2) rotation of each sole about its x and y [rad].
         height: commanded height of the right foot above the left [m].
         offsets: (2, 3) offset of each commanded sole from its plan [m].

@@ -39,7 +39,6 @@ class StartLimits:
         pressure: horizontal distance of pressure and mass centres [m].
         level: tilt of soles and trunk [rad].
         joint_speed: RMS over the joints [rad/s].
-        turning: angular speed of the root [rad/s].
         steady: required duration [s].
         drift: of a foot force meanwhile, over the weight.
     """
@@ -176,7 +175,7 @@ class ShiftCheck:
         """Add a tick of the shift; directions are not judged if many ticks are late, or the robot is pushed.
 
         Args:
-            asked: (2,) commanded acceleration of the CoM, in the estimated world [m/s^2].
+            asked: (2,) commanded CoM acceleration, in the estimated world [m/s^2].
             forces: (2,) measured normal forces [N].
             wanted: (2,) commanded normal forces [N].
         """

@@ -56,14 +56,12 @@ class SwingChoice:
     Attributes:
         xi: (2,) DCM [m].
         zmp: (2,) ZMP until touch-down [m].
-        omega: [1/s].
         foothold: (2,) planned [m].
         offset: (2,) planned xi - foothold at touch-down [m].
         remaining: planned time to touch-down [s].
         soonest: lower bound of the time [s].
         latest: upper bound of the time [s].
-        lower: (2,) lower corner of the reach [m].
-        upper: (2,) upper corner of the reach [m].
+        lower: (2,) lower corner of the reach [m]; `upper`: likewise.
     """
 
     xi: np.ndarray

@@ -96,10 +96,8 @@ class Soles(NamedTuple):
     Attributes:
         lower: (2, 2) lower corners of the support rectangles, in sole frames [m].
         upper: (2, 2) upper corners [m].
-        middle: (2, 2) nominal ZMPs, in sole frames [m].
         R: (2, 3, 3) rotations in the world.
         p: (2, 3) positions in the world [m].
-        margin: distance from the edges [m].
     """
 
     lower: F2

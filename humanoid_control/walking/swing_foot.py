@@ -78,7 +78,6 @@ class Cruise:
     Attributes:
         t0: start [s].
         t1: end [s].
-        start: (m,) value.
         end: (m,) value.
         ramps: r0, r1, shares of the time in which the speed rises and falls as 3 x^2 - 2 x^3.
     """
@@ -152,11 +151,7 @@ class SwingPath:
     def between(
         cls, start: pin.SE3, end: pin.SE3, lift_off: float, land: float, lift: float, shape: SwingShape = LEVEL
     ) -> SwingPath:
-        """Return a swing from rest to rest.
-
-        Args:
-            lift: height above the higher end [m].
-        """
+        """Return a swing from rest to rest."""
         D, rest = land - lift_off, np.zeros((3, 5))
         rest[0] = _across(start, start)
         across: Quintic | Cruise

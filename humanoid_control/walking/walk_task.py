@@ -34,8 +34,6 @@ class WalkTask(Task):
 
     Attributes:
         t: start of the tick [s].
-        free: indices of free joints.
-        held: indices of held joints.
         comfortable: indices of joints that the rows leave open: free ones, and legs with redundant joints.
     """
 

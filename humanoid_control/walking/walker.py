@@ -82,7 +82,6 @@ class Walker:
     """Biped walking controller that follows a velocity from sensor data alone.
 
     Attributes:
-        roll: None: flat feet.
         upper: motion of chest and arms; None: upright chest.
         t: time since the start [s].
         q: (nq,) commanded configuration in the command world.

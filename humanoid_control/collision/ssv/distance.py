@@ -55,7 +55,6 @@ class VolumeDistances:
         normal: unit vector to the second (P, 3), the gradient of d by its motions.
         point_0: nearest points of the first (P, 3) [m].
         point_1: nearest points of the second, point_0 + d normal (P, 3) [m].
-        core: core distance d* (P,) [m].
         penetrating: True where cores meet (P,); the normal is then a rule's.
     """
 
@@ -107,7 +106,6 @@ def volume_distances(
     Args:
         function: types of first and second: p point, l line, t triangle (table 6.1).
         vertices_0: first vertices (P, n, 3) [m]; n = 1 point, 2 line, 3 triangle.
-        vertices_1: second vertices (P, n, 3) [m].
 
     Raises:
         UnknownNameError: if there is no such function.

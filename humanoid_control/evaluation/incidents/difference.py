@@ -24,7 +24,6 @@ class StreamDifference:
         first: time after the first command of the first lasting difference [s]; None: never.
         joint: first joint to differ.
         largest: largest difference, at `largest_at` [s] in `largest_joint` [rad].
-        rates: message rates of both runs [Hz].
     """
 
     topic: str
@@ -42,8 +41,7 @@ class RunDifference:
 
     Attributes:
         streams: by topic, earliest first.
-        only_a: violations of the first run only.
-        only_b: violations of the second run only.
+        only_a: violations of the first run only; `only_b`: of the second.
     """
 
     streams: tuple[StreamDifference, ...]

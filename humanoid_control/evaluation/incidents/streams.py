@@ -29,8 +29,6 @@ class JointStream:
     Attributes:
         received: (T,) arrival at the recorder [s].
         stamps: (T,) sender stamps from the first on [s].
-        position: (T, n) [rad].
-        velocity: (T, n) [rad/s].
         given: (T, n) whether a position was sent.
     """
 

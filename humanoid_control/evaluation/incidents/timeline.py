@@ -52,7 +52,6 @@ class Timeline:
 
     Attributes:
         robot: name; empty: unknown, joint limits not checked.
-        duration: of the recording [s].
         begin: start of the checks [s].
         missing: missing quantities, with reasons.
     """

@@ -37,7 +37,6 @@ def resolved_rate(J: np.ndarray, v: np.ndarray, mobility: np.ndarray, y: np.ndar
     """Return the velocity (k,) of eq. (7.3), J# v - N W^-1 y.
 
     Args:
-        J: Jacobian (m, k) of full row rank.
         v: task velocity, met exactly (m,).
         mobility: W^-1, diagonal (k,) or full (k, k).
         y: null-space vector (k,): gain times cost gradient, or velocities to subtract.

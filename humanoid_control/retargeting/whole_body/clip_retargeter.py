@@ -80,7 +80,6 @@ class ContactSchedule:
         height: (T, 2, 2) of heel and toe edge of both feet [m].
         first: (N,) first frame of each hold.
         end: (N,) frame after the last of each hold.
-        foot: (N,) foot of each hold.
         place: (N, 3) x, y of the flat sole's heel edge middle [m], and yaw [rad].
         lift: transition frames of an edge between floor and free height.
         glide: transition frames of a foot between place and free path.

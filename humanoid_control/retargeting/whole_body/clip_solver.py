@@ -85,11 +85,7 @@ class ClipWork(NamedTuple):
         own: (W, D) diagonal of block [t, t] from frame differences.
         one: (W, D) diagonal of block [t, t - 1].
         two: (W, D) diagonal of block [t, t - 2].
-        difference: (W, D) to the previous frame.
         columns: (K, D) coordinates that move each point.
-        moving: (K,) number of these coordinates.
-        A: (D, D) block of a frame.
-        J: (3 K, D) point Jacobian.
     """
 
     factor: BandedFactor

@@ -194,7 +194,6 @@ class ContactMemory(NamedTuple):
 
     Attributes:
         place: (4, 3) start of each contact [m].
-        point: (4, 3) last position [m].
         away: (4,) time without contact [s].
     """
 
@@ -265,7 +264,6 @@ class FootMemory(NamedTuple):
     A sole pose is (x, y of the middle of the heel edge, yaw, height of the heel edge, height of the toe edge).
 
     Attributes:
-        locked: (2,) bool.
         pivot: (2,) locked edge, HEEL or TOE.
         anchor: (2, 3) x, y [m] and yaw [rad] of that edge.
         offset: (8, 3) corners minus targets when a foot or edge was locked [m].

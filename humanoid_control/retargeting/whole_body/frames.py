@@ -62,7 +62,6 @@ class FrameInputs(NamedTuple):
     Attributes:
         points: (T, K, 3) targets; the last eight rows are for the soles.
         soles: (T, 2, 5) free sole poses.
-        contact: (T, 4) contacts.
     """
 
     points: F3
@@ -75,12 +74,6 @@ class FrameResults(NamedTuple):
 
     Attributes:
         x: (T, D) coordinates; base coordinates are relative to the previous frame.
-        R: (T, 3, 3) root rotation.
-        p: (T, 3) root position.
-        errors: (T, K) [m].
-        clearance: (T,) [m].
-        used_fallback: (T,).
-        contact: (T, 4).
     """
 
     x: F2

@@ -85,7 +85,6 @@ class WholeBodyTask:
         """Solve the motion.
 
         Args:
-            settings: default: `whole_body_settings()`.
             method: 'live' (frame by frame) or 'clip' (all frames at once).
 
         Raises:

@@ -23,7 +23,6 @@ class WholeBodyPlayer:
     """Current targets of a playing clip, as inputs of `WholeBodyRetargeter`.
 
     Attributes:
-        time: clip time, 0 .. duration [s].
         finished: whether a clip without loop has ended.
         heading: current pelvis yaw [rad].
         X_world_clip: pose of the clip's world in the robot's.

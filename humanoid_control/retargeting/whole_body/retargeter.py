@@ -159,7 +159,6 @@ class WholeBodyRetargeter:
         """Create the solver.
 
         Args:
-            settings: method 'constrained'; default: SETTINGS.
             directions: head and hands of the targets; those the robot cannot turn are ignored.
 
         Raises:

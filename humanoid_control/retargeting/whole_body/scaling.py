@@ -57,8 +57,6 @@ class Legs:
         hips: (2, 3) left and right, in the world [m].
         knees: (2, 3) likewise [m].
         joints: pinocchio joint ids that carry pelvis, both shanks, both feet.
-        thigh: length [m].
-        shank: length [m].
         ankle_height: above the sole [m].
         corners: (8, 3) of the soles in the world, in the order of SOLE_POINTS [m].
         yaw: (2, 2) yaw range of each foot by its leg joints [rad].
@@ -190,12 +188,10 @@ class WholeBodyTargets:
     """Targets of a floating robot.
 
     Attributes:
-        rate: [Hz].
         positions: (T, 12, 3) of BODY_POINTS, floor z = 0 [m].
         forearms: (T, 2, 3) as in Targets; None: not shown.
         soles: (T, 2, 5) free sole poses, as in `contacts.FootMemory`.
         contacts: (T, 4) of the person, in the order of `contacts.EDGES`.
-        heading: (T,) pelvis yaw [rad].
         directions: (T, 3) unit vectors of shown head and hands, by name.
         notes: messages about the floor.
     """

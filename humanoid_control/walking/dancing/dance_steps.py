@@ -54,7 +54,6 @@ class DancerStep(NamedTuple):
     """Step of a dancer.
 
     Attributes:
-        foot: 0 left, 1 right.
         lift: lift-off time in the clip [s].
         land: landing time in the clip [s].
         place: (2,) landing position in the axes of the other foot, minus the upright stance [m].

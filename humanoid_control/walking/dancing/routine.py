@@ -151,7 +151,6 @@ def balance_clock(
     Args:
         height: of the CoM above the soles [m].
         rows: (T, 21), see `UpperBody`.
-        rate: [Hz].
         room: usable share of the distance from sole middle to end.
 
     Returns:

@@ -174,8 +174,6 @@ class ClipMotion:
 
     Attributes:
         begin: departure from rest [s].
-        first: begin of the clip [s].
-        last: end of the clip [s].
         end: return to rest [s].
     """
 
@@ -193,8 +191,6 @@ class ClipMotion:
         """Resample the clip.
 
         Args:
-            rows: (T, 21).
-            rate: frame rate [Hz].
             begin: walker time of the departure from rest [s].
             clock: rising times since the clip began (k,) and in the clip (k,) [s]; default: as recorded.
             lead: time from rest to the clip, and back [s].

@@ -64,7 +64,6 @@ class Terrain:
     """Height map with queries for soles.
 
     Attributes:
-        map: heights in the walker's world.
         outlines: (2, 4, 2) corners of both soles in their frames [m].
         known: False: the map is felt by the soles.
     """

@@ -98,9 +98,7 @@ class DynamicsFilter:
 
         Args:
             plan: its momentum shift is ignored.
-            horizon: simulated time [s].
             q: (nq,) commanded configuration in the plan's world.
-            center: (3,) planned CoM at t.
         """
         self._upper, self._turning = upper, None if self.turning is None else self.turning.copy()
         self._plan, self._t0, self._count = plan, t, int(np.ceil(horizon / self.dt)) + 1

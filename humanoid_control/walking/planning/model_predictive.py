@@ -38,7 +38,6 @@ class PredictiveWeights:
         stay: of a deviation of the ZMP [1/(m^2 s)].
         smooth: of its velocity deviation [s/m^2].
         step: of a foothold's move [1/m^2].
-        margin: distance from the edge of a sole [m].
     """
 
     stay: float = 1.0

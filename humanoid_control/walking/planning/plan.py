@@ -23,8 +23,6 @@ class Phase(NamedTuple):
     """Footstep with absolute times.
 
     Attributes:
-        lift: lift-off [s].
-        land: touch-down [s].
         end: earliest next lift-off [s].
     """
 
@@ -41,8 +39,6 @@ class References(NamedTuple):
     Attributes:
         heading: (3, 3) mean heading of both feet.
         swinging: swing foot, or None.
-        u: phase of the swing.
-        zmp: (2,) [m].
         dcm: (2,) including the momentum shift [m].
         swing: duration of the swing [s].
     """
@@ -78,11 +74,8 @@ class CenterRequest(NamedTuple):
     """Pendulum state and coming footsteps, the input of a planner.
 
     Attributes:
-        t: now [s].
         omega: of the pendulum [1/s].
-        center: (2,) CoM [m].
         xi: (2,) initial DCM [m].
-        zmp: (2,) current ZMP [m].
         rest: transition time to the middle after the last step [s].
     """
 

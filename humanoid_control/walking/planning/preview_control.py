@@ -30,7 +30,6 @@ class PreviewGains(NamedTuple):
         state: (3,) K_x.
         preview: (N,) G_j.
         A: (3, 3) in x' = A x + B u.
-        B: (3,) in x' = A x + B u.
         C: (3,) in p = C x.
     """
 
@@ -49,8 +48,6 @@ def preview_gains(omega: float, dt: float, horizon: float, error_weight: float, 
 
     Args:
         horizon: preview time [s].
-        error_weight: Q of the ZMP.
-        jerk_weight: R of the jerk change.
 
     Raises:
         ConfigError: if `dt` is not positive and finite.

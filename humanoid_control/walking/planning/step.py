@@ -23,9 +23,7 @@ class StepStyle:
     """Manner of a step.
 
     Attributes:
-        double_support: share of a calm step's double support.
-        lift: share of a calm step's lift.
-        crouch: share of a calm step's crouch.
+        double_support: share of a calm step's double support, as `lift` and `crouch`.
         shape: swing over level ground.
         late: tolerated lag of the foot before landing [m].
     """

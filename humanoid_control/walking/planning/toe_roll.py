@@ -72,8 +72,6 @@ class ToeRoll:
 
     Attributes:
         angles: (2,) positive: heel up about the toe axis; negative: toes up about the heel [rad].
-        joints: (2,) indices of the toe joints.
-        sign: (2,) of the toe motion that lifts the toes.
         axis: (2, 3) points of the toe axes in S [m].
         heel: (2, 3) points of the heel axes in S [m].
     """
