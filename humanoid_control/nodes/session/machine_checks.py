@@ -84,7 +84,7 @@ def check_real_time(rate: float, seconds: float) -> Iterator[MachineCheck]:
     good = missed <= MISSED and p99 <= 1e6 * LATE * loop.period
     found = f"{figures} late (p50 / p99 / p99.9 / max), {missed:.3f} % missed, {len(loop.late)} cycles at {rate:g} Hz"
     yield MachineCheck(
-        "loop", OK if good else WARN, found, "" if good else "see above; other work on this machine, too"
+        "loop", OK if good else WARN, found, "" if good else "see above; also reduce other load on this machine"
     )
 
 
@@ -104,7 +104,7 @@ def _packages() -> MachineCheck:
 def _extra(name: str) -> MachineCheck:
     missing = [p for p in EXTRAS[name] if importlib.util.find_spec(p) is None]
     if missing:
-        advice = f"where it is wanted: pip install 'humanoid_control[{name}]'"
+        advice = f"if needed: pip install 'humanoid_control[{name}]'"
         return MachineCheck(f"extra {name}", WARN, f"missing: {', '.join(missing)}", advice)
     return MachineCheck(f"extra {name}", OK, ", ".join(EXTRAS[name]))
 
@@ -116,20 +116,20 @@ def _share() -> MachineCheck:
     try:
         return MachineCheck("shared files", OK, str(share_dir()))
     except HumanoidError as e:
-        return MachineCheck("shared files", FAIL, str(e), "install the package again")
+        return MachineCheck("shared files", FAIL, str(e), "reinstall the package")
 
 
 def _kernels() -> MachineCheck:
     if any(importlib.util.find_spec(p) is None for p in ("numba", "pinocchio", "coal")):
-        return MachineCheck("compiled kernels", WARN, "cannot be looked at", "install the missing packages first")
+        return MachineCheck("compiled kernels", WARN, "not checked", "install the missing packages first")
     from humanoid_control.warm_up import inverse_kinematics, retargeting, simulation, tendons, walking
 
     for room, waits in (
-        (retargeting, "the first clip will wait for the compiler, half a minute"),
-        (inverse_kinematics, "the first node of inverse kinematics will wait for the compiler, half a minute"),
-        (simulation, "the first simulation will wait for the compiler, a minute"),
-        (tendons, "the first estimate from tendons will wait for the compiler, half a minute"),
-        (walking, "the first walk will wait for the compiler, a minute"),
+        (retargeting, "the first clip waits for the compiler, half a minute"),
+        (inverse_kinematics, "the first inverse kinematics node waits for the compiler, half a minute"),
+        (simulation, "the first simulation waits for the compiler, one minute"),
+        (tendons, "the first tendon estimate waits for the compiler, half a minute"),
+        (walking, "the first walk waits for the compiler, one minute"),
     ):
         if not room.compiled():
             return MachineCheck(
@@ -145,8 +145,8 @@ def _ros() -> MachineCheck:
         advice = "run `make setup` (x86_64 Linux), or source a ROS 2 installation"
         return MachineCheck("ROS 2", FAIL, f"none for this Python ({platform.machine()})", advice)
     if kind == "wheels" and distro:
-        advice = "open a shell in which ROS is not sourced, or do not use this environment: their libraries mix"
-        return MachineCheck("ROS 2", FAIL, f"wheels in this environment, and ROS {distro} sourced as well", advice)
+        advice = "open a shell without a sourced ROS, or do not use this environment: their libraries are mixed"
+        return MachineCheck("ROS 2", FAIL, f"wheels in this environment, and a sourced ROS {distro}", advice)
     try:
         import rclpy  # noqa: F401
     except ImportError as e:
@@ -155,7 +155,7 @@ def _ros() -> MachineCheck:
 
 
 def _discovery() -> MachineCheck:
-    scope = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "as ROS has it")
+    scope = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS default")
     domain = os.environ.get("ROS_DOMAIN_ID", "0")
     if scope == "OFF":
         return MachineCheck("discovery", FAIL, "switched off", "unset ROS_AUTOMATIC_DISCOVERY_RANGE")
@@ -181,7 +181,7 @@ def _loopback() -> MachineCheck:
         talker.terminate()
         talker.wait()
     if answer is None or answer.returncode != 0:
-        advice = "bring the loopback interface up (ip link set lo up), and let the firewall pass UDP on 127.0.0.1"
+        advice = "bring the loopback interface up (ip link set lo up), and allow UDP on 127.0.0.1 in the firewall"
         return MachineCheck("loopback", FAIL, "a message between two processes does not arrive", advice)
     return MachineCheck("loopback", OK, f"a message between two processes arrives after {float(answer.stdout):.1f} s")
 
@@ -191,19 +191,21 @@ def _port(port: int) -> MachineCheck:
 
     if port_is_free("127.0.0.1", port):
         return MachineCheck("port", OK, f"{port} is free for the viewer")
-    return MachineCheck("port", WARN, f"{port} is occupied", "give the viewer another one: its parameter port")
+    return MachineCheck("port", WARN, f"{port} is occupied", "set the parameter port of the viewer")
 
 
 def _cores() -> MachineCheck:
     n = len(os.sched_getaffinity(0))
-    return MachineCheck("cores", OK if n >= 2 else WARN, f"{n}", "" if n >= 2 else "two cores or more keep the rates")
+    return MachineCheck(
+        "cores", OK if n >= 2 else WARN, f"{n}", "" if n >= 2 else "at least two cores are needed for the rates"
+    )
 
 
 def _threads() -> MachineCheck:
     n = os.environ.get("OMP_NUM_THREADS", "")
     good = n == "1"
     return MachineCheck(
-        "BLAS threads", OK if good else WARN, n or "not set", "" if good else "set OMP_NUM_THREADS=1: faster"
+        "BLAS threads", OK if good else WARN, n or "not set", "" if good else "set OMP_NUM_THREADS=1 (faster)"
     )
 
 
@@ -215,7 +217,7 @@ def _scheduling() -> MachineCheck:
         return MachineCheck("real-time priority", OK, "permitted")
     except OSError:
         advice = "for steadier rates add '@GROUP - rtprio 98' to /etc/security/limits.conf (optional)"
-        return MachineCheck("real-time priority", WARN, "not permitted: ordinary scheduling is used", advice)
+        return MachineCheck("real-time priority", WARN, "not permitted: normal scheduling is used", advice)
 
 
 def _shared_memory() -> MachineCheck:
@@ -227,7 +229,7 @@ def _shared_memory() -> MachineCheck:
         return MachineCheck(
             "shared memory",
             WARN,
-            f"{len(left)} files left behind by killed processes",
+            f"{len(left)} stale files of killed processes",
             "remove them: humanoid doctor --clean",
         )
     return MachineCheck("shared memory", OK if free > 64 else WARN, f"{free:.0f} MB free")
