@@ -59,10 +59,7 @@ def gh_singularity(robot: Robot, joints: np.ndarray) -> np.ndarray:
 
 
 def gh_smallest_singular_value(robot: Robot, joints: np.ndarray) -> np.ndarray:
-    """Return the smallest singular value (..., 2) of each shoulder's orientation Jacobian, in [0, 1].
-
-    Its inverse is the joint speed per angular speed of the upper arm in the worst direction.
-    """
+    """Return the smallest singular value (..., 2) of each shoulder's orientation Jacobian, in [0, 1]."""
     return np.linalg.svd(gh_axes(robot, joints), compute_uv=False)[..., -1]
 
 

@@ -133,9 +133,9 @@ class ArmPairs:
 class JointShift:
     """Shift of colliding arms out of the body, one posture at a time.
 
-    theta := theta +- 10 deg (|d| + 1) with the collision depth d [m], repeated until the arm is free. Dube leaves
-    joint, sign and count open: here the best shift of shoulder abduction is taken, or of elbow flexion if forearm or
-    hand collides. If stuck, the smallest combination of whole steps is used. Joint ranges are kept, speeds are not.
+    theta := theta +- 10 deg (|d| + 1) with the collision depth d [m], repeated until the arm is free. The best
+    shift of shoulder abduction is taken, or of elbow flexion if forearm or hand collides. If stuck, the smallest
+    combination of whole steps is used. Joint ranges are kept, speeds are not.
     Only arms against trunk, pelvis and legs count.
 
     Attributes:

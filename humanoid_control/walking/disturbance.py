@@ -8,8 +8,6 @@ with b = -f z / (m g) for a force at height z, or b = d. Joints and IMU give c a
 commands the angular momentum L about the CoM. With u = c' + w^2 (L_y, -L_x) / (m g), the mean satisfies
 
     b mean(s) = mean(s (c - p)) - mean(u') / w^2,    s = F_z / (m g).
-
-The mean of u' is the change of u, so nothing is differentiated.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A step lasts T, advances by D, moves left by S and turns by phi. In double support, the ZMP passes from rear to front
 sole; then the rear foot swings along quintics. The CoM has constant height z and obeys c'' = w^2 (c - p), w^2 = g / z.
 Its periodic solution has the harmonics C_n = P_n w^2 / (w^2 + (Omega + 2 pi n / period)^2), Omega = phi / T about the
-pole of the curve. Hence the vertical contact torque about p equals the rate of the vertical momentum.
+pole of the curve.
 """
 
 from __future__ import annotations

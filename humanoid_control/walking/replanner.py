@@ -1,7 +1,7 @@
 """Online replanning of a walk: at each step, after pushes, and for emergency stops.
 
-New plans continue the old references: the CoM and its velocity do not jump, the ZMP absorbs the difference. Only an
-adjustment after a push starts at the measured xi.
+New plans continue the CoM and its velocity; the ZMP absorbs the difference. Only an adjustment after a push starts at
+the measured xi.
 """
 
 from __future__ import annotations

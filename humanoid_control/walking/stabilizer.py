@@ -3,8 +3,7 @@
 * Divergent component: p = p_ref + (1 + k / w)(xi - xi_ref) + integral, clipped to the support polygon.
 * Foot forces: each sole turns until its moment gives the desired pressure point; feet are lowered and raised until each
   carries its share (Kajita 2010).
-* Foot positions: the swing foot is moved to its planned place in the world, since the trunk tilt differs from the
-  model.
+* Foot positions: the swing foot is moved to its planned place in the world.
 """
 
 from __future__ import annotations

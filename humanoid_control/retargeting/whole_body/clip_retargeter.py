@@ -1,8 +1,8 @@
 """Whole-body retargeting of a clip in overlapping windows, all frames of a window at once.
 
-The frame-by-frame solution is the initial guess. A contact schedule defines time and place of each stance, so feet
-arrive in time. `clip_solver` optimises a window, `feasible_frames` publishes it. Published frames are the fixed start
-of the next window, which bounds the memory.
+The frame-by-frame solution is the initial guess. A contact schedule defines time and place of each stance.
+`clip_solver` optimises a window, `feasible_frames` publishes it. Published frames are the fixed start of the next
+window.
 """
 
 from __future__ import annotations

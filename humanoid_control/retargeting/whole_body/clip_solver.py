@@ -4,9 +4,8 @@ minimise  sum_t sum_k w_tk |p_k(x_t) - target_tk|^2 + posture^2 |x_t - rest|^2 +
           + penalties of: a sole in contact off its place, a joint beyond its range or speed, an acceleration beyond its
             limit, shapes nearer than their margin, a sole below the floor
 
-by Gauss-Newton with linearised points and distances. Violated rows are quadratic penalties. Each frame couples with the
-two before, so the matrix is block-banded and the cost linear in the number of frames. Penalties rise from step to step
-and aim inside each limit. `feasible_frames` then enforces every limit.
+by Gauss-Newton with linearised points and distances. Violated rows are quadratic penalties, which rise from step to
+step. The matrix is block-banded. `feasible_frames` then enforces every limit.
 
 Base coordinates are a translation and a rotation vector in the world, about the pose of each iteration.
 """

@@ -124,8 +124,8 @@ def returning_goal(
 ) -> None:
     """Fill the goal of a frame so that errors decay like a critically damped oscillator.
 
-    Errors would otherwise vanish within one frame once a point is free. The error of each point shall follow
-    e(k) = 2 z e(k-1) - z^2 e(k-2), z = exp(-rate dt). Undisturbed targets are tracked exactly.
+    The error of each point follows e(k) = 2 z e(k-1) - z^2 e(k-2), z = exp(-rate dt). Undisturbed targets are tracked
+    exactly.
     Locked feet are excluded.
     """
     slow, fast = np.exp(-feet.rules.body_return * dt), np.exp(-feet.rules.foot_return * dt)

@@ -1,8 +1,7 @@
 """Live whole-body retargeting: markers move root, legs and arms of a robot.
 
 The person first stands upright on both feet, which calibrates scaling, floor and foot heights. Each frame then gives
-targets, soles and contacts, and a solver step. Holding, fading and bounds are as in `live`; a sole adds two points, the
-middles of heel and toe.
+targets, soles and contacts, and a solver step. Holding, fading and bounds are as in `live`.
 """
 
 from __future__ import annotations

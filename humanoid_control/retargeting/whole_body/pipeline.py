@@ -2,8 +2,7 @@
 
     body -> at a rate that can be solved -> scaled to the robot -> at its pace -> solved -> frames of the clip
 
-Recordings of 5 to 1,000 Hz are resampled to 50 to 250 Hz and back. At lower rates, feet move far per frame and lock
-late; at higher rates, solver residuals appear as velocities.
+Recordings of 5 to 1,000 Hz are resampled to 50 to 250 Hz and back.
 """
 
 from __future__ import annotations

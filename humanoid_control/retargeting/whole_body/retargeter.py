@@ -1,7 +1,7 @@
 """Whole-body retargeting: root, trunk, arms and legs of a floating robot with foot contacts.
 
-The upper-body solver (`frame_solver`) with six base coordinates relative to the previous frame, which avoids singular
-base orientations. Feet are locked and released in the compiled loop, from the actual sole poses.
+The upper-body solver (`frame_solver`) with six base coordinates relative to the previous frame. Feet are locked and
+released in the compiled loop, from the actual sole poses.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ The state x = (c, c', c'') is driven by a jerk u, constant over a sample; its ou
 p_ref, the cost sum Q e^2 + R (u_k - u_(k-1))^2 has the optimal control
 
     u_k = -K_I sum_(i<=k) e_i - K_x x_k + sum_(j=1..N) G_j p_ref(k + j).
-
-Unlike the closed form, it rounds the corners of the zero-moment point.
 """
 
 from __future__ import annotations
