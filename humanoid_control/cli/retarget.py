@@ -127,10 +127,6 @@ def run(args: argparse.Namespace) -> int:
     if args.format in INTERCHANGE and not args.whole_body:
         raise ConfigError(f"--format {args.format} has a root: give --whole-body")
     if is_library(args.clip):
-        if args.format in INTERCHANGE or args.format == DYNAMIC:
-            raise ConfigError(
-                f"--format {args.format} is written clip by clip: a library is written as {', '.join(FORMATS)}"
-            )
         return run_library(args, settings)
     refuse_unused(args, LIBRARY_OPTIONS, "a folder of clips")
     base = "floating" if args.whole_body else "fixed"

@@ -27,7 +27,16 @@ from humanoid_control.clip_library.figures import figure_of
 from humanoid_control.errors import ClipError, ConfigError, HumanoidError, RobotError, first_line, one_line
 from humanoid_control.evaluation import measure_clip
 from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
-from humanoid_control.performing import FeasibilitySettings, as_whole_body, feasibility_row, make_feasible
+from humanoid_control.performing import (
+    WITH_FORCES,
+    DynamicMotion,
+    FeasibilitySettings,
+    approach,
+    as_whole_body,
+    feasibility_row,
+    make_feasible,
+    write_with_forces,
+)
 from humanoid_control.retargeting import (
     INTERCHANGE,
     LIVE,
@@ -95,6 +104,8 @@ class LibrarySettings:
         method: method in WHOLE_BODY_METHODS.
         feasible: make whole bodies feasible (`performing.make_feasible`).
         pace: their pace; 0: slower where needed.
+        lead_in: begin feasible motions with steps from standing at rest.
+        layout: layout of another program in INTERCHANGE, or 'dynamic'; empty: ours.
     """
 
     whole_body: bool = False
@@ -112,6 +123,8 @@ class LibrarySettings:
     method: str = LIVE
     feasible: bool = False
     pace: float = 0.0
+    lead_in: bool = False
+    layout: str = ""
 
     def text(self) -> str:
         """Return all settings as an identifying line."""
@@ -299,12 +312,17 @@ def _done(job: Job) -> ClipOutcome:
     if whole and not robot.feet:
         whole, robot = False, _robot_of(job, FIXED)
         warnings.append(f"{robot.name} has no legs with soles: only the upper body is retargeted")
+    if s.layout and not whole:
+        raise ClipError(f"{warnings[-1].partition(':')[0]}, and --format {s.layout} has a root")
+    dynamic = None
     if whole:
         task = WholeBodyTask.of(body, robot, s.speed)
         motion = task.solve(whole_body_settings(s.acceleration, s.method), None, s.method)
         if s.feasible:
-            motion, numbers, notes = _feasible(motion, robot, s)
-            warnings += notes
+            motion, dynamic = _feasible(motion, robot, s)
+            row = feasibility_row(dynamic, robot.mass * GRAVITY)
+            numbers = {k: v for k, v in row.items() if not isinstance(v, str)}
+            warnings += [dynamic.fallback] if dynamic.fallback else []
         trajectory: JointTrajectory = motion.trajectory
         targets = motion.targets.positions
         person: np.ndarray | None = motion.targets.contacts
@@ -314,7 +332,7 @@ def _done(job: Job) -> ClipOutcome:
         person = None
     quality = measure_clip(robot, trajectory, person)
     numbers = quality.numbers | numbers
-    content = _file_content(job.output, trajectory, targets, robot)
+    content = _file_content(job, trajectory, targets, robot, dynamic)
     record = {
         "clip": job.clip.name,
         "robot": job.robot.name,
@@ -338,12 +356,12 @@ def _done(job: Job) -> ClipOutcome:
     return ClipOutcome(record, content)
 
 
-def _feasible(
-    motion: WholeBodyMotion, robot: Robot, s: LibrarySettings
-) -> tuple[WholeBodyMotion, dict[str, float], list[str]]:
+def _feasible(motion: WholeBodyMotion, robot: Robot, s: LibrarySettings) -> tuple[WholeBodyMotion, DynamicMotion]:
+    """Return a feasible motion, with its targets and with its forces."""
     dynamic = make_feasible(motion.trajectory, robot, FeasibilitySettings(pace=s.pace))
-    numbers = {k: v for k, v in feasibility_row(dynamic, robot.mass * GRAVITY).items() if not isinstance(v, str)}
-    return as_whole_body(dynamic, motion.targets), numbers, [dynamic.fallback] if dynamic.fallback else []
+    if s.lead_in:
+        dynamic = approach(robot, robot.q("neutral"), dynamic)
+    return as_whole_body(dynamic, motion.targets), dynamic
 
 
 def _robot_of(job: Job, base: str) -> Robot:
@@ -398,14 +416,27 @@ def _upper_body(body: BodyPoints, robot: Robot, s: LibrarySettings) -> tuple[Joi
     return retarget_clip(targets, robot, settings), targets.positions
 
 
-def _file_content(name: str, trajectory: JointTrajectory, targets: np.ndarray, robot: Robot) -> bytes:
-    """Return the output file."""
+def _file_content(
+    job: Job, trajectory: JointTrajectory, targets: np.ndarray, robot: Robot, dynamic: DynamicMotion | None
+) -> bytes:
+    """Return the output file.
+
+    Raises:
+        ConfigError: if the layout cannot hold the motion.
+        OSError: if the temporary folder is full.
+    """
+    layout = job.settings.layout
     with tempfile.TemporaryDirectory(prefix="clip_") as folder:
-        path = Path(folder) / f"motion{Path(name).suffix}"
+        path = Path(folder) / f"motion{Path(job.output).suffix}"
         try:
-            write_trajectory(path, trajectory, targets, robot)
+            if dynamic is not None and layout in WITH_FORCES:
+                write_with_forces(path, dynamic, robot, layout)
+            else:
+                write_trajectory(path, trajectory, targets, robot, layout)
         except ConfigError as e:
-            raise OSError(f"the folder for temporary files is full: {e}") from None
+            if isinstance(e.__context__, OSError):
+                raise OSError(f"the folder for temporary files is full: {e}") from None
+            raise
         return path.read_bytes()
 
 

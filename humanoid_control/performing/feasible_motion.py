@@ -112,7 +112,7 @@ def feasible_source(source: SourceMotion, settings: FeasibilitySettings) -> Dyna
         source.q[:, 3:7],
         source.edges,
     )
-    return _Run(source, settings).result(as_it_is, 1.0)
+    return _Run(source, settings, keep_places=True).result(as_it_is, 1.0)
 
 
 def retargeted_motion(
@@ -140,10 +140,10 @@ class _Pass:
 class _Run:
     """Pipeline for one pace."""
 
-    def __init__(self, source: SourceMotion, settings: FeasibilitySettings) -> None:
+    def __init__(self, source: SourceMotion, settings: FeasibilitySettings, keep_places: bool = False) -> None:
         self.source, self.settings, self.robot = source, settings, source.robot
         self.own = ContactPlan.of(source, settings)
-        self.plan = reachable_footholds(self.own, source.soles, settings)
+        self.plan = self.own if keep_places else reachable_footholds(self.own, source.soles, settings)
         self.paths = SolePaths.of(source, self.plan)
         self.reference = self._follow_feet()
         moving = np.flatnonzero(np.ptp(source.q[:, self.robot.iq :], axis=0) > 0)

@@ -154,6 +154,9 @@ def test_a_bad_clip_is_listed_and_the_exit_code_is_1(library, tmp_path, capfd):
         ("-o out/ --html page.pdf", "must be a .html file"),
         ("-o nowhere/deep/out/", "does not exist"),
         ("-o out/ --format nzp", "did you mean npz"),
+        ("-o out/ --format gmr", "give --whole-body"),
+        ("-o out/ --whole-body --format dynamic", "give --whole-body --feasible"),
+        ("-o out/ --whole-body --lead-in", "--lead-in"),
     ],
 )
 def test_what_makes_no_sense_is_one_line_and_nothing_is_made(library, tmp_path, monkeypatch, capfd, words, told):

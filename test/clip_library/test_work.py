@@ -1,6 +1,7 @@
 """One clip for one robot: the bytes are those of the package's own way, whatever ran before and wherever it runs."""
 
 import io
+import re
 import shutil
 from dataclasses import replace
 
@@ -17,11 +18,12 @@ from humanoid_control.clip_library import (
     work,
 )
 from humanoid_control.errors import UnknownNameError
-from humanoid_control.mocap import load_body_points
+from humanoid_control.mocap import load_body_points, load_clip
 from humanoid_control.paths import share_dir
-from humanoid_control.performing import FeasibilitySettings, make_feasible
-from humanoid_control.retargeting import retarget_whole_body
+from humanoid_control.performing import DynamicMotion, FeasibilitySettings, make_feasible
+from humanoid_control.retargeting import INTERCHANGE, retarget_whole_body
 from humanoid_control.robots import load_robot
+from test.dance_library import trc_text
 
 BAD = "walk/broken.bvh"
 
@@ -178,3 +180,43 @@ def test_a_feasible_job_is_what_make_feasible_gives(small_library, hrp2, whole):
     numbers = outcome.record["numbers"]
     assert not outcome.record["failed"] and numbers["missing_percent"] < 5 and numbers["way_percent"] > 50
     assert numbers["infeasible_percent"] < 20 and outcome.record["grade"] in "ABCDF"
+
+
+@pytest.mark.parametrize("layout", ["gmr", "mujoco"])
+def test_the_layout_of_another_program_is_that_of_a_single_clip(jobs, whole, layout, tmp_path):
+    job = replace(jobs[1], settings=replace(whole, layout=layout))
+    robot = load_robot("hrp2", "floating")
+    INTERCHANGE[layout].write(
+        tmp_path / "known.npz", retarget_whole_body(load_body_points(job.clip.path), robot), robot
+    )
+    outcome = do_job(job)
+    assert not outcome.record["failed"], outcome.record["reason"]
+    with np.load(io.BytesIO(outcome.content)) as file, np.load(tmp_path / "known.npz") as known:
+        assert set(file) == set(known)
+        for name in known:
+            np.testing.assert_array_equal(file[name], known[name])
+
+
+def test_a_feasible_library_holds_forces_and_begins_from_rest(jobs, whole, tmp_path):
+    settings = replace(whole, feasible=True, method="clip", pace=1.0, layout="dynamic", lead_in=True)
+    outcome, robot = do_job(replace(jobs[1], settings=settings)), load_robot("hrp2", "floating")
+    assert not outcome.record["failed"], outcome.record["reason"]
+    (tmp_path / "motion.npz").write_bytes(outcome.content)
+    motion = DynamicMotion.read(tmp_path / "motion.npz")
+    np.testing.assert_allclose(motion.q[0, 7:], robot.postures["neutral"], atol=5e-3)
+    assert np.abs(motion.v[0]).max() < 0.01 and np.abs(motion.forces[0]).max() > 10.0
+    plain = do_job(replace(jobs[1], settings=replace(settings, lead_in=False)))
+    with np.load(io.BytesIO(plain.content)) as file:
+        assert len(file["q"]) < len(motion)
+
+
+def test_a_clip_without_legs_has_no_root_to_write(small_library, hrp2, whole, tmp_path):
+    dance = load_clip("dance")
+    arms = [k for k, label in enumerate(dance.labels) if not re.search("knee|ank|toe|heel|foot|leg", label.lower())]
+    labels = [dance.labels[k] for k in arms]
+    (tmp_path / "arms.trc").write_text(trc_text(labels, dance.rate, dance.positions[:200, arms]))
+    (upper,), _ = library_jobs(find_clips(str(tmp_path)), [hrp2], whole)
+    outcome = do_job(upper)
+    assert not outcome.record["failed"] and any("shows no legs" in w for w in outcome.record["warnings"])
+    refused = do_job(replace(upper, settings=replace(whole, layout="gmr"))).record
+    assert (refused["failed"], refused["reason"]) == ("bad input", "shows no legs, and --format gmr has a root")

@@ -61,6 +61,17 @@ def test_placed_elsewhere_it_is_the_same_motion(dance):
     assert np.allclose(shift, np.hypot(3.0, 2.0))
 
 
+def test_a_first_stance_beyond_the_reach_of_a_step_is_reached(mocap):
+    """The clip begins with both feet turned out by 22 degrees: a step of the plan would keep further away."""
+    robot = load_robot("hrp2", "floating")
+    retargeted = retarget_whole_body(load_body_points(mocap("cmu_bvh/02_05.bvh")), robot, method="clip")
+    motion = make_feasible(piece(retargeted, 0.0, 3.0), robot)
+    begun = approach(robot, robot.q("neutral"), motion)
+    soles = RigidSoles.of(robot).poses(robot, begun.q)[1]
+    for places in (soles, begun.sole_position):
+        assert np.linalg.norm(np.diff(places, axis=0), axis=2).max() < 0.006, "no sole jumps where both are joined"
+
+
 def test_the_way_begins_as_the_robot_stands_steps_and_ends_in_the_first_posture(dance, begun):
     robot, motion = dance
     n = len(begun) - len(motion)

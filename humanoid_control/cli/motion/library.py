@@ -11,7 +11,8 @@ from typing import Any
 from humanoid_control.cli.parser import clip_options, file_path, given, is_folder, require_range
 from humanoid_control.errors import ConfigError, EnvironmentProblem, HumanoidError
 from humanoid_control.files import check_file, check_folder, whole_file
-from humanoid_control.retargeting import LIVE, RetargetSettings
+from humanoid_control.performing import DYNAMIC
+from humanoid_control.retargeting import INTERCHANGE, LIVE, RetargetSettings
 from humanoid_control.terminal import console, print_json, progress, table, warn
 
 LIBRARY_OPTIONS = ("jobs", "scheduler", "html")
@@ -53,13 +54,15 @@ def run_library(args: argparse.Namespace, solver: RetargetSettings) -> int:
         args.acceleration,
         args.speed,
         args.raw,
-        f".{args.format or 'npz'}",
+        _suffix(args.format),
         marker_set,
         own_set,
         **reading,
         method=args.method if args.whole_body else LIVE,
         feasible=args.feasible,
         pace=args.pace or 0.0,
+        lead_in=args.lead_in,
+        layout=args.format if args.format in (*INTERCHANGE, DYNAMIC) else "",
     )
     robots = [WorkerRobot.of(spec) for spec in _robot_specs(args)]
     if args.scheduler is not None:
@@ -75,6 +78,13 @@ def run_library(args: argparse.Namespace, solver: RetargetSettings) -> int:
             return _run(args, (jobs, failed), place, executor)
         finally:
             place.close()
+
+
+def _suffix(name: str | None) -> str:
+    """Return the file suffix of a format; .npz by default."""
+    if name in INTERCHANGE:
+        return INTERCHANGE[name].suffix
+    return f".{name}" if name and name != DYNAMIC else ".npz"
 
 
 def _run(args: argparse.Namespace, work: tuple[Any, Any], place: Any, executor: Any) -> int:
