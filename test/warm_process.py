@@ -88,7 +88,10 @@ class WarmProcess:
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(10)
+        try:
+            self._process.wait(60)  # it may still import, where the only test was a short one
+        finally:
+            self._process.kill()
 
 
 class ForkedProcess:

@@ -23,7 +23,7 @@ ros, nightly = pytest.mark.ros, pytest.mark.nightly
 LONG = [
     pytest.param("study imitation", "", CUT, marks=nightly),
     pytest.param("bench ik", "", CUT, marks=nightly),
-    pytest.param("reach --robot wabian2 --to hand=0.3,-0.25,0.95 --cost maj -o reach.csv", "", CUT, marks=nightly),
+    pytest.param("study safety", "", CUT, marks=nightly),
     pytest.param("dance --robot hrp2 --port PORT", "Ctrl-C stops", ENDED, marks=nightly),
     pytest.param("segments lola --port PORT", "Ctrl-C stops", ENDED),
     pytest.param("record", "READY", (1,), marks=ros),  # nothing was received
