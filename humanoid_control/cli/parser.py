@@ -39,6 +39,12 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **options)
         self.siblings: Mapping[str, argparse.ArgumentParser] = {}
 
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
+        """Add an argument; a list with commas may also be given in several options, and none of them is lost."""
+        if options.get("type") is comma_list:
+            options.setdefault("action", "extend")
+        return super().add_argument(*names, **options)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse, but let the sub-command reject unknown arguments.
 
@@ -151,7 +157,6 @@ def add_robots(parser: argparse.ArgumentParser, default: str) -> None:
     """
     parser.add_argument(
         "--robot",
-        action="extend",
         type=comma_list,
         metavar="ROBOT[,ROBOT]",
         help=f"robot name, path of a URDF or MJCF file, or {' or '.join((*SETS, HUMANOIDS))}; repeatable "

@@ -485,3 +485,11 @@ def test_without_a_home_a_command_says_what_to_set_or_works(told, monkeypatch, c
     monkeypatch.delenv("HUMANOID_HOME")
     assert main(["runs"]) == 0, "in a folder for temporary files"
     assert main(["robots", "list"]) == 0 and "HRP-2" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("line", ["--only a,b --only c", "--only=a,b,c", "--only a --only b,c"])
+def test_a_list_given_in_several_options_is_whole(line):
+    parser = Parser()
+    parser.add_argument("--only", type=comma_list, default=[])
+    assert parser.parse_args(line.split()).only == ["a", "b", "c"]
+    assert parser.parse_args([]).only == []
