@@ -42,7 +42,7 @@ def end(*steps: Callable[[], object]) -> None:
         except BaseException as e:
             raised.append(e)
 
-    faulthandler.dump_traceback_later(HARD_END, exit=True)
+    faulthandler.dump_traceback_later(HARD_END, exit=True, file=2)  # by its number: a test may capture stderr
     thread = threading.Thread(target=take, daemon=True, name="end of nodes")
     thread.start()
     thread.join(PATIENCE)

@@ -1,6 +1,7 @@
 """The look for a deadlock of Fast DDS before a test ends: threads with the names that Fast DDS gives."""
 
 import ctypes
+import io
 import socket
 import threading
 import time
@@ -61,3 +62,10 @@ def test_waiting_for_packets_is_none_nor_is_another_thread_with_a_lock(receiving
         lock.release()
         time.sleep(0.1)
     assert done == [1] and not ending.stuck
+
+
+def test_steps_are_taken_where_a_test_captures_the_error_stream(monkeypatch):
+    done = []
+    monkeypatch.setattr("sys.stderr", io.StringIO())  # it has no file number
+    ending.end(lambda: done.append(1))
+    assert done == [1]
