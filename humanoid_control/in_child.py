@@ -6,10 +6,13 @@ Checking a robot loads pinocchio and a model, 45 MB that a monitoring process wo
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
+import multiprocessing.process
 import os
 import pickle
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -104,3 +107,18 @@ def die_with(parent: int, ending: signal.Signals = signal.SIGKILL) -> Callable[[
             os.kill(os.getpid(), ending)
 
     return prepare
+
+
+def end_with_parent() -> None:
+    """Let this process of `multiprocessing` end when its parent has ended, whatever it does then.
+
+    Workers of a fork server are children of the server, which lives as long as they do: no signal would come.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
+
+
+def _exit_after(parent: multiprocessing.process.BaseProcess) -> None:
+    parent.join()
+    os._exit(1)

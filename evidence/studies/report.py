@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.files import check_file, whole_file, whole_files
+from humanoid_control.in_child import end_with_parent
 from humanoid_control.terminal import Table, plain_values
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class KeptOutcomes:
         context = multiprocessing.get_context(
             "forkserver"
         )  # a plain fork of a process with threads can deadlock or die
-        with ProcessPoolExecutor(count, mp_context=context) as pool:
+        with ProcessPoolExecutor(count, mp_context=context, initializer=end_with_parent) as pool:
             fresh = pool.map(do, todo)
             for k, key in enumerate(keys):
                 if key not in self.known:

@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import resource
 import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
@@ -18,6 +17,7 @@ from typing import Any, Protocol
 
 from humanoid_control.clip_library.work import DIED, ClipOutcome, Job, do_job, failure, warm
 from humanoid_control.errors import EnvironmentProblem
+from humanoid_control.in_child import end_with_parent
 
 TRIES = 2  # attempts at a job whose worker dies
 DEATHS_AT_START = 4  # consecutive deaths without work before the run stops
@@ -218,16 +218,9 @@ def _serve(pipe: Any, memory: int, do: Callable[[Job], ClipOutcome]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     warm()
     with contextlib.suppress(EOFError, OSError):
         pipe.send(READY)
         while True:
             pipe.send(do(pipe.recv()))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
