@@ -21,7 +21,7 @@ EXPECTED = (
     + [f"TC-{k:02d}" for k in (*range(1, 10), *range(20, 29))]
     + [f"HM-{k:02d}" for k in range(1, 22)]
     + [f"W{k:02d}" for part in WALKING for k in range(part[0], part[1] + 1)]
-    + [f"PF-{k:02d}" for k in range(1, 28)]
+    + [f"PF-{k:02d}" for k in range(1, 29)]
     + [f"P{k:02d}" for part in POLICIES for k in range(part[0], part[1] + 1)]
     + [f"RE-{k:02d}" for k in range(1, 25)]
     + [f"R{k:02d}" for part in REAL_ROBOTS for k in range(part[0], part[1] + 1)]
