@@ -31,7 +31,8 @@ def reachable_footholds(plan: ContactPlan, soles: RigidSoles, settings: Feasibil
     changes = list(plan.changes)
     order = sorted((s.first, f, k) for f in (0, 1) for k, s in enumerate(own[f]) if k > 0)
     for first, f, k in order:
-        i = next(i for i, s in enumerate(own[1 - f]) if s.first <= first < s.end)
+        # Without double support the other foot's stance ends as this one begins: the latest one counts.
+        i = max((i for i, s in enumerate(own[1 - f]) if s.first <= first), default=0)
         seconds = (first - own[f][k - 1].end) / settings.rate
         place, yaw, moved, turned = reach.land(
             own[f][k], own[1 - f][i], planned[1 - f][i], planned[f][k - 1].place, seconds

@@ -4,13 +4,20 @@ import numpy as np
 import pytest
 
 from humanoid_control.mocap import load_body_points
-from humanoid_control.performing import WholeBodyController, feasibility_row, make_feasible, perform
+from humanoid_control.performing import (
+    FeasibilitySettings,
+    WholeBodyController,
+    feasibility_row,
+    make_feasible,
+    perform,
+)
 from humanoid_control.performing.foot_paths import CALM, CALM_SHARE, _calmed, _peak_acceleration
 from humanoid_control.retargeting import retarget_whole_body
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.noisy_sensors import NOISE, NoisySensors
 from humanoid_control.walking.gait import GRAVITY
+from test.performing.pieces import piece
 
 RATE = 100.0
 
@@ -59,3 +66,11 @@ def test_a_deviation_is_scaled_until_the_path_keeps_the_bound(size):
     peak = _peak_acceleration(way + np.vstack([[0, 0], kept, [0, 0]]), RATE)
     assert peak <= bound
     assert scale == 1.0 if size == 0.001 else peak > 0.8 * bound and scale < 1.0
+
+
+def test_a_walk_without_double_support_is_made_too(mocap):
+    robot = load_robot("hrp2", "floating")
+    clip = load_body_points(mocap("dance_markers/walk1.trc"))
+    retargeted = piece(retarget_whole_body(clip, robot, method="clip"), 0.0, 4.0)
+    motion = make_feasible(retargeted, robot, FeasibilitySettings(double_support=0.0, pace=1.0))
+    assert motion.stands.any(axis=1).all() and np.isfinite(motion.q).all()
