@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import sys
 import threading
 import time
 import warnings
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 PATIENCE = 20.0  # [s] for a step that takes milliseconds
-SAMPLES, EVERY = 10, 0.1  # a receiving thread that waits for a lock in all samples, each 0.1 s, waits for ever
+SAMPLES, EVERY = 50, 0.1  # a receiving thread that waits for a lock in all samples, each 0.1 s, waits for ever
 HARD_END = 90.0  # [s] after which the process ends with its stacks: the deadlock came during a step
 LAST_WORDS = 15.0  # [s] for a process with a thread that never ends to report its tests
 FUTEX = "202"  # number of the system call, x86-64; "98" on arm64
@@ -55,6 +56,10 @@ def end(*steps: Callable[[], object]) -> None:
 
 def _leave_it(when: str) -> None:
     stuck.append(when)
+    if "rclpy" in sys.modules:  # the next test begins with a context of its own; this one is kept, and never destroyed
+        from rclpy.utilities import get_default_context
+
+        stuck.append(get_default_context(shutting_down=True))
     warnings.warn(f"Fast DDS is in a deadlock {when}: a node of the test is left as it is", stacklevel=3)
 
 

@@ -45,7 +45,7 @@ def test_a_receiving_thread_that_waits_for_a_lock_is_a_deadlock(receiving, monke
     receiving("dds.udp.7001", lock.acquire)
     with pytest.warns(UserWarning, match="deadlock"):
         ending.end(lambda: done.append(1))
-    assert not done and len(ending.stuck) == 1
+    assert not done and ending.stuck
     lock.release()
 
 
@@ -69,3 +69,20 @@ def test_steps_are_taken_where_a_test_captures_the_error_stream(monkeypatch):
     monkeypatch.setattr("sys.stderr", io.StringIO())  # it has no file number
     ending.end(lambda: done.append(1))
     assert done == [1]
+
+
+@pytest.mark.ros
+def test_after_a_deadlock_the_next_test_has_a_context_of_its_own(receiving, monkeypatch):
+    rclpy = pytest.importorskip("rclpy")
+    monkeypatch.setattr(ending, "stuck", [])
+    lock = threading.Lock()
+    lock.acquire()
+    rclpy.init()
+    receiving("dds.udp.7003", lock.acquire)
+    with pytest.warns(UserWarning, match="deadlock"):
+        ending.end(rclpy.try_shutdown)
+    lock.release()
+    rclpy.init()
+    rclpy.shutdown()
+    assert ending.stuck[1].ok(), "the other one is as it was"
+    ending.stuck[1].try_shutdown()
