@@ -23,6 +23,7 @@ LAST_WORDS = 15.0  # [s] for a process with a thread that never ends to report i
 FUTEX = "202"  # number of the system call, x86-64; "98" on arm64
 
 stuck: list[object] = []
+_known: set[str] = set()  # threads of deadlocks found before: they say nothing about the next node
 
 
 def end(*steps: Callable[[], object]) -> None:
@@ -67,11 +68,12 @@ def deadlocked(tasks: Path = Path("/proc/self/task")) -> bool:
     """Whether a receiving thread of discovery has waited for a lock all the time; it waits for packets otherwise."""
     waiting: set[str] | None = None
     for _ in range(SAMPLES):
-        now = {task.name for task in tasks.iterdir() if _waits_for_lock(task)}
+        now = {task.name for task in tasks.iterdir() if task.name not in _known and _waits_for_lock(task)}
         waiting = now if waiting is None else waiting & now
         if not waiting:
             return False
         time.sleep(EVERY)
+    _known.update(waiting or ())
     return True
 
 

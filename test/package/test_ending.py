@@ -46,6 +46,8 @@ def test_a_receiving_thread_that_waits_for_a_lock_is_a_deadlock(receiving, monke
     with pytest.warns(UserWarning, match="deadlock"):
         ending.end(lambda: done.append(1))
     assert not done and ending.stuck
+    ending.end(lambda: done.append(1))
+    assert done == [1], "the next node is ended, though that thread still waits"
     lock.release()
 
 
