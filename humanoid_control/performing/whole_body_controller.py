@@ -70,7 +70,7 @@ class ControllerSettings:
     dcm_gain: float = 4.0
     standing: float = 200.0
     swinging: float = 20.0
-    turning: float = 0.4
+    turning: float = 0.4  # low: an ankle at the end of its range would otherwise move the trunk
     center: float = 20.0
     height: float = 5.0
     momentum: float = 0.02
