@@ -27,6 +27,7 @@ from humanoid_control.clip_library.figures import figure_of
 from humanoid_control.errors import ClipError, ConfigError, HumanoidError, RobotError, first_line, one_line
 from humanoid_control.evaluation import measure_clip
 from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
+from humanoid_control.mocap.load import MAY_LACK_RATE
 from humanoid_control.performing import (
     WITH_FORCES,
     DynamicMotion,
@@ -58,7 +59,6 @@ from humanoid_control.walking.gait import GRAVITY
 
 FORMATS = (".csv", ".npz", ".mcap")
 RECORD = 3  # format of records and figures; a new number repeats all jobs
-STATING_NO_RATE = (".amc", ".csv", ".tsv")  # the only formats for which `rate` is used
 KEPT_BODIES, KEPT_ROBOTS = 2, 16  # clips and robots that a worker keeps for following jobs
 BAD_INPUT, UNEXPECTED, NO_MEMORY, DIED = "bad input", "unexpected", "out of memory", "died"
 """Kinds of failures; only bad input is permanent, so the next run does not retry it."""
@@ -404,7 +404,7 @@ def _read_body(job: Job) -> BodyPoints:
                 return _read_body(replace(job, clip=clip, files=None))
             except HumanoidError as e:
                 raise ClipError(str(e).replace(str(path), job.clip.name)) from None
-    rate = s.rate if Path(job.clip.source).suffix.lower() in STATING_NO_RATE else None
+    rate = s.rate if Path(job.clip.source).suffix.lower() in MAY_LACK_RATE else None
     if s.raw:
         return find_body_points(load_clip(job.clip.source, rate, s.unit, s.scale, s.up), s.marker_set)
     return load_body_points(job.clip.source, s.marker_set, rate=rate, unit=s.unit, scale=s.scale, up=s.up)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from humanoid_control.errors import ClipError, ConfigError, first_few, shown
 from humanoid_control.mocap.body_points import MAX_GAP, BodyPoints, find_body_points
@@ -30,46 +31,65 @@ _BUILT_IN: dict[str, Callable[[], MarkerClip]] = {"dance": synthetic_dance, "gen
 CLIP_NAMES = tuple(_BUILT_IN)
 
 
+class _Rate(enum.Enum):
+    """Source of the frame rate of a format."""
+
+    STATED = "every file states it"
+    REPLACEABLE = "every file states it; a given rate replaces it"
+    OPTIONAL = "a file may lack it; a given rate is used"
+
+
+class _Format(NamedTuple):
+    """Type of clip files.
+
+    Attributes:
+        read: function of the file, the given rate [Hz] or None, and the size.
+        of_parts: a file may hold several motions, selected after a colon.
+    """
+
+    read: Callable[[ClipFile, float | None, Size], MarkerClip]
+    rate: _Rate = _Rate.STATED
+    of_parts: bool = False
+
+
 def _read_amc(file: ClipFile, rate: float | None, size: Size) -> MarkerClip:
     data, skeleton = file.read(), skeleton_beside(file.name, file.beside(), file.where)
     return parse_amc(data, file.where, file.read(skeleton), str(skeleton), rate, size)
 
 
-def _read(
-    parse: Callable[[bytes, str, Size], MarkerClip], file: ClipFile, rate: float | None, size: Size
-) -> MarkerClip:
-    return parse(file.read(), file.where, size)
+def _stating(parse: Callable[[bytes, str, Size], MarkerClip]) -> _Format:
+    """Return a format with files that state their rate."""
+    return _Format(lambda file, rate, size: parse(file.read(), file.where, size))
 
 
-def _read_at_rate(
-    parse: Callable[[bytes, str, float | None, Size], MarkerClip], file: ClipFile, rate: float | None, size: Size
-) -> MarkerClip:
-    return parse(file.read(), file.where, rate, size)
+def _at_rate(parse: Callable[[bytes, str, float | None, Size], MarkerClip], kind: _Rate = _Rate.OPTIONAL) -> _Format:
+    """Return a format with a rate that the caller may give."""
+    return _Format(lambda file, rate, size: parse(file.read(), file.where, rate, size), kind)
 
 
-def _read_scene(
-    parse: Callable[[ClipFile, Size], MarkerClip], file: ClipFile, rate: float | None, size: Size
-) -> MarkerClip:
-    return parse(file, size)
+def _scene(parse: Callable[[ClipFile, Size], MarkerClip]) -> _Format:
+    """Return a format with several motions, which may refer to files in the folder."""
+    return _Format(lambda file, rate, size: parse(file, size), of_parts=True)
 
 
-_READERS: dict[str, Callable[[ClipFile, float | None, Size], MarkerClip]] = {
-    ".bvh": partial(_read_at_rate, parse_bvh),
-    ".c3d": partial(_read, parse_c3d),
-    ".trc": partial(_read, parse_trc),
-    ".amc": _read_amc,
-    ".csv": partial(_read_at_rate, parse_csv),
-    ".tsv": partial(_read_at_rate, parse_csv),
-    ".fbx": partial(_read_scene, parse_fbx),
-    ".glb": partial(_read_scene, parse_gltf),
-    ".gltf": partial(_read_scene, parse_gltf),
-    ".npz": partial(_read_at_rate, parse_npz),
-    ".pkl": partial(_read_at_rate, parse_pickle),
-    ".pt": partial(_read_at_rate, parse_tensors),
+_FORMATS: dict[str, _Format] = {
+    ".bvh": _at_rate(parse_bvh, _Rate.REPLACEABLE),
+    ".c3d": _stating(parse_c3d),
+    ".trc": _stating(parse_trc),
+    ".amc": _Format(_read_amc, _Rate.OPTIONAL),
+    ".csv": _at_rate(parse_csv),
+    ".tsv": _at_rate(parse_csv),
+    ".fbx": _scene(parse_fbx),
+    ".glb": _scene(parse_gltf),
+    ".gltf": _scene(parse_gltf),
+    ".npz": _at_rate(parse_npz),
+    ".pkl": _at_rate(parse_pickle),
+    ".pt": _at_rate(parse_tensors),
 }
-_WITHOUT_RATE = (".amc", ".bvh", ".csv", ".tsv", ".npz", ".pkl", ".pt")  # formats that may lack a frame rate
-_OF_PARTS = (".fbx", ".glb", ".gltf")  # formats with several motions, selected after a colon
-FORMATS = tuple(_READERS)
+"""Formats that are read. An entry here is all that a further format needs besides its parser."""
+FORMATS = tuple(_FORMATS)
+MAY_LACK_RATE = tuple(suffix for suffix, form in _FORMATS.items() if form.rate is _Rate.OPTIONAL)
+_OF_PARTS = tuple(suffix for suffix, form in _FORMATS.items() if form.of_parts)
 _NEXT_STEP = {
     ".asf": "is a skeleton without motion: name the .amc file that moves it",
     ".dae": "Collada is not read: have Blender import it and export glTF (.glb)",
@@ -81,7 +101,7 @@ _NEXT_STEP = {
     ".ndf": "is raw data of an Optotrak: export C3D from NDI First Principles",
     ".mp4": "is a video: a pose tracker makes a recording of it (MediaPipe, GVHMR, WHAM)",
 }
-"""Advice for files that are not clips but are often mistaken for one."""
+"""Advice for files that are not read but are often taken for a clip."""
 
 
 def load_clip(
@@ -96,7 +116,7 @@ def load_clip(
     Args:
         name_or_path: one of `CLIP_NAMES`; a file of `FORMATS` (.amc with .asf next to it); a folder or zip archive with
             one clip; or a member `clips.zip:walk.bvh`. Write ./dance for a file with a built-in name.
-        rate: [Hz], for a file without rate.
+        rate: [Hz], for a file of `MAY_LACK_RATE` without a rate or times, or a BVH file with a wrong rate.
         unit: mm, cm, m or inch; "": stated, or plausible for a person.
         scale: factor of positions.
         up: x, y, z, -x, -y, -z; "": stated, or guessed from the posture.
@@ -120,15 +140,13 @@ def load_clip(
     try:
         file = find_clip_file(path.expanduser(), FORMATS, _OF_PARTS, CLIP_NAMES)
         suffix = file.suffix
-        if suffix in _NEXT_STEP:
-            raise ClipError(f"{file.where}: {_NEXT_STEP[suffix]}")
-        if suffix not in FORMATS:
-            raise ClipError(
-                f"{file.where}: type '{file.name.suffix}' is not read, only {', '.join(FORMATS)}: convert it"
-            )
-        if rate is not None and suffix not in _WITHOUT_RATE:
+        if suffix not in _FORMATS:
+            other = f"type '{file.name.suffix}' is not read, only {', '.join(FORMATS)}: convert it"
+            raise ClipError(f"{file.where}: {_NEXT_STEP.get(suffix, other)}")
+        form = _FORMATS[suffix]
+        if rate is not None and form.rate is _Rate.STATED:
             raise ClipError(f"{file.where}: a {suffix} file states its own frame rate: leave the rate out")
-        clip = report_unrecorded(_READERS[suffix](file, rate, size))
+        clip = report_unrecorded(form.read(file, rate, size))
         clip = replace(clip, up=axis, up_told=True) if axis else clip
         return replace(clip, name=file.name.stem) if file.archived else clip
     except (OSError, ValueError, RuntimeError) as error:  # the last two: a null byte, or ~ of an unknown user

@@ -18,7 +18,7 @@ from humanoid_control.clip_library import (
     work,
 )
 from humanoid_control.errors import UnknownNameError
-from humanoid_control.mocap import load_body_points, load_clip
+from humanoid_control.mocap import load_body_points, load_clip, synthetic_dance
 from humanoid_control.paths import share_dir
 from humanoid_control.performing import DynamicMotion, FeasibilitySettings, make_feasible
 from humanoid_control.retargeting import INTERCHANGE, retarget_whole_body
@@ -126,6 +126,16 @@ def test_a_clip_that_cannot_be_read_says_why_without_its_place(small_library, hr
             record = do_job(one).record
             assert record["failed"] == work.BAD_INPUT and str(tmp_path) not in record["reason"]
             assert record["reason"].startswith(job.clip.name) and "/clip_" not in record["reason"]
+
+
+def test_the_given_rate_serves_the_clips_that_state_none(small_library, hrp2, whole, tmp_path):
+    dance = synthetic_dance(duration=12, rate=50)
+    np.savez(tmp_path / "silent.npz", positions=dance.positions, labels=dance.labels)
+    shutil.copy(small_library / "a" / "clip_000.trc", tmp_path / "stating.trc")
+    jobs, failed = library_jobs(find_clips(str(tmp_path)), [hrp2], replace(whole, rate=50.0))
+    assert not failed
+    rates = {job.clip.name: work._read_body(job).rate for job in jobs}
+    assert rates == {"silent.npz": 50.0, "stating.trc": load_clip(tmp_path / "stating.trc").rate}
 
 
 def test_a_fault_of_the_package_is_one_failure(jobs, monkeypatch):
