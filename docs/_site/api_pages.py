@@ -52,13 +52,20 @@ def _page(room: str) -> str:
     face = importlib.import_module(f"humanoid_control.{room}")
     lines = [f"# {room}", "", inspect.getdoc(face) or "", ""]
     for name in sorted(face.__all__):
-        value = getattr(face, name)
-        home = getattr(value, "__module__", "")
-        if home.startswith("humanoid_control.") and (inspect.isclass(value) or inspect.isroutine(value)):
-            lines += [f"::: {home}.{name}", ""]
-        else:
-            lines += [f"### {name}", "", f"`{type(value).__name__}`", ""]
+        lines += _entry(face, name)
+    if others := sorted(set(dir(face)) - set(face.__all__)):
+        lines += ["## Names without a promise", "", "They can be imported, and can change in any version.", ""]
+        for name in others:
+            lines += _entry(face, name)
     return "\n".join(lines)
+
+
+def _entry(face: Any, name: str) -> list[str]:
+    value = getattr(face, name)
+    home = getattr(value, "__module__", "")
+    if home.startswith("humanoid_control.") and (inspect.isclass(value) or inspect.isroutine(value)):
+        return [f"::: {home}.{name}", ""]
+    return [f"### {name}", "", f"`{type(value).__name__}`", ""]
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -68,7 +75,8 @@ def on_files(files: Files, config: Any) -> Files:
     index = [
         "# Python API",
         "",
-        "Public names of each package; all other names are internal. [Stability](../public_api.md) of each name.",
+        "Public names of each package, then its names without a promise; all others are internal. "
+        "[Stability](../public_api.md) of each name.",
         "",
     ]
     index += ["| package | content |", "|---|---|"]

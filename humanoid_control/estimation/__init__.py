@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from humanoid_control.estimation.clock_offset import ClockOffset as ClockOffset
     from humanoid_control.estimation.clock_offset import ClockOffsets as ClockOffsets
     from humanoid_control.estimation.clock_offset import ClockSteps as ClockSteps
+    from humanoid_control.estimation.floating_base import BaseEstimate as BaseEstimate
+    from humanoid_control.estimation.floating_base import FloatingBaseEstimator as FloatingBaseEstimator
     from humanoid_control.estimation.joint_filter import CLOCK_BACK as CLOCK_BACK
     from humanoid_control.estimation.joint_filter import JointFilter as JointFilter
     from humanoid_control.estimation.joint_supervision import JointFault as JointFault
@@ -37,6 +39,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "clock_offset": ["ClockOffset", "ClockOffsets", "ClockSteps"],
+        "floating_base": ["BaseEstimate", "FloatingBaseEstimator"],
         "joint_filter": ["CLOCK_BACK", "JointFilter"],
         "joint_supervision": ["JointFault", "JointFaultKind", "JointSupervision", "JointSupervisionLimits"],
         "plausibility": ["EncoderTurns", "JointPlausibility", "named_twice"],

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from humanoid_control.human.marker_fit import fit as fit
     from humanoid_control.human.model import Person as Person
     from humanoid_control.human.osim import read_osim as read_osim
+    from humanoid_control.human.records import write_records as write_records
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
@@ -69,6 +70,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "marker_fit": ["Fit", "FitSettings", "REASONS", "fit"],
         "model": ["Person"],
         "osim": ["read_osim"],
+        "records": ["write_records"],
     },
     public=[
         "Analysis",

@@ -69,6 +69,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "MarkerSet",
         "clean",
         "draft_marker_set",
+        "find_body_points",
         "load_body_points",
         "load_clip",
         "read_marker_set",

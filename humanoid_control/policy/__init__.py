@@ -1,9 +1,10 @@
 """Learned policies: reading, description, checks, execution behind a torque gate.
 
 ```python
-from humanoid_control.policy import KINDS, kind_of
+from humanoid_control.policy import Command, GateSettings
 
-print(kind_of("gravity_orientation"), KINDS["projected_gravity"].unit)
+print(Command((0.5, 0.0, 0.0)))  # forward, sideward [m/s], yaw rate [rad/s]
+print(GateSettings())
 ```
 
 Formats: LEAPP, BeyondMimic and mjlab, holosoma, Unitree, rl_sar, and our own description. Networks are ONNX files
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from humanoid_control.policy.supervision import SupervisionSettings as SupervisionSettings
     from humanoid_control.policy.supervision import blend_by_torque as blend_by_torque
     from humanoid_control.policy.terms import KINDS as KINDS
+    from humanoid_control.policy.terms import TermKind as TermKind
     from humanoid_control.policy.terms import kind_of as kind_of
 
 __getattr__, __dir__, __all__ = lazy.attach(
@@ -66,7 +68,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "runner": ["Command", "Policy", "RobotState", "PolicyTargets", "load_policy"],
         "reference": ["Motion", "MotionFrame", "MotionReference"],
         "supervision": ["PolicySupervisor", "SupervisionSettings", "blend_by_torque"],
-        "terms": ["KINDS", "kind_of"],
+        "terms": ["KINDS", "TermKind", "kind_of"],
     },
     public=[
         "Command",
@@ -80,6 +82,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "load_motion",
         "load_policy",
         "play",
+        "policy_engine",
         "read_policy",
     ],
 )

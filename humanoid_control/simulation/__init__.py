@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from humanoid_control.simulation.engine import make_engine as make_engine
     from humanoid_control.simulation.engine import quasi_direct_armature as quasi_direct_armature
     from humanoid_control.simulation.many_worlds import simulate_many as simulate_many
+    from humanoid_control.simulation.noisy_sensors import NoisySensors as NoisySensors
     from humanoid_control.simulation.sensors.sensor_model import Imperfection as Imperfection
+    from humanoid_control.simulation.sensors.sensor_model import Sensor as Sensor
     from humanoid_control.simulation.settings import DRIVES as DRIVES
     from humanoid_control.simulation.settings import TOUCHING as TOUCHING
     from humanoid_control.simulation.settings import WorldSettings as WorldSettings
@@ -43,7 +45,8 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "contact.ground": ["Ground"],
         "contact.points": ["ContactSettings"],
         "drives.position_control": ["DriveGains"],
-        "sensors.sensor_model": ["Imperfection"],
+        "noisy_sensors": ["NoisySensors"],
+        "sensors.sensor_model": ["Imperfection", "Sensor"],
         "many_worlds": ["simulate_many"],
         "worlds.multibody_world": ["MultibodyWorld"],
     },

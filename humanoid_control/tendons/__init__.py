@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
+    from humanoid_control.tendons.control.laws import TendonController as TendonController
+    from humanoid_control.tendons.control.settings import TendonControllerSettings as TendonControllerSettings
     from humanoid_control.tendons.estimator.estimator import EstimatorComparison as EstimatorComparison
     from humanoid_control.tendons.estimator.estimator import TendonEstimator as TendonEstimator
     from humanoid_control.tendons.estimator.grouping import find_groups as find_groups
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
+        "control.laws": ["TendonController"],
+        "control.settings": ["TendonControllerSettings"],
         "estimator.estimator": ["EstimatorComparison", "TendonEstimator"],
         "estimator.grouping": ["find_groups"],
         "estimator.samples": ["TendonSamples"],
