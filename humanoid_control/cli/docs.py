@@ -206,8 +206,9 @@ TOPICS = {
     ),
     "wrench/FOOT": (
         "geometry_msgs/WrenchStamped",
-        "force and torque of the ground on each foot; frame `FOOT_sole`: axes of its link, origin in the middle of the "
-        "sole (base: floating)",
+        "force and torque that the ground exerts on a foot (at rest: upward), about the origin of the frame in the "
+        "header: `FOOT_sole` (also if empty), with the axes of its link and the origin in the middle of the sole, or a "
+        "link of the leg. FOOT is a name under `feet` of the robot file (base: floating)",
     ),
     "/clock": ("rosgraph_msgs/Clock", "simulated time, with `stamp: sim` only"),
     "/tf": (
@@ -374,7 +375,28 @@ def _parameters_page() -> str:
     ]
     for name, spec in NODES.items():
         parts.append(f"## {name}\n\n{spec.task[0].upper()}{spec.task[1:]}.\n\n{docs_table(spec.parameter_class())}\n")
+    parts.append(f"## Observation terms of a policy\n\n{_terms_table()}\n")
     return "\n".join(parts)
+
+
+def _terms_table() -> str:
+    from humanoid_control.policy.terms import ACTIONS as PER_ACTION
+    from humanoid_control.policy.terms import JOINTS, KINDS, size_of
+
+    sizes: dict[int | str, str] = {JOINTS: "one per joint", PER_ACTION: "one per action"}
+    rows = [
+        "Each `term` of a policy description ([policy.md](policy.md#a-description-of-your-own)) has one of these "
+        "names. Unit and frame are those before the scale of the term. Where the table says any, `size` of the term is "
+        "the count. The source is `KINDS` in `humanoid_control/policy/terms.py`.\n",
+        "| term | numbers | unit | frame | other names in files |",
+        "|---|---|---|---|---|",
+    ]
+    for name, kind in KINDS.items():
+        size = sizes.get(kind.size) or kind.size or ("two per joint" if size_of(name, 1, 1) else "any")
+        names = ", ".join(f"`{other}`" for other in kind.names if other != name)
+        refused = f"; refused: {kind.refused}" if kind.refused else ""
+        rows.append(f"| `{name}` | {size} | {kind.unit} | {kind.frame} | {names}{refused} |")
+    return "\n".join(rows)
 
 
 def _topics_page() -> str:

@@ -89,8 +89,12 @@ class TendonControllerParameters(NodeParameters):
     load_most: float = param(
         10.0, "maximum difference between this load and the model", "N m", *_range("load_most"), live=True
     )
-    least: float = param(0.0, "addition to the minimum tension of each tendon", "N", *_range("least"), live=True)
-    co_contraction: float = param(0.0, "desired tension above the minimum", "N", 0.0, 200.0, live=True)
+    least: float = param(
+        0.0, "addition to the minimum tension of each tendon, a hard bound", "N", *_range("least"), live=True
+    )
+    co_contraction: float = param(
+        0.0, "preferred tension above the minimum, as far as the joint torques permit", "N", 0.0, 200.0, live=True
+    )
     governor: float = param(
         0.3,
         "torque deficit of a joint above which references are held; 0: never",

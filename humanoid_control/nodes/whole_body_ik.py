@@ -241,9 +241,16 @@ class WholeBodyIkParameters(WorldParameters):
     margin: float = param(
         0.02, "minimum distance of shapes; smaller for pairs that are closer at rest", "m", 0.0, 0.2, live=True
     )
-    activation: float = param(0.12, "distance below which a pair of shapes is a constraint", "m", 0.0, 0.5, live=True)
+    activation: float = param(
+        0.12, "least distance below which a pair of shapes is a constraint", "m", 0.0, 0.5, live=True
+    )
     approach: float = param(
-        8.0, "maximum approach rate of a pair, as a share of its distance above the margin", "1/s", 0.1, 50.0, live=True
+        8.0,
+        "closing speed of a pair per distance above the margin; farther out, braking limits it",
+        "1/s",
+        0.1,
+        50.0,
+        live=True,
     )
     bandwidth: float = param(10.0, "bandwidth of the target smoothing", "Hz", 0.5, 50.0, live=True)
     max_speed: float = param(3.0, "maximum speed at which a target is followed", "m/s", 0.01, 20.0, live=True)

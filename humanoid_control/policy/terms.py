@@ -63,8 +63,11 @@ class TermKind(NamedTuple):
     """Kind of term.
 
     Attributes:
-        size: number, `joints` or `actions`; 0: any.
-        names: in files.
+        size: count of its numbers, or `joints` or `actions` for one each; 0: any.
+        unit: of the numbers before the scale of a term.
+        frame: axes of the numbers, or empty.
+        names: other names of the kind in files.
+        value: function that returns the numbers (size,), before the scale of a term.
         refused: why such policies are not run; empty: they are.
     """
 
@@ -90,7 +93,7 @@ def _none(s: Sensed, t: Term, k: np.ndarray) -> np.ndarray:
 
 STANDS_BELOW = 0.01  # command below which a gait clock rests [m/s, rad/s]
 ROOT, WORLD, IMU, NONE = "root link", "world", "IMU link", ""
-KINDS: dict[str, TermKind] = {
+KINDS: dict[str, TermKind] = {  # a new kind is one entry
     "base_ang_vel": TermKind(
         3,
         "rad/s",

@@ -24,8 +24,9 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
         "`cmd_vel_timeout`",
     },
     "geometry_msgs/WrenchStamped": {
-        "header": "a foot: FOOT_sole, or a link of its leg, transformed to the sole by measured joints; a "
-        "plate: a frame with a known pose; a push: a link; other frames are refused by name. " + STAMP,
+        "header": "a foot: FOOT_sole (also if empty), or a link of its leg, transformed to the sole by measured joints "
+        "without the weight of links between; a plate: a frame with a known pose; a push: a link; other frames are "
+        "refused by name. " + STAMP,
     },
     "nav_msgs/Odometry": {"header": SHOWN, "child_frame_id": SHOWN, "covariance": SHOWN},
     "nav_msgs/Path": {"header": f"of each pose, else of the path: {FRAMES}"},

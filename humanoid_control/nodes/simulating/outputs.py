@@ -39,7 +39,7 @@ from humanoid_control.simulation.settings import WINCHES
 
 
 class SimulatorOutputs:
-    """Publishers and sensors of a simulated robot."""
+    """Publishers of a simulated robot, and its sensors, each a `Sensor`."""
 
     world_frame = WORLD
 

@@ -90,7 +90,14 @@ class ClipFileParameters(WorldParameters):
     """Parameters of a clip."""
 
     clip: str = param("dance", "motion clip: dance or gentle_dance (built in), or the path of a file")
-    clip_rate: float = param(0.0, "frame rate of an AMC or CSV file without one; 0: from the file", "Hz", 0.0, 1000.0)
+    clip_rate: float = param(
+        0.0,
+        "frame rate of an AMC, CSV, TSV, NPZ, PKL or PT file without one, or of a BVH file with a wrong one; 0: from "
+        "the file",
+        "Hz",
+        0.0,
+        1000.0,
+    )
     clip_unit: str = param("", "length unit of the clip: mm, cm, m or inch; empty: from the file, or detected")
     clip_up: str = param("", "upward axis of the clip file: x, y, z, -x, -y, -z; empty: detected")
     clip_scale: float = param(1.0, "scale factor of the clip, for skeletons of other sizes", "", 1e-6, 1e6)

@@ -51,7 +51,8 @@ TURNED, LEAPT = 0.3, 0.3  # [rad] instantaneous changes of orientation, of a joi
 class SoleFrames:
     """Transforms of wrenches to sole frames, by the joint positions.
 
-    Links that carry the foot, or are fixed to it, share its wrench; other frames are rejected.
+    A wrench at a link that carries the foot, or is carried by it, counts as the ground wrench: the weight and inertia
+    of links between are neglected. Other frames are rejected.
     """
 
     def __init__(self, robot: Robot, soles: tuple[str, ...]) -> None:
