@@ -36,10 +36,10 @@ class BaseEstimate:
     """Estimated state of a floating-base robot.
 
     Attributes:
-        q: (nq,) as in pinocchio.
-        v: (nv,) as in pinocchio.
-        center: (3,) centre of mass [m].
-        center_velocity: (3,) [m/s].
+        q: (nq,) base position in the estimated world [m], its quaternion x y z w, joints [rad].
+        v: (nv,) linear [m/s], then angular velocity [rad/s] of the base in its own axes; joints [rad/s].
+        center: (3,) centre of mass in the world [m].
+        center_velocity: (3,) in world axes [m/s].
         soles: poses in the world.
         weights: (F,), sum 0 or 1.
         airborne: time without a loaded sole [s].

@@ -210,7 +210,10 @@ class Driver(PowerRequests):
     # -- the cycle ----------------------------------------------------------------------------------------------------
 
     def cycle(self) -> None:
-        """Run one cycle; an unexpected exception stops the drives."""
+        """Read, supervise, change the power state, compute and write the next command; never raise.
+
+        An unexpected exception stops the drives.
+        """
         now = self.clock()
         try:
             self._cycle(now)

@@ -40,7 +40,7 @@ class Event(enum.Enum):
     COMMANDED = "commands have come for a while"
     BLENDED = "the blend has come to its end"
     STEPPED = "commands jumped away from the reference"
-    STOP = "commands ceased, or somebody asked to stop or to switch off"
+    STOP = "commands ceased, a cycle was late, or a request to stop or to switch off; HOLD or power off follows"
     RESTED = "all joints are at rest"
     UNPOWERED = "all drives report that they are off"
     FAIL = "a fault of a joint, a bus or this computer"

@@ -50,7 +50,7 @@ def write_storage(
 
 
 def angles_table(a: Analysis, q: np.ndarray | None = None) -> tuple[list[str], np.ndarray]:
-    """Return names and values (T, C) of all coordinates at q (T, n) or as measured [deg, m]."""
+    """Return names and values (T, C) [deg, m] of all coordinates, at q (T, n) [rad, m] or as measured."""
     everything = a.person.with_dependent(a.motion.values if q is None else q)
     scale = {c.name: 180 / np.pi if c.rotational else 1.0 for c in a.person.all_coordinates}
     return list(everything), np.stack([scale[n] * v for n, v in everything.items()], axis=1)
@@ -79,7 +79,11 @@ def forces_table(a: Analysis) -> tuple[np.ndarray, list[str], np.ndarray]:
 
 
 def write_records(a: Analysis, folder: Path) -> None:
-    """Write all tables into an existing folder."""
+    """Write the models and tables of `FILES` into an existing folder, without the report.
+
+    Angles are degrees in `angles.mot` and `motion.csv`, radians in `motion.npz`. Times are on the recording's
+    clock [s].
+    """
     (folder / "model.osim").write_text(osim_text(a.person), encoding="utf-8")
     text, _ = _urdf(a.person)
     if text:
@@ -214,7 +218,7 @@ def residual_table(a: Analysis) -> dict[str, dict[str, float]]:
 
 
 def write_robot(motion: RobotMotion, times: np.ndarray, folder: Path) -> None:
-    """Write robot joints [rad] for `trajectory_streamer`, with time from 0 [s]."""
+    """Write `robot_<name>.csv`: robot joints [rad] without the base, with time from 0 [s]."""
     names, values = motion.joints
     with (folder / f"robot_{motion.name}.csv").open("w", newline="") as out:
         rows = csv.writer(out)

@@ -25,8 +25,9 @@ class IkSettings:
         acceleration: acceleration limit of every joint [rad/s^2]; precedes all other limits.
         acceleration_scale: usable share of `Robot.acceleration_limits`; infinite: only `acceleration` counts.
         margin: distance kept between shapes of the robot [m].
-        activation: distance below which a pair becomes a row [m].
-        barrier_gain: share of the distance above the margin that a pair may lose each second [1/s].
+        activation: least distance below which a pair becomes a row [m]; greater for faster pairs of exact shapes.
+        barrier_gain: closing speed of a pair per distance above the margin [1/s]; farther out, half of the braking
+            capacity of its joints limits the speed instead. The distance at rest is `margin`.
         pair_recovery_speed: highest required separation speed of pairs too close or in penetration [m/s].
         joint_recovery_speed: speed of the return into the range, of homing, and of idle joints [rad/s].
         range_ease: distance from the range end within which a joint slows down gently, to allow for drive lag [rad]; 0:

@@ -44,7 +44,7 @@ class Measurement(NamedTuple):
 
     Attributes:
         imu: of the root link.
-        foot_wrenches: foot -> (6,) ground force [N], torque [N m], sole frame.
+        foot_wrenches: foot -> (6,) force [N] and torque [N m] of the ground on the foot, frame `<foot>_sole`.
     """
 
     joints: JointState

@@ -41,7 +41,7 @@ class DynamicMotion:
         clearance: smallest between shapes (T,) [m].
         errors: upper bounds of target distances of `WholeBodyTrajectory.point_names` (T, 20) [m].
         speed_share: largest share of a limit (T,).
-        torque_share: largest share of a limit (T,).
+        torque_share: largest resulting share of a limit (T,).
         way: kept share of the feet's way.
         filled: filled flight [s].
         center_error: 95th percentile distance of q's centre of mass from `center` [m].

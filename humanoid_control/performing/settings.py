@@ -36,7 +36,9 @@ class FeasibilitySettings:
         narrowest: ankle distance, at most the neutral width [m].
         margin: target distance of the zero-moment point from the edge [m].
         margin_least: guaranteed distance [m].
-        torque_share: above it the posture is eased.
+        passes: of planning and inverse kinematics; the posture is eased between them.
+        torque_share: share of a leg or waist torque limit above which the posture is eased. The result may exceed it;
+            slowing begins at 0.85 of any limit.
         yaw_rate: limit of the pelvis [rad/s].
         pace: of the whole clip; 0: automatic.
         lost_center: 95th percentile error of the centre of mass that rejects a motion [m].

@@ -28,8 +28,8 @@ class Robot:
     """Robot with a floating base (free root) or a fixed base (held anchor link).
 
     Joint vectors `(n,)` follow `joint_names` [rad]. `q (nq,)` and `v (nv,)` are pinocchio's, with pose (x y z,
-    quaternion x y z w) and velocity of a floating base in front. World: origin on the floor below the root, x forward,
-    y left, z up.
+    quaternion x y z w) and velocity (linear, angular, in axes of the base) of a floating base in front. World: origin
+    on the floor below the root, x forward, y left, z up.
 
     Attributes:
         height: [m].

@@ -17,7 +17,7 @@ NOISE = Imperfection.from_texts(
 
 
 class NoisySensors:
-    """Joint, IMU and foot-wrench sensors with errors.
+    """Joint, IMU and foot-wrench sensors with errors, each a `Sensor`.
 
     Attributes:
         engine: simulation of the robot.

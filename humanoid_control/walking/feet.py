@@ -82,8 +82,9 @@ def reaction_of(soles: Sequence[pin.SE3], wrenches: np.ndarray) -> Reaction:
 class Feet:
     """Both feet of a robot; index 0 is left, 1 is right.
 
-    The sole frame S is the point `l_foot_tcp` or `r_foot_tcp`: on the ground, x forward, z up. Several flat soles of a
-    foot (Lola: foot and toe) count as one rectangle in S.
+    The sole frame S is the point `l_foot_tcp` or `r_foot_tcp`: on the ground, x forward, z up. Force sensors
+    measure in other frames, `<foot>_sole`. Several flat soles of a foot (Lola: foot and toe) count as one rectangle in
+    S.
 
     Attributes:
         frames: (2,) ids of the sole frames.

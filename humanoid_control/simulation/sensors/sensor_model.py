@@ -122,6 +122,7 @@ class Sensor:
         self.reset()
 
     def reset(self) -> None:
+        """Restart with the same random numbers, and draw the constant biases."""
         self._rng = np.random.default_rng(self._seed)
         self._old: deque[tuple[float, np.ndarray]] = deque()
         free = [_free(k, n) for k, n in zip(self._quantities, self._sizes, strict=True)]
@@ -140,7 +141,7 @@ class Sensor:
     def read(self, time: float, *values: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """Return the reading of the true values, one array per quantity; None if lost, or if no sample is old enough.
 
-        `time` [s] must not decrease between resets.
+        The delayed values get bias and noise, then rounding. `time` [s] must not decrease between resets.
         """
         self.sample(time, *values)
         error = self._error()

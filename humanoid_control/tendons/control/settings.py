@@ -42,8 +42,8 @@ class TendonControllerSettings:
         stiffness: tension per excess length, law stiffness [N/m].
         load_cutoff: filter of the measured load [Hz]; 0: ignored.
         load_most: maximum load torque beyond the model's [N m].
-        least: added to minimum tensions [N].
-        co_contraction: bias above the minimum [N].
+        least: added to the minimum tension of every used tendon, a hard bound [N]; too much costs joint torque.
+        co_contraction: preferred tension above the minimum [N], a wish: joint torques and maximum tensions precede it.
         governor: missed torque that holds references [N m]; 0: off.
         weights: 'even', 'activation' (by maximum tension) or 'heat'.
         stop: 'hold' (servo lengths), 'pay_out' or 'off'.
