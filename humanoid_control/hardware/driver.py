@@ -281,7 +281,7 @@ class Driver(PowerRequests):
             self.machine.handle(Event.STOP, now, f"stopped: cycle {1000 * late:.0f} ms late")
 
     def _proceed(self, now: float) -> None:
-        """Make transitions that need no request."""
+        """Make transitions that need no request: after silence, rest, a blend, enabling and homing."""
         state, handle = self.machine.state, self.machine.handle
         if state is PowerState.ENABLING:
             self._enable(now)
