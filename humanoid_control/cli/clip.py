@@ -164,7 +164,7 @@ def _print_draft(args: argparse.Namespace, draft: Draft, problem: str) -> None:
         warn("points marked 'guess' may be wrong: correct them")
     console.print(f"written: {args.draft}")
     if problem:
-        warn(f"it does not work yet: {problem}")
+        warn(f"not usable yet: {problem}")
         return
     options = f" --unit {args.unit}" if args.unit else ""
     options += f" --up {args.up}" if args.up else ""

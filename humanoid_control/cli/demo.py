@@ -133,11 +133,11 @@ def run(args: argparse.Namespace) -> int:
     reach, walk = args.demo == "reach", args.demo == "walk"
     for option in DANCES:
         if getattr(args, option) and args.demo != "dance":
-            raise ConfigError(f"--{option.replace('_', '-')} belongs to the dance, not to `humanoid demo {args.demo}`")
+            raise ConfigError(f"--{option.replace('_', '-')} applies to the dance, not to `humanoid demo {args.demo}`")
     ways = [option for option in DANCES if getattr(args, option)]
     if len(ways) > 1:
         names = " and ".join(f"--{option.replace('_', '-')}" for option in ways)
-        raise ConfigError(f"{names} are different dances: give one of them")
+        raise ConfigError(f"{names} exclude each other: give one of them")
     stack = find_stack(DANCES[ways[0]] if ways else STACK_OF[args.demo])
     if args.no_viewer:
         stack = stack.without("viewer")
@@ -375,7 +375,7 @@ def _check_unused(args: argparse.Namespace) -> None:
     if args.demo != "tendons":
         refuse_unused(args, ["picture"], f"`humanoid demo tendons`, not to `humanoid demo {args.demo}`")
     elif args.picture and args.no_viewer:
-        raise ConfigError("--picture photographs the viewer, which --no-viewer leaves out")
+        raise ConfigError("--picture shows the viewer: leave out --no-viewer")
     elif args.picture and args.picture.suffix != ".png":
         raise ConfigError(f"--picture must be a .png file, got {args.picture}")
     elif args.picture:
@@ -383,7 +383,7 @@ def _check_unused(args: argparse.Namespace) -> None:
     if args.demo == "walk":
         refuse_unused(args, ["seconds"], "demos without a course, not to `humanoid demo walk`")
     if args.no_viewer:
-        refuse_unused(args, ["port"], "the viewer, which --no-viewer leaves out")
+        refuse_unused(args, ["port"], "the viewer, which --no-viewer disables")
     speed = 0.0 if args.perform else 1.0  # 0: slow down only where the motion requires it
     for name, value in {"motion": MOTION, "speed": speed, "seed": 1, "port": 8080}.items():
         if getattr(args, name) is None:

@@ -341,7 +341,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     require_ros()
     if not (share_dir() / "setup.py").is_file():
-        raise EnvironmentProblem("docs are made in a source checkout; this is an installed copy")
+        raise EnvironmentProblem("docs are generated in a source checkout; this is an installed copy")
     stale = []
     for relative, text in generated_pages().items():
         path = share_dir() / relative

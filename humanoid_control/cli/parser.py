@@ -109,7 +109,7 @@ def add_commands(parser: argparse.ArgumentParser, key: str, tasks: Mapping[str, 
 def given(text: str) -> str:
     """Argument type: non-empty text."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("'' names nothing")
+        raise argparse.ArgumentTypeError("'' contains no name")
     return text.strip()
 
 
@@ -117,7 +117,7 @@ def comma_list(text: str) -> list[str]:
     """Argument type: non-empty, comma-separated words."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
-        raise argparse.ArgumentTypeError(f"'{text}' names nothing")
+        raise argparse.ArgumentTypeError(f"'{text}' contains no name")
     return words
 
 
@@ -126,13 +126,13 @@ def number_list(text: str) -> list[float]:
     try:
         return [float(word) for word in comma_list(text)]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number, and no list of numbers: 20,50") from None
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number or a list of numbers, such as 20,50") from None
 
 
 def file_path(text: str) -> Path:
     """Argument type: path of a file, not of a folder."""
     if given(text).endswith(os.sep):
-        raise argparse.ArgumentTypeError(f"'{text}' is a folder: name a file")
+        raise argparse.ArgumentTypeError(f"'{text}' is a folder: give a file")
     return Path(text)
 
 
@@ -191,7 +191,7 @@ def require_free_port(port: int, host: str = HOST) -> None:
     from humanoid_control.viewer import port_is_free
 
     if not port_is_free(host, port):
-        raise EnvironmentProblem(f"port {port} is occupied: choose another with --port, or stop what listens there")
+        raise EnvironmentProblem(f"port {port} is in use: choose another with --port, or stop the program that uses it")
 
 
 def page_answers(url: str, seconds: float) -> bool:
@@ -217,7 +217,7 @@ def refuse_unused(args: argparse.Namespace, options: Iterable[str], belongs: str
     for option in options:
         if getattr(args, option.lower().replace("-", "_")) not in (None, False, []):
             name = option if option.isupper() else f"--{option}"
-            raise ConfigError(f"{name} belongs to {belongs}")
+            raise ConfigError(f"{name} applies to {belongs}")
 
 
 def take_settings(

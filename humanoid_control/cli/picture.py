@@ -323,7 +323,7 @@ def _stack(args: argparse.Namespace, robot: str) -> bytes:
         if session.stopped.is_set():
             raise KeyboardInterrupt
         if not session.monitor.hold_clip_at(args.at):
-            raise StackFailure("the trajectory streamer did not answer")
+            raise StackFailure("no response from the trajectory streamer")
         return photograph(args.port, args.width, args.height, (CLOSE_NOTICES,), SCENE_SHARE, session.stopped)
 
 

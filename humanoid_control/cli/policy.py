@@ -151,7 +151,7 @@ def _play(args: argparse.Namespace) -> int:
     seconds = args.seconds or 10.0
     if args.clip is not None:
         if not isinstance(policy.reference, MotionReference):
-            raise ConfigError(f"--clip belongs to trackers of any motion, and {args.file[0]} is none")
+            raise ConfigError(f"--clip applies to trackers of any motion, and {args.file[0]} is not one")
         motion = load_motion(Path(args.clip), robot, policy.model.joints, policy.model.anchor)
         policy.reference.follow(motion)
         seconds = args.seconds or STAND + (len(motion.joints) - 1) / motion.rate

@@ -141,11 +141,11 @@ def run(args: argparse.Namespace) -> int:
         if shows_legs(body) and not legless:
             return _whole_body(body, robots, outputs, args)
         if shows_legs(body) and len(legless) < len(robots):
-            others = "take the others by themselves"
+            others = "retarget the others separately"
             raise ConfigError(f"{', '.join(legless)}: no legs with soles, so only the upper body moves; {others}")
         reason = f"{', '.join(legless)}: no legs with soles" if shows_legs(body) else f"{body.name}: shows no legs"
         if args.format in INTERCHANGE:
-            raise ConfigError(f"{reason}, and --format {args.format} has a root: leave the format out")
+            raise ConfigError(f"{reason}, and --format {args.format} has a root: leave out --format")
         console.print(f"{reason}: only the upper body is retargeted")
         robots = load_robots(args.robot or ["hrp2"], "fixed", imitate=True)
     if args.output is not None and is_folder(args.output):

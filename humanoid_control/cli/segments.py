@@ -127,9 +127,9 @@ def run(args: argparse.Namespace) -> int:
         if args.file and not os.path.isdir(path.parent):
             raise ConfigError(f"--file: the folder {path.parent} does not exist")
     else:
-        check_file(args.file, "file of volumes")
+        check_file(args.file, "volume file")
     if args.check and args.file and not os.path.isfile(path):
-        raise RobotError(f"there is no file of volumes {path}")
+        raise RobotError(f"volume file {path} not found")
     file = read_volumes(robot, path)
     if args.check:
         return check(robot, file, path if path.is_file() else None, args.json)
@@ -143,7 +143,7 @@ def read_volumes(robot: Robot, path: Path) -> SegmentFile:
     file = read_segment_file(path)
     if file.pairs is not None:
         return file
-    console.print(f"{path.name} names no pairs: searching them ...")
+    console.print(f"{path.name} lists no pairs: searching for them ...")
     return replace(file, pairs=find_pairs(robot, file.segments).pairs)
 
 

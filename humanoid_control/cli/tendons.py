@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.fit is None and not (args.kind is None and args.output is None):
-        raise ConfigError(f"--{'output' if args.kind is None else 'kind'} belongs to --fit GROUP")
+        raise ConfigError(f"--{'output' if args.kind is None else 'kind'} applies to --fit GROUP")
     if args.fit is not None and args.output is None:
         raise ConfigError("--fit needs --output FILE.npz")
     if args.output is not None and args.output.suffix != ".npz":
@@ -75,11 +75,11 @@ def run(args: argparse.Namespace) -> int:
     if kind not in KINDS:
         raise UnknownNameError("kind of mapping", kind, KINDS)
     if args.payload is not None and not args.hold:
-        raise ConfigError("--payload belongs to --hold")
+        raise ConfigError("--payload applies to --hold")
     if args.payload is not None and not 0 <= args.payload <= 100:
         raise ConfigError(f"--payload must be 0 to 100 kg, got {args.payload:g}")
     if args.hold and args.fit is not None:
-        raise ConfigError("--hold and --fit are two commands: give one of them")
+        raise ConfigError("--hold and --fit exclude each other: give one of them")
     robot = load_robot(args.robot, "fixed")
     if args.hold:
         return _hold(robot, args.payload or 0.0, args.json)

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.stack is None:
         if args.without is not None:
-            raise ConfigError("--except belongs to `humanoid up STACK`")
+            raise ConfigError("--except applies to `humanoid up STACK`")
         options = ["robot", "set", "only", "namespace", "frame_prefix", "record", "seconds"]
         refuse_unused(args, options, "`humanoid up STACK`")
         rows = [[s.name, s.task, ", ".join(s.executables)] for s in STACKS.values()]

@@ -132,9 +132,11 @@ def find_body_points(
             f"{longest_gap(filled[point], clip.rate):.2f} s, longer than {max_gap:g} s"
         )
         if point in REQUIRED:
-            raise ClipError(f"{where}: {problem}: crop the clip, fill the gap where it was recorded, or raise max_gap")
+            raise ClipError(
+                f"{where}: {problem}: crop the clip, fill the gap in the recording software, or raise max_gap"
+            )
         if _bridge(point, filled, clip.rate):
-            warnings.append(f"{problem}: it goes along with the {_CARRIER[point[2:]]} meanwhile")
+            warnings.append(f"{problem}: it moves with the {_CARRIER[point[2:]]} meanwhile")
             names.append(point)
             continue
         warnings.append(f"{problem}: left out")
@@ -150,8 +152,8 @@ def find_body_points(
     below = _floor({point: filled[point] for point in names}, placement.R_WF[2])[1]
     if below:
         warnings.append(
-            f"{below} (from {', '.join(locator.labels(below))}) lies too far below the other points of the feet: the "
-            "floor is where those stand; check its label"
+            f"{below} (from {', '.join(locator.labels(below))}) lies too far below the other points of the feet, "
+            "which define the ground; check its label"
         )
     points_W = {point: placement.apply(filled[point]) for point in names}
     return BodyPoints(
@@ -173,7 +175,7 @@ def _check_lengths(points: dict[str, np.ndarray], where: str) -> None:
         length = float(np.median(np.linalg.norm(points[a] - points[b], axis=1)))
         if not length >= LEAST_LENGTH:
             raise ClipError(
-                f"{where}: {a} and {b} are {length:.3f} m apart: check their labels, they lie on one marker"
+                f"{where}: {a} and {b} are {length:.3f} m apart: check their labels, both refer to one marker"
             )
 
 
@@ -201,7 +203,7 @@ def _crossed_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:
     if own < _CROSSED or other > own / 2:
         return ()
     return (
-        "the shins keep their length only with the other foot: left and right feet are exchanged: correct the labels",
+        "the shins keep their length only with the other foot: left and right feet are swapped: correct the labels",
     )
 
 
@@ -292,7 +294,7 @@ def find_placement(
     if not width >= _LEAST_HIP_WIDTH:
         raise ClipError(
             f"{where}: left and right hip are {width:.3f} m apart at the start: "
-            "the recording is flat, or left and right are mixed up; it needs three dimensions"
+            "the recording is two-dimensional, or left and right are swapped; three dimensions are needed"
         )
     y_F = left_F / width
     R_WF = np.stack([np.cross(y_F, up_F), y_F, up_F])
@@ -328,7 +330,7 @@ def _up(points_F: Mapping[str, np.ndarray], where: str) -> np.ndarray:
     second = float(np.sort(np.abs(body))[-2])
     if second > _IN_DOUBT * abs(body[axis]):
         raise ClipError(
-            f"{where}: the posture does not tell which axis is up, and the file does not state it: give it (--up z, "
+            f"{where}: the upward axis is neither stated in the file nor clear from the posture: give it (--up z, "
             'or up="z" to load_clip)'
         )
     return np.sign(body[axis]) * np.eye(3)[axis]
@@ -340,13 +342,13 @@ def _up_notes(points_F: Mapping[str, np.ndarray], where: str, clip: MarkerClip) 
     likely = int(np.argmax(np.abs(body)))
     posture = f"{'-' if body[likely] < 0 else '+'}{'xyz'[likely]}"
     if not clip.up:
-        return [f"up is {posture}, guessed from the posture: where the person does not stand, give it (--up)"]
+        return [f"up is {posture}, guessed from the posture: if the person is not standing, give it (--up)"]
     upright = abs(body[likely]) > 2 * float(np.sort(np.abs(body))[-2])
     if not upright or posture == clip.up or clip.up_told:
         return []
     return [
-        f"up is {clip.up}, as the file states; most of the time the body is along {posture}: where the person stands, "
-        f"give --up {posture.replace('+', '')}"
+        f"up is {clip.up}, as the file states; most of the time the body is along {posture}: if the person is "
+        f"standing, give --up {posture.replace('+', '')}"
     ]
 
 

@@ -120,9 +120,9 @@ class CleaningSettings:
         for name in ("cutoff", "max_acceleration", "max_speed"):
             value = getattr(self, name)
             if value is not None and not (np.isfinite(value) and value > 0):
-                raise ConfigError(f"cleaning: {name} is {value}, it must be positive")
+                raise ConfigError(f"cleaning: {name} must be positive, got {value}")
         if not self.max_gap >= 0:
-            raise ConfigError(f"cleaning: max_gap is {self.max_gap} s, it must not be negative")
+            raise ConfigError(f"cleaning: max_gap must not be negative, got {self.max_gap} s")
 
 
 @dataclass(frozen=True)
@@ -157,14 +157,14 @@ class CleaningReport:
         """One sentence for each kind of problem, without filled gaps."""
         said = []
         left = [s for s in self.swaps if s not in self.repaired]
-        for swaps, what in ((self.repaired, "were exchanged and put right"), (left, "seem to be exchanged")):
+        for swaps, what in ((self.repaired, "were swapped and are corrected"), (left, "seem to be swapped")):
             if swaps:
                 said.append(
                     f"labels {what}: {first_few(f'{s.labels[0]} and {s.labels[1]} at frame {s.frame}' for s in swaps)}"
                 )
         if self.jumps:
             where = (f"{j.label} by {j.distance:.2f} m at frame {j.first}" for j in self.jumps)
-            said.append(f"{self.noun}s jump as no body can: {first_few(where)}")
+            said.append(f"{self.noun}s jump impossibly far: {first_few(where)}")
         unfilled = [gap for gap in self.gaps if not gap.filled]
         if unfilled:
             where = (f"{g.label} for {g.frames} frames from {g.start}" for g in unfilled)
@@ -225,7 +225,7 @@ def low_pass(paths: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
     from humanoid_control.numerics import butterworth  # loads the compiler, not needed to read a clip
 
     if not (np.isfinite(cutoff) and cutoff > 0 and np.isfinite(rate) and rate > 0):
-        raise ConfigError(f"low_pass: cut-off {cutoff} Hz at {rate} Hz: both must be positive")
+        raise ConfigError(f"low_pass: cutoff and rate must be positive, got {cutoff} Hz at {rate} Hz")
     n = len(paths)
     if cutoff >= rate / 2 or n < 2:
         return np.array(paths, dtype=float)

@@ -79,16 +79,16 @@ class MarkerClip(Frames):
                 f"{where}: expected positions of shape (frames, {len(labels)} markers, 3), got {positions.shape}"
             )
         if not labels:
-            raise ClipError(f"{where}: holds no markers: export the marker trajectories, not only analog data")
+            raise ClipError(f"{where}: contains no markers: export the marker trajectories, not only analog data")
         if len(positions) < 2:
-            raise ClipError(f"{where}: holds {len(positions)} frame(s), a motion needs at least 2")
+            raise ClipError(f"{where}: contains {len(positions)} frame(s), at least 2 are needed")
         twice = [label for label, count in Counter(labels).items() if count > 1]
         if twice:
             raise ClipError(f"{where}: label '{twice[0]}' occurs more than once: rename one of the {self.noun}s")
         if not (np.isfinite(self.rate) and self.rate > 0):
-            raise ClipError(f"{where}: frame rate is {self.rate} Hz, it must be positive: correct it in the file")
+            raise ClipError(f"{where}: frame rate must be positive, got {self.rate} Hz: correct it in the file")
         if not SLOWEST_RATE <= self.rate <= FASTEST_RATE:
-            raise ClipError(f"{where}: frame rate is {self.rate:g} Hz, which no camera has: correct it in the file")
+            raise ClipError(f"{where}: frame rate of {self.rate:g} Hz is implausible: correct it in the file")
         if not np.isfinite(self.start):
             raise ClipError(f"{where}: starts at {self.start} s: correct the time of its first frame")
         if np.isinf(positions).any():
@@ -98,7 +98,7 @@ class MarkerClip(Frames):
         if far.any():
             frame, marker, axis = np.argwhere(far)[0]
             away = f"{positions[frame, marker, axis]:.3g} m away in frame {frame}"
-            raise ClipError(f"{where}: '{labels[marker]}' is {away}, where no marker is: export the clip again")
+            raise ClipError(f"{where}: '{labels[marker]}' is {away}, which is implausible: export the clip again")
         positions[np.isnan(positions).any(axis=2)] = np.nan
         positions.setflags(write=False)
         object.__setattr__(self, "labels", labels)
@@ -186,7 +186,7 @@ def distinct_labels(labels: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, 
     warnings = []
     nameless = sum(label in _NAMELESS for label in labels)
     if nameless:
-        warnings.append(f"{nameless} point(s) carry no label and were named unlabelled_<number>")
+        warnings.append(f"{nameless} point(s) have no label and were named unlabelled_<number>")
     if renamed:
-        warnings.append(f"labels that occur twice were renamed: {first_few(renamed, 3)}")
+        warnings.append(f"duplicate labels were renamed: {first_few(renamed, 3)}")
     return tuple(result), tuple(warnings)

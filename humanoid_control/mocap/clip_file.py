@@ -112,9 +112,10 @@ def _choose(where: str, clips: list[str], formats: tuple[str, ...]) -> str:
     """Return the message for a folder ("/") or archive (":") without one clip."""
     kind = "folder" if where.endswith("/") else "archive"
     if not clips:
-        return f"{where[:-1]}: the {kind} holds no clip ({', '.join(formats)})"
+        return f"{where[:-1]}: the {kind} contains no clip ({', '.join(formats)})"
     return (
-        f"{where[:-1]}: the {kind} holds {len(clips)} clips: name one, as {where}{clips[0]} (of {first_few(clips, 5)})"
+        f"{where[:-1]}: the {kind} contains {len(clips)} clips: name one, such as {where}{clips[0]} (of "
+        f"{first_few(clips, 5)})"
     )
 
 
@@ -135,12 +136,12 @@ def _unpacked(path: Path, name: PurePath) -> bytes:
             info = archive.getinfo(name.as_posix())
             check_growth(info.file_size, info.compress_size, where)
             if info.flag_bits & 1:
-                raise ClipError(f"{where}: is locked by a password: unpack the archive and name the file")
+                raise ClipError(f"{where}: is protected by a password: unpack the archive and give the file")
             return archive.read(info)
     except KeyError:
         raise ClipError(f"{where}: is not in the archive") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ClipError(f"{where}: cannot be unpacked: {first_line(error)}: unpack the archive yourself") from None
+        raise ClipError(f"{where}: cannot be unpacked: {first_line(error)}: unpack the archive manually") from None
 
 
 def _not_found(path: Path, formats: tuple[str, ...], names: tuple[str, ...]) -> str:
@@ -149,4 +150,4 @@ def _not_found(path: Path, formats: tuple[str, ...], names: tuple[str, ...]) -> 
     if path.parent.is_dir():
         beside = [other.name for other in path.parent.iterdir() if other.suffix.lower() in (*formats, ".zip")]
     near = nearest_names(path.name, [*beside, *names])
-    return f"{path}: no such clip: {offer_names(path.name, near or names, 'built-in clips')}"
+    return f"{path}: clip not found: {offer_names(path.name, near or names, 'built-in clips')}"

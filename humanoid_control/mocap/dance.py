@@ -163,14 +163,16 @@ def synthetic_dance(
         ConfigError: if an argument is out of range.
     """
     if not (np.isfinite(duration) and duration >= 12):
-        raise ConfigError(f"synthetic_dance: duration is {duration} s, at least 12 s: a person cannot dance it faster")
+        raise ConfigError(
+            f"synthetic_dance: duration must be at least 12 s, got {duration} s: a person cannot dance it faster"
+        )
     if not (np.isfinite(rate) and rate > 0):
-        raise ConfigError(f"synthetic_dance: rate is {rate} Hz, it must be positive")
+        raise ConfigError(f"synthetic_dance: rate must be positive, got {rate} Hz")
     if not (np.isfinite(noise) and noise >= 0):
-        raise ConfigError(f"synthetic_dance: noise is {noise} m, it must not be negative")
+        raise ConfigError(f"synthetic_dance: noise must not be negative, got {noise} m")
     times = np.arange(round(duration * rate) + 1) / rate
     if not 0 <= bow <= 1:
-        raise ConfigError(f"synthetic_dance: bow is {bow}, it is a share: 0 to 1")
+        raise ConfigError(f"synthetic_dance: bow must be between 0 and 1, got {bow}")
     positions = human_markers(dance_posture(times / duration * BEATS, seed, bow))
     if noise:
         positions = positions + np.random.default_rng(seed).normal(scale=noise, size=positions.shape)

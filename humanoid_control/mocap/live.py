@@ -399,9 +399,9 @@ def _check_sizes(points: dict[str, np.ndarray]) -> None:
     middle = [(points[f"l_{p}"] + points[f"r_{p}"]) / 2 for p in ("hip", "shoulder")]
     trunk = float(np.median(np.linalg.norm(middle[1] - middle[0], axis=1)))
     if not _TRUNK[0] <= trunk <= _TRUNK[1]:
-        raise ClipError(f"hips and shoulders are {trunk:.3g} m apart: are the markers in metres, are the labels right?")
+        raise ClipError(f"hips and shoulders are {trunk:.3g} m apart: are the markers in metres, and the labels right?")
     for side in "lr":
         for a, b in (("shoulder", "elbow"), ("elbow", "wrist")):
             length = float(np.median(np.linalg.norm(points[f"{side}_{a}"] - points[f"{side}_{b}"], axis=1)))
             if not length >= LEAST_LENGTH:
-                raise ClipError(f"{side}_{a} and {side}_{b} are {length:.3f} m apart: two labels lie on one marker")
+                raise ClipError(f"{side}_{a} and {side}_{b} are {length:.3f} m apart: two labels refer to one marker")

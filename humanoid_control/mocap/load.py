@@ -92,7 +92,7 @@ MAY_LACK_RATE = tuple(suffix for suffix, form in _FORMATS.items() if form.rate i
 _OF_PARTS = tuple(suffix for suffix, form in _FORMATS.items() if form.of_parts)
 _NEXT_STEP = {
     ".asf": "is a skeleton without motion: name the .amc file that moves it",
-    ".dae": "Collada is not read: have Blender import it and export glTF (.glb)",
+    ".dae": "Collada is not supported: convert it to glTF with Blender (.glb)",
     ".blend": "is a scene of Blender: export the armature from it as glTF (.glb) or BVH",
     ".mvnx": "is an archive of Xsens MVN: export BVH or C3D from MVN",
     ".tak": "is a take of Motive: export it from Motive as BVH, CSV or C3D",
@@ -129,7 +129,7 @@ def load_clip(
     size = Size(unit, scale)
     axis = _axis(up)
     if rate is not None and not 0 < rate < float("inf"):
-        raise ConfigError(f"the rate of a clip is {rate:g}, it must be positive")
+        raise ConfigError(f"the rate of a clip must be positive, got {rate:g}")
     if str(name_or_path) in _BUILT_IN:
         if size != Size():
             raise ClipError(f"the built-in clip '{name_or_path}' is in metres: leave unit and scale out")
@@ -141,11 +141,11 @@ def load_clip(
         file = find_clip_file(path.expanduser(), FORMATS, _OF_PARTS, CLIP_NAMES)
         suffix = file.suffix
         if suffix not in _FORMATS:
-            other = f"type '{file.name.suffix}' is not read, only {', '.join(FORMATS)}: convert it"
+            other = f"type '{file.name.suffix}' is not supported, only {', '.join(FORMATS)}: convert it"
             raise ClipError(f"{file.where}: {_NEXT_STEP.get(suffix, other)}")
         form = _FORMATS[suffix]
         if rate is not None and form.rate is _Rate.STATED:
-            raise ClipError(f"{file.where}: a {suffix} file states its own frame rate: leave the rate out")
+            raise ClipError(f"{file.where}: a {suffix} file contains its frame rate: leave the rate out")
         clip = report_unrecorded(form.read(file, rate, size))
         clip = replace(clip, up=axis, up_told=True) if axis else clip
         return replace(clip, name=file.name.stem) if file.archived else clip
@@ -159,7 +159,7 @@ def _axis(text: str) -> str:
         return ""
     sign, axis = ("+", text) if len(text) == 1 else (text[0], text[1:])
     if sign not in "+-" or axis not in ("x", "y", "z"):
-        raise ConfigError(f"up is '{shown(text)}', it must be x, y, z, -x, -y or -z")
+        raise ConfigError(f"up must be x, y, z, -x, -y or -z, got '{shown(text)}'")
     return sign + axis
 
 
@@ -198,7 +198,5 @@ def locate_body(clip: MarkerClip, marker_set: str | Path | None = None, max_gap:
     body = find_body_points(clip, drafted, max_gap)
     sure = {name: rule.inputs[name] for name, rule in drafted.points.items()}
     read = first_few([f"{'+'.join(sure[p][0])} as {p}" for p in REQUIRED if p in sure], 9)
-    note = (
-        f"no marker set knows these labels; by their words {read}: `humanoid clip` shows the figure, see that it fits"
-    )
+    note = f"no marker set matches these labels; guessed from their names {read}: check the figure of `humanoid clip`"
     return replace(body, warnings=(*body.warnings, note))

@@ -153,7 +153,7 @@ class _Drafter:
 
     def add(self, point: str, found: Candidate, sure: bool, note: str = "") -> None:
         """Add an entry for a point."""
-        how = note or ("misspelt?" if found.odd else "by name" if sure else "by name, the bones do not confirm it")
+        how = note or ("misspelt?" if found.odd else "by name" if sure else "by name, not confirmed by the bones")
         self.points[point] = DraftEntry((found.labels,), how, not sure or found.odd)
 
     def used(self) -> set[str]:
@@ -216,7 +216,7 @@ class _Drafter:
                 )
             elif {"l_asis", "r_asis"} & set(self.landmarks):
                 self.points[f"{side}_shoulder"] = DraftEntry(
-                    entry.labels, "above the joint: no pelvis to place it by", True
+                    entry.labels, "above the joint: no pelvis as a reference", True
                 )
 
     def feet_head_and_sternum(self) -> None:
@@ -373,8 +373,8 @@ def draft_text(draft: Draft) -> str:
     """Return the draft as YAML with remarks."""
     kind = "joints of a skeleton" if draft.skeleton else "markers"
     lines = [
-        f"# Drafted from labels and geometry of {draft.clip.name}: check every line, above all those marked GUESS.",
-        "# See docs/adding_a_clip.md for what else may stand here.",
+        f"# Drafted from labels and geometry of {draft.clip.name}: check every line, especially those marked GUESS.",
+        "# See docs/adding_a_clip.md for the other keys.",
         f"about: {kind} as in {yaml_text(draft.clip.name)}",
     ]
     if draft.landmarks:
@@ -409,7 +409,7 @@ def write_draft(clip: MarkerClip, path: Path) -> tuple[Draft, str]:
     if path.suffix.lower() not in (".yaml", ".yml"):
         raise ClipError(f"{path}: a marker set is a .yaml file")
     if path.exists():
-        raise ClipError(f"{path} exists already: move it away to have it drafted anew")
+        raise ClipError(f"{path} exists already: move it to draft it again")
     draft = draft_marker_set(clip)
     if not draft.points:
         raise ClipError(

@@ -377,8 +377,8 @@ def _single(clip: MarkerClip, found: list[tuple[str, ...]]) -> list[str]:
     for same in found:
         if len(same) > 1:
             raise ClipError(
-                f"clip '{clip.name}': {' and '.join(same[:3])} are the same marker of several subjects: "
-                "keep one of them, clip.select(labels) does it"
+                f"clip '{clip.name}': {' and '.join(same[:3])} are the same marker of several subjects: keep one of "
+                "them with clip.select(labels)"
             )
     return [same[0] for same in found]
 

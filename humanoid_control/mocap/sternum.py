@@ -138,7 +138,7 @@ def fit_sternum(
     p_L, p_R, p_S = ((p - hips)[seen] for p in (l_gh, r_gh, sternum))
     local = np.einsum("tji,tj->ti", chest_axes(p_L, p_R), p_S - (p_L + p_R) / 2) if seen.any() else np.empty((0, 3))
     if not np.isfinite(local).any():
-        raise ClipError("the sternum cannot be learnt: no frame shows hips, shoulders and sternum")
+        raise ClipError("the sternum cannot be calibrated: no frame shows hips, shoulders and sternum")
     if settings.method == "rigid_chest":
         forward, left, up = (float(v) for v in np.nanmean(local, axis=0) / _mean_breadth(p_L, p_R))
         return replace(settings, forward=forward, left=left, up=up)
@@ -165,8 +165,8 @@ def complete_sternum(points: Mapping[str, np.ndarray], rate: float) -> tuple[np.
     seen = ~np.isnan(sternum[:, 0])
     if seen.sum() < max(2, _LEARN * rate):
         note = (
-            "the clip does not show the sternum: estimated from hips and shoulders, 2 to 8 cm off on persons that the "
-            "estimate was not fitted to"
+            "the clip does not show the sternum: estimated from hips and shoulders, 2 to 8 cm off for persons "
+            "outside the fitted data"
         )
         return estimate_sternum(l_hip, r_hip, l_gh, r_gh), note
     learnt = fit_sternum(l_hip, r_hip, l_gh, r_gh, sternum)
@@ -176,7 +176,7 @@ def complete_sternum(points: Mapping[str, np.ndarray], rate: float) -> tuple[np.
 
     shift = PchipInterpolator(frames, (sternum - estimate)[seen])(np.clip(np.arange(len(seen)), frames[0], frames[-1]))
     note = (
-        f"the sternum is hidden in {100 * (~seen).mean():.0f} % of the frames, partly for long: there it is estimated "
+        f"the sternum is hidden in {100 * (~seen).mean():.0f} % of the frames, partly for long: then it is estimated "
         "from hips and shoulders"
     )
     return np.where(seen[:, None], sternum, estimate + shift), note

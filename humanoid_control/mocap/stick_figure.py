@@ -56,7 +56,7 @@ def build_stick_figure(clip: MarkerClip, frame: int | None = None, marker_set: s
     seen = ~np.isnan(clip.positions[..., 0])
     frame = int(np.argmax(seen.sum(axis=1))) if frame is None else frame
     if not 0 <= frame < clip.n_frames:
-        raise ClipError(f"clip '{clip.name}': has no frame {frame}: it runs from 0 to {clip.n_frames - 1}")
+        raise ClipError(f"clip '{clip.name}': frame must be between 0 and {clip.n_frames - 1}, got {frame}")
     there = np.flatnonzero(seen[frame])
     if len(there) < 2:
         raise ClipError(f"clip '{clip.name}': shows {len(there)} point(s) in frame {frame}: choose another")

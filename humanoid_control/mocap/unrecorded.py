@@ -51,7 +51,7 @@ def _hide_stand_ins(clip: MarkerClip) -> tuple[MarkerClip, tuple[str, ...]]:
     where = [f"{clip.labels[m]} in {int(hidden[:, m].sum())} frames" for m in np.flatnonzero(hidden.any(axis=0))]
     places = P.copy()
     places[hidden] = np.nan
-    text = f"the same far number ({far[0]:.4g} m) in all three axes is taken for hidden: {first_few(where)}"
+    text = f"the same far number ({far[0]:.4g} m) in all three axes counts as hidden: {first_few(where)}"
     return replace(clip, positions=places), (text,)
 
 
@@ -71,7 +71,7 @@ def _repeated_frames(at: np.ndarray, clip: MarkerClip) -> tuple[str, ...]:
         return ()
     repeats = span - (len(at) - 1)
     rate = f"the motion was recorded at {clip.rate / each:.4g} Hz, not {clip.rate:.4g} Hz"
-    return (f"{repeats} of {clip.n_frames} frames repeat the one before: {rate}",)
+    return (f"{repeats} of {clip.n_frames} frames repeat the previous one: {rate}",)
 
 
 def _held_markers(changed: np.ndarray, clip: MarkerClip) -> tuple[str, ...]:
@@ -86,4 +86,4 @@ def _held_markers(changed: np.ndarray, clip: MarkerClip) -> tuple[str, ...]:
                     found.append(f"{clip.labels[m]} for {end - begin + 1} frames from {begin}")
     if not found:
         return ()
-    return (f"markers stand still to the last digit while others move, as in a filled gap: {first_few(found)}",)
+    return (f"markers are exactly constant while others move, as in a filled gap: {first_few(found)}",)

@@ -63,7 +63,7 @@ def _lay_shapes(model: Path, folder: Path) -> Path:
     from humanoid_control.robots.guess.robot_file import guess_robot_file  # slow import
     from humanoid_control.terminal import warn
 
-    warn(f"laying shapes around the meshes of {model.name}, only this once: one to four minutes")
+    warn(f"fitting shapes to the meshes of {model.name}, only the first time: one to four minutes")
     return guess_robot_file(model, folder)[0]
 
 
@@ -87,12 +87,12 @@ def load_robots(
     for one in found:
         robot = load_robot(one, base, guess)
         if any(robot.name == other.name for other in robots):
-            raise RobotError(f"there are two robots called '{robot.name}': take them one after the other")
+            raise RobotError(f"two robots are named '{robot.name}': give them in separate runs")
         if imitate:
             robot.require_imitation_points()
         robots.append(robot)
     if not robots:
-        raise RobotError(f"no robot is named: give names, paths of URDFs, or one of {', '.join(SETS)}")
+        raise RobotError(f"no robot given: give names, paths of URDFs, or one of {', '.join(SETS)}")
     return robots
 
 
@@ -135,7 +135,7 @@ def urdf_path(name_or_path: str | Path) -> Path:
     """
     text = str(name_or_path)
     if not text.strip():
-        raise RobotError(f"no robot is named: give the path of a URDF, or one of {', '.join(KNOWN)}")
+        raise RobotError(f"no robot given: give the path of a URDF, or one of {', '.join(KNOWN)}")
     if text in KNOWN:
         return share_dir() / "urdf" / f"{text}.urdf"
     if text in humanoids():
@@ -150,12 +150,12 @@ def urdf_path(name_or_path: str | Path) -> Path:
             raise RobotError(f"{path} is a device or a pipe: give a URDF file")
     except (OSError, ValueError, RuntimeError) as e:  # too long; a null byte; ~ of an unknown user
         raise RobotError(
-            f"'{shown(text)}' is no path of a URDF file: {shown(getattr(e, 'strerror', None) or e)}"
+            f"'{shown(text)}' is not the path of a URDF file: {shown(getattr(e, 'strerror', None) or e)}"
         ) from None
     if path.suffix or "/" in text:
         near = sorted(p.name for p in path.parent.glob("*.urdf") if p.is_file()) if path.parent.is_dir() else []
         offer = f"; URDF files there: {', '.join(near[:5])}" if near else ""
-        raise RobotError(f"there is no URDF file {path}{offer}")
+        raise RobotError(f"URDF file not found: {path}{offer}")
     near = nearest_names(text, (*KNOWN, *humanoids()))
     raise UnknownNameError("robot", text, near or KNOWN, hint="(or give the path of a URDF)")
 

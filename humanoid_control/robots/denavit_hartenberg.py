@@ -128,10 +128,12 @@ def dh_of_chain(chain: JointChain) -> DenavitHartenberg:
         RobotError: if there is no joint, or if one is not revolute.
     """
     if not chain.joints:
-        raise RobotError(f"no joint moves '{chain.tip}' against '{chain.base}': there is no Denavit-Hartenberg table")
+        raise RobotError(f"no joint moves '{chain.tip}' relative to '{chain.base}': no Denavit-Hartenberg table")
     sliding = [j.name for j in chain.joints if j.kind != "revolute"]
     if sliding:
-        raise RobotError(f"joint '{sliding[0]}' does not turn: only chains of revolute joints have a table here")
+        raise RobotError(
+            f"joint '{sliding[0]}' is not revolute: Denavit-Hartenberg tables need chains of revolute joints"
+        )
     X, axes = np.eye(4), []  # all joints at 0; each axis as a point and a direction in the base
     for joint in chain.joints:
         X = X @ joint.X

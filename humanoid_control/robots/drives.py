@@ -227,7 +227,7 @@ def read_drive_file(path: Path, robot: Robot) -> DriveFile:
         RobotError: if a value is invalid.
         UnknownNameError: if a name is unknown.
     """
-    d = schema_file(path, SCHEMA, "file of drives")
+    d = schema_file(path, SCHEMA, "drive file")
     check_keys(d, FILE_KEYS, ("drives",), str(path))
     listed = [_motor(row, f"{path}: motors[{k}]") for k, row in enumerate(rows_of(d, "motors", str(path)))]
     motors = {m.name: m for m in listed}

@@ -18,7 +18,7 @@ def footprint_polygon(robot: Robot, posture: str = "neutral") -> np.ndarray:
         ValueError: if the robot has fewer than two soles.
     """
     if not robot.has_feet:
-        raise ValueError(f"{robot.name} has no two soles: there is no frame base_footprint")
+        raise ValueError(f"{robot.name} does not have two soles: no frame base_footprint")
     model, data, geometry = robot.model, robot.data, robot.geometry
     shapes = geometry.createData()
     pin.updateGeometryPlacements(model, data, geometry, shapes, robot.q(posture))

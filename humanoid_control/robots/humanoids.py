@@ -160,7 +160,7 @@ def laid_file(name: str, tree: UrdfTree, path: Path, lay: Callable[[Path, Path],
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise EnvironmentProblem(f"{folder}: shapes cannot be kept there: {e.strerror}") from None
+        raise EnvironmentProblem(f"{folder}: shapes cannot be stored there: {e.strerror}") from None
     return lay(path, folder)
 
 

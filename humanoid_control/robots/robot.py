@@ -337,7 +337,7 @@ class Robot:
         missing = [name for name in IMITATION_POINTS if name not in self.points]
         if missing:
             raise RobotError(
-                f"{self.name} lacks the points {', '.join(missing)}: imitation needs them in a robot file beside its "
+                f"{self.name} lacks the points {', '.join(missing)}: imitation needs them in a robot file next to its "
                 "URDF (docs/adding_a_robot.md; `humanoid robots map` guesses one)"
             )
 

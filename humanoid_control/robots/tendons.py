@@ -57,7 +57,7 @@ MOTOR_KEYS = ("rotor", "gear", "drum", "torque_constant", "efficiency", "speed",
 WIRE_KEYS = ("mass", "force", "speed")  # of a unit with values at the wire
 UNIT_KEYS = tuple(dict.fromkeys((*MOTOR_KEYS, *WIRE_KEYS, *OWN_KEYS, "force_per_current", "resistance", "thermal")))
 GROUP_KEYS = ("own", "borrow", "tendons")
-NEEDS_TENDON_FILE = "it needs a file beside its URDF, of the same name but ending in .tendons.yaml (docs/tendons.md)"
+NEEDS_TENDON_FILE = "it needs a file next to its URDF, of the same name but ending in .tendons.yaml (docs/tendons.md)"
 SOLID_KEYS = {SPHERE: ("centre", "radius", "side"), CYLINDER: ("centre", "axis", "radius", "side")}
 
 
@@ -93,7 +93,7 @@ def read_tendon_file(path: Path, robot: Robot) -> TendonSet:
         RobotError: if a value is invalid; names file and place.
         UnknownNameError: if a name is unknown.
     """
-    d = schema_file(path, SCHEMA, "file of tendons")
+    d = schema_file(path, SCHEMA, "tendon file")
     check_keys(d, FILE_KEYS, ("tendons",), str(path))
     links = parse_urdf(robot.urdf, robot.name).links
     units = read_units(d.get("units") or {}, f"{path}: units")
@@ -173,7 +173,7 @@ def _step(step: Any, links: list[str], where: str) -> ViaPoint | Wrap | Pulley:
         return build_row(where, Pulley, number(step, "pulley", where))
     kind = next((k for k in SOLID_KEYS if k in step), None)
     if kind is None:
-        raise RobotError(f"{where}: a step of a path that is no point must be a sphere, a cylinder or a pulley: {step}")
+        raise RobotError(f"{where}: a path step must be a point, a sphere, a cylinder or a pulley, got {step}")
     check_keys(step, (kind, *SOLID_KEYS[kind]), ("centre", "radius"), where)
     link = known("link", str(step[kind]), links, where)
     vectors: dict[str, Vec3] = {k: _vec(numbers(step, k, (3,), where)) for k in ("axis", "side") if k in step}
@@ -211,7 +211,7 @@ def names_of(row: dict[str, Any], key: str, names: Iterable[str], kind: str, whe
     names = tuple(names)
     out = tuple(known(kind, str(n), names, where) for n in rows_of(row, key, where))
     if double := sorted({n for n in out if out.count(n) > 1}):
-        raise RobotError(f"{where}: '{key}' names '{double[0]}' twice")
+        raise RobotError(f"{where}: '{key}' contains '{double[0]}' twice")
     return out
 
 
@@ -260,10 +260,10 @@ def _flipped(x: Any, k: int) -> Any:
 # -------- Groups and mappings
 
 GROUPINGS = {
-    "file": "as the robot's file of tendons says; what else the tendons cross is taken to be at zero",
-    "completed": "as the file says, with every joint borrowed that the tendons cross",
+    "file": "as in the tendon file of the robot; other joints that the tendons cross are assumed at zero",
+    "completed": "as in the tendon file, borrowing every joint that the tendons cross",
     "whole": "all joints in one group",
-    "automatic": "found from the moment arms, and completed",
+    "automatic": "derived from the moment arms, and completed",
 }
 _POSTURES = 200  # of automatic grouping
 
@@ -287,7 +287,7 @@ def tendon_groups(robot: Robot, how: str = "completed") -> tuple[TendonGroup, ..
     else:
         groups = tuple(tendons_of(robot).groups.values())
         if not groups:
-            raise RobotError(f"{robot.tendons}: names no groups of joints; group them 'whole' or 'automatic'")
+            raise RobotError(f"{robot.tendons}: lists no joint groups; use the groups 'whole' or 'automatic'")
     if how != "file":
         groups = complete_groups(groups, whole.crossed, whole.joint_names, whole.tendon_names)
     joint_owners(groups)
@@ -314,7 +314,7 @@ def tendon_mappings(
     known = {n for g in groups for n in (*g.joints, *g.tendons)}
     strange = [n for names in of for n in names if n not in known]
     if strange:
-        raise ConfigError(f"mapping file {file}: is of another robot, {robot.name} has no '{strange[0]}'")
+        raise ConfigError(f"mapping file {file}: belongs to another robot, {robot.name} has no '{strange[0]}'")
     raise ConfigError(
         f"mapping file {file}: no group has its joints and tendons ({', '.join(fitted.joint_names)}); "
         "choose the groups that it was fitted for"

@@ -89,7 +89,7 @@ def test_retarget_whole_body_to_a_robot_without_feet_moves_the_upper_body(humano
     assert result.returncode == 0 and "we4rii: no legs with soles: only the upper body" in result.stdout
     assert "root_quaternion" not in np.load(humanoid.folder / "arms.npz")
     mixed = humanoid("retarget", "dance", "--robot", "we4rii,hrp2", "--whole-body", "-o", "out/")
-    assert "take the others by themselves" in one_line(mixed) and not (humanoid.folder / "out").exists()
+    assert "retarget the others separately" in one_line(mixed) and not (humanoid.folder / "out").exists()
 
 
 def test_retarget_whole_body_of_a_clip_without_legs_moves_the_upper_body(humanoid, mocap):
@@ -113,12 +113,12 @@ def test_a_slower_clip_is_followed_better(humanoid):
 
 
 MISTAKES = [
-    (["score", "dance", "--acceleration", "20,soon"], "'20,soon' is no number, and no list of numbers"),
+    (["score", "dance", "--acceleration", "20,soon"], "'20,soon' is not a number or a list of numbers"),
     (["score", "dance", "--acceleration", "20,0"], "between 0.1 and"),
     (["demoo"], "did you mean demo"),
     (["demo", "--robot", "hpr2"], "did you mean hrp2"),
     (["demo", "--robbot", "hrp2"], "did you mean --robot"),
-    (["demo", "--robot", "nowhere.urdf"], "no URDF file nowhere.urdf"),
+    (["demo", "--robot", "nowhere.urdf"], "URDF file not found: nowhere.urdf"),
     (["demo", "--motion", "dnace"], "did you mean dance"),
     (["demo", "--motion", "missing.trc"], "missing.trc"),
     (["demo", "--motion", "."], "folder|directory"),
@@ -150,7 +150,7 @@ MISTAKES = [
     (["retarget", "dance", "--marker-set", "plug_in_giat"], "plug_in_gait"),
     (["bench", "stcak"], "did you mean stack"),
     (["bench", "stack", "--seconds", "1"], "between 5 and"),
-    (["replay", "nowhere"], "there is no bag nowhere"),
+    (["replay", "nowhere"], "bag not found: nowhere"),
     (["replay", ".", "--speed", "0"], "between 0.01 and 100"),
     (["record", "--second", "3"], "did you mean --seconds"),
     (["record", "--seconds", "0"], "--seconds must be above 0, got 0"),
@@ -201,7 +201,7 @@ def test_a_mistake_is_one_line_and_code_2(humanoid, args, words):
 
 
 def test_a_refused_clip_makes_no_folder(humanoid):
-    assert "no such clip" in one_line(humanoid("retarget", "nowhere.c3d", "--robot", "all", "-o", "made"))
+    assert "clip not found" in one_line(humanoid("retarget", "nowhere.c3d", "--robot", "all", "-o", "made"))
     assert not (humanoid.folder / "made").exists()
 
 
@@ -220,7 +220,7 @@ def test_an_occupied_port_is_said_before_anything_starts(humanoid):
         s.bind(("127.0.0.1", 0))
         s.listen()
         port = s.getsockname()[1]
-        assert f"port {port} is occupied" in one_line(humanoid("demo", "--port", port))
+        assert f"port {port} is in use" in one_line(humanoid("demo", "--port", port))
 
 
 def test_a_folder_that_is_not_a_bag(humanoid):

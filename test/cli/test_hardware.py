@@ -58,7 +58,7 @@ def test_a_calibration_of_another_place_is_taken(humanoid, draft):
     assert "calibration: r_elbow_flexion not calibrated" in shown and "l_elbow_flexion not" not in shown
     beside = " ".join(humanoid("hardware", "check", draft.name).stdout.split())
     assert "l_elbow_flexion not calibrated; r_elbow_flexion not calibrated" in beside
-    assert "gone.yaml: no such calibration" in one_line(
+    assert "gone.yaml: calibration not found" in one_line(
         humanoid("hardware", "check", draft.name, "--calibration", "gone.yaml")
     )
     (humanoid.folder / "other.yaml").write_text(ZEROS.replace("l_elbow", "l_elbw") % "0.25")
@@ -129,8 +129,8 @@ def test_a_file_of_muscle_units_is_checked_and_measured(humanoid):
     said = humanoid("hardware", "check", path, "--live")
     assert said.returncode == 1 and "l_triceps: 0.900 m of wire is outside its travel" in " ".join(said.stdout.split())
     for words, refusal in (
-        (("jog", path, "l_biceps", "--to", "1"), "tendons are moved by tendon_driver, all together"),
-        (("check", path, "--calibration", path), "--calibration belongs to joints"),
+        (("jog", path, "l_biceps", "--to", "1"), "tendon_driver moves all tendons together"),
+        (("check", path, "--calibration", path), "--calibration applies to joints"),
     ):
         said = humanoid("hardware", *words)
         assert said.returncode == 2 and refusal in said.stderr and len(said.stderr.splitlines()) == 1

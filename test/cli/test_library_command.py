@@ -173,7 +173,7 @@ def test_what_makes_no_sense_is_one_line_and_nothing_is_made(library, tmp_path, 
 def test_options_of_a_library_are_refused_for_a_single_clip(capfd):
     for option in (["--jobs", "2"], ["--scheduler", "tcp://localhost:1"], ["--html", "x.html"]):
         assert main(["retarget", "dance", *option]) == 2
-        assert f"{option[0]} belongs to a folder of clips" in capfd.readouterr().err
+        assert f"{option[0]} applies to a folder of clips" in capfd.readouterr().err
 
 
 def test_failures_of_a_clip_for_one_reason_are_one_line():

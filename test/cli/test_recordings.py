@@ -49,7 +49,7 @@ def test_labels_that_no_set_knows_are_shown_as_they_are_read(humanoid):
     result = humanoid("clip", "a.bvh")
     assert result.returncode == 0, result.stderr
     said = " ".join((result.stdout + result.stderr).split())
-    assert "by their words thigh_l as l_hip" in said
+    assert "from their names thigh_l as l_hip" in said
     assert "--draft my_set.yaml drafts one" in said
 
 
@@ -93,9 +93,9 @@ def write_mistakes(folder: Path) -> None:
         ("video.mp4", "a pose tracker makes a recording of it"),
         ("cut.glb", "copy or export it again"),
         ("robot.npz", "the motion of a robot"),
-        ("two.zip", "name one, as two.zip:a.bvh"),
+        ("two.zip", "name one, such as two.zip:a.bvh"),
         ("two.zip:c.bvh", "has no member 'c.bvh'"),
-        ("none.glb:walk", "no such clip"),
+        ("none.glb:walk", "clip not found"),
     ],
 )
 def test_what_cannot_be_read_is_one_line_and_code_2(humanoid, name, words):

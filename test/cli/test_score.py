@@ -170,7 +170,7 @@ MISTAKES = [
     (["score", "dnace"], "did you mean dance"),
     (["score", "missing.c3d"], "missing.c3d"),
     (["score", "dance", "--robot", "hrp2,hpr2"], "did you mean hrp2"),
-    (["score", "dance", "--robot", ","], "names nothing"),
+    (["score", "dance", "--robot", ","], "contains no name"),
     (["score", "dance", "--robot", ""], "names nothing"),
     (["score", "dance", "--robot", "mine.urdf"], "no URDF file mine.urdf"),
     (["score", "dance", "--trough-rule", "boht"], "did you mean both"),

@@ -38,7 +38,7 @@ def test_check_says_what_is_watched_and_fails_where_volumes_overlap_at_rest(huma
 
 def test_mistakes_are_one_line(humanoid):
     assert "did you mean lola" in one_line(humanoid("segments", "lolla", "--check"))
-    assert "no file of volumes" in one_line(humanoid("segments", "lola", "--check", "--file", "none.yaml"))
+    assert "not found" in one_line(humanoid("segments", "lola", "--check", "--file", "none.yaml"))
     assert "folder" in one_line(humanoid("segments", "lola", "--file", "none/none.yaml"))
     assert "--check" in one_line(humanoid("segments", "lola", "--json"))
     path = humanoid.folder / "bad.yaml"
@@ -52,4 +52,4 @@ def test_mistakes_are_one_line(humanoid):
         s.bind(("127.0.0.1", 0))
         s.listen()
         port = s.getsockname()[1]
-        assert f"port {port} is occupied" in one_line(humanoid("segments", "lola", "--port", port))
+        assert f"port {port} is in use" in one_line(humanoid("segments", "lola", "--port", port))

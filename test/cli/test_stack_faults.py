@@ -38,7 +38,7 @@ def test_control_goes_on_with_a_full_disk_and_a_node_that_stands_still(humanoid,
     wait_for(lambda: "running;" in log.read_text(), "the stack")
     wait_for(lambda: "record: ended" in log.read_text(), "the end of the recorder")
     (line,) = (x for x in " ".join(log.read_text().split()).split("record: ended")[1:])
-    assert line.startswith(" with code 2; not restarted, the other nodes go on: humanoid record: the recording")
+    assert line.startswith(" with code 2; not restarted, the other nodes continue: humanoid record: the recording")
     assert "No space left on device; the disk is full" in line
     ear.wait_for(1.0, after=time.time_ns())
     before = nodes_of(small_disk)

@@ -28,7 +28,7 @@ MISTAKES = [
     (["--poses", "0"], "poses must be at least 1"),
     (["--noise", "-1"], "noise must be a number from 0 up"),
     (["--seeds", "0"], "seeds must be at least 1"),
-    (["--noise", "nan"], "noise must be a number from 0 up, got nan"),
+    (["--noise", "nan"], "noise must be 0 or more, got nan"),
     (["--starts", "3"], "--starts is not for the study 'calibration'"),
     (["--only", "H1"], "--only is not for the study 'calibration'"),
     (["-o", "nowhere/out"], "folder nowhere does not exist"),

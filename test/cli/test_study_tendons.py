@@ -63,7 +63,7 @@ MISTAKES = [
     (["--only", "others", "--models", "nowhere"], "the folder nowhere does not exist"),
     (["--only", "E4,others", "--models", "."], "no myoelbow_1dof6muscles*.xml in ."),
     (["--only", "E4", "--models", "nowhere"], "the folder nowhere does not exist"),
-    (["--only", ","], "argument --only: ',' names nothing"),
+    (["--only", ","], "argument --only: ',' contains no name"),
     (["-o", "/proc/out", "--only", "E4"], "/proc/out cannot be written"),
     (["--poses", "3"], "--poses is not for the study 'tendons'"),
     (["-o", "nowhere/out"], "folder nowhere does not exist"),

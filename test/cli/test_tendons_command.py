@@ -51,10 +51,10 @@ def test_a_fitted_mapping_is_one_that_the_nodes_take(kind, tmp_path, capsys, mon
         (["--fit", "neck", "-o", "a.npz", "--kind", "polynom"], "did you mean polynomial"),
         (["--fit", "neck", "-o", "nowhere/a.npz"], "the folder nowhere does not exist"),
         (["--fit", "neck"], "needs --output"),
-        (["--payload", "1"], "--payload belongs to --hold"),
+        (["--payload", "1"], "--payload applies to --hold"),
         (["--hold", "--payload", "-1"], "--payload must be 0 to 100 kg"),
-        (["--hold", "--fit", "neck", "-o", "a.npz"], "two commands"),
-        (["--kind", "neural"], "--kind belongs to --fit"),
+        (["--hold", "--fit", "neck", "-o", "a.npz"], "exclude each other"),
+        (["--kind", "neural"], "--kind applies to --fit"),
         (["--groups", "whole", "--fit", "whole", "-o", "a.npz"], "20 joints in one group, at most 8"),
     ],
 )

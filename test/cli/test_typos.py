@@ -101,12 +101,12 @@ ROWS = {
         "--measured": ("--measured nowhere.mat", "nowhere.mat: cannot be read"),
     },
     "policy": {
-        "file": ("nowhere.onnx", "nowhere.onnx: there is no such file"),
+        "file": ("nowhere.onnx", "nowhere.onnx: file not found"),
         "--robot": ("nowhere.onnx --robot hpr2", "did you mean hrp2"),
-        "--network": ("nowhere.yaml --network nowhere.onnx", "nowhere.yaml: there is no such file"),
+        "--network": ("nowhere.yaml --network nowhere.onnx", "nowhere.yaml: file not found"),
         "--output": ("new nowhere.onnx -o nowhere/deep.yaml", "the folder nowhere does not exist"),
         "--command": ("nowhere.onnx --robot hrp2 --play --command fast", "must be three numbers"),
-        "--clip": ("nowhere.onnx --clip nowhere.bvh", "--clip belongs to a run in a simulator"),
+        "--clip": ("nowhere.onnx --clip nowhere.bvh", "--clip applies to a run in a simulator"),
         "--limiter": ("nowhere.onnx --robot hrp2 --play --limiter gaet", "did you mean gate"),
     },
     "warm": {
@@ -118,7 +118,7 @@ ROWS = {
         "--model": ("dance --model subjcet.osim", "subjcet.osim"),
         "--static": ("dance --static gentle_dnace", "did you mean gentle_dance"),
         "--forces": ("dance --forces nowhere.mot", "nowhere.mot"),
-        "--forces-unit": ("dance --forces-unit mm", "the table that --forces names"),
+        "--forces-unit": ("dance --forces-unit mm", "the length unit of the --forces table"),
         "--setup": ("dance --setup nowhere.xml", "nowhere.xml: no such file"),
         "--markers": ("dance --markers plug_in_giat", "did you mean plug_in_gait"),
         "--sex": ("dance --sex womn", "did you mean women"),
@@ -173,13 +173,13 @@ ROWS = {
     },
     "record": {"--output": ("-o /proc/bag", "cannot write the bag")},
     "replay": {
-        "bag": ("begged", "there is no bag begged"),
+        "bag": ("begged", "bag not found: begged"),
         "--topics": ("bag --topics joint_sates", "did you mean /joint_states"),
         "--robot": ("bag --viewer --robot hpr2", "did you mean hrp2"),
     },
     "why": {
-        "recording": ("begged", "there is no bag begged"),
-        "other": ("nowhere begged", "there is no bag nowhere"),
+        "recording": ("begged", "bag not found: begged"),
+        "other": ("nowhere begged", "bag not found: nowhere"),
         "--robot": ("begged --robot hpr2", "did you mean hrp2"),
         "--html": ("begged --html page.pdf", "must be a .html file"),
     },
@@ -481,7 +481,7 @@ def test_without_a_home_a_command_says_what_to_set_or_works(told, monkeypatch, c
 
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(pwd, "getpwuid", nobody)
-    assert "is no path of a URDF file" in told("robots show ~/r.urdf")
+    assert "is not the path of a URDF file" in told("robots show ~/r.urdf")
     monkeypatch.delenv("HUMANOID_HOME")
     assert main(["runs"]) == 0, "in a folder for temporary files"
     assert main(["robots", "list"]) == 0 and "HRP-2" in capfd.readouterr().out

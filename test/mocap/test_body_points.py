@@ -240,7 +240,7 @@ def test_a_posture_that_does_not_tell_what_is_up_asks_the_user():
     c = np.sqrt(0.5)
     R = np.array([[1, 0, 0], [0, c, -c], [0, c, c]])
     leaning = MarkerClip("leaning", DANCE.labels, DANCE.rate, DANCE.positions @ R.T, "test")
-    with pytest.raises(ClipError, match=r"does not tell which axis is up.*--up z"):
+    with pytest.raises(ClipError, match=r"neither stated in the file nor clear from the posture.*--up z"):
         find_body_points(leaning)
     assert find_body_points(replace(leaning, up="+z")).names
 

@@ -48,8 +48,8 @@ def test_report_names_everything_that_was_wrong():
     assert report.repaired == ()
     assert report.cutoff == 10.0
     text = " | ".join(report.warnings)
-    assert "labels seem to be exchanged: Wrist_L and Wrist_R at frame 700" in text
-    assert "markers jump as no body can: Chin by 0.40 m at frame 300" in text
+    assert "labels seem to be swapped: Wrist_L and Wrist_R at frame 700" in text
+    assert "markers jump impossibly far: Chin by 0.40 m at frame 300" in text
     assert "gaps too long to fill: Foot_R for 100 frames from 500" in text
 
 
@@ -58,13 +58,13 @@ def test_warnings_go_with_the_clip_to_the_body_points():
     assert clip.warnings == report.warnings
     points = find_body_points(clip)
     assert set(report.warnings) <= set(points.warnings)
-    assert any("r_toe" in w and "goes along" in w for w in points.warnings)  # its gap is too long
+    assert any("r_toe" in w and "moves with" in w for w in points.warnings)  # its gap is too long
 
 
 def test_repair_is_an_option():
     clip, report = clean(damaged(), CleaningSettings(repair_swaps=True))
     assert report.repaired == report.swaps and len(report.swaps) == 1
-    assert "were exchanged and put right" in report.warnings[0]
+    assert "were swapped and are corrected" in report.warnings[0]
     error = np.linalg.norm(clip.marker("Wrist_L") - TRUTH.marker("Wrist_L"), axis=1)
     assert error.max() < 0.05
     left_alone, _ = clean(damaged())

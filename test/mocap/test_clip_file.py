@@ -42,7 +42,7 @@ def test_the_only_clip_of_an_archive_is_taken(tmp_path, walk):
 def test_one_of_several_is_named_by_its_path_or_its_name(tmp_path, walk):
     path = pack(tmp_path / "clips.zip", **{"a/walk.bvh": walk.read_bytes(), "b/rest.bvh": bvh(still())})
     with pytest.raises(
-        ClipError, match=r"holds 2 clips: name one, as .*clips.zip:a/walk.bvh \(of a/walk.bvh, b/rest.bvh\)"
+        ClipError, match=r"contains 2 clips: name one, such as .*clips.zip:a/walk.bvh \(of a/walk.bvh, b/rest.bvh\)"
     ):
         load_clip(path)
     for name in ("a/walk.bvh", "walk.bvh"):
@@ -59,7 +59,7 @@ def test_a_skeleton_in_the_same_archive_belongs_to_its_motion(mocap, tmp_path):
     )
     np.testing.assert_array_equal(load_clip(path).positions, load_clip(motion).positions)
     path = pack(tmp_path / "lost.zip", **{"11_01.amc": motion.read_bytes()})
-    with pytest.raises(ClipError, match=r"lost.zip:11_01.amc: its skeleton is missing: put 11.asf"):
+    with pytest.raises(ClipError, match=r"lost.zip:11_01.amc: skeleton not found: put 11.asf"):
         load_clip(path)
 
 
@@ -70,7 +70,7 @@ def test_the_only_clip_of_a_folder_is_taken(tmp_path, walk):
     (folder / "notes.txt").write_text("x")
     np.testing.assert_array_equal(load_clip(folder).positions, load_clip(walk).positions)
     shutil.copy(walk, folder / "again.bvh")
-    with pytest.raises(ClipError, match=r"holds 2 clips: name one, as .*clips/again.bvh"):
+    with pytest.raises(ClipError, match=r"contains 2 clips: name one, such as .*clips/again.bvh"):
         load_clip(folder)
 
 
@@ -93,7 +93,7 @@ def test_archives_that_give_no_clip(tmp_path, walk, kind):
         path.write_bytes(bytes(flags))
     else:
         path.write_bytes(b"no archive")
-    expected = {"empty": "holds no clip", "no_clip": "holds no clip", "locked": "locked by a password",
+    expected = {"empty": "contains no clip", "no_clip": "contains no clip", "locked": "protected by a password",
                 "damaged": "cannot be unpacked"}  # fmt: skip
     with pytest.raises(ClipError, match=expected.get(kind, "not a zip archive, or a damaged one")) as caught:
         load_clip(path)
@@ -114,7 +114,7 @@ def test_a_member_that_would_fill_the_memory_is_not_unpacked(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("a.dae", "have Blender import it"),
+        ("a.dae", "convert it to glTF with Blender"),
         ("a.mvnx", "export BVH"),
         ("a.mat", "write its markers as TRC or C3D"),
         ("a.ndf", "export C3D from NDI First Principles"),

@@ -38,7 +38,7 @@ def test_a_hidden_foot_goes_along_with_the_leg(clip, labels, first, last):
     whole, found = find_body_points(clip), find_body_points(hidden(clip, labels, first, last))
     assert found.names == whole.names
     gone = [w for w in found.warnings if "is hidden for" in w]
-    assert gone and all("it goes along with the" in w for w in gone)
+    assert gone and all("it moves with the" in w for w in gone)
     seen = np.ones(clip.n_frames, dtype=bool)
     seen[first:last] = False
     offset = whole.mid_hip - found.mid_hip  # the floor may be found a little higher or lower

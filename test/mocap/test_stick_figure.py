@@ -65,7 +65,7 @@ def test_a_line_has_one_dot_for_each_place_on_its_way_and_none_between_neighbour
 
 
 def test_frames_that_cannot_be_drawn(clip):
-    with pytest.raises(ClipError, match="has no frame 99999"):
+    with pytest.raises(ClipError, match="frame must be between 0 and 1200, got 99999"):
         build_stick_figure(clip, 99999)
     positions = np.array(clip.positions)
     positions[5, 1:] = np.nan

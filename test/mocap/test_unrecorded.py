@@ -43,7 +43,7 @@ def test_one_odd_place_or_one_near_the_body_is_no_stand_in():
 @pytest.mark.parametrize(("frames", "rate"), [(np.repeat(np.arange(100), 2), 30), (np.arange(200) * 2 // 3, 40)])
 def test_frames_that_are_repeated_all_along_are_counted_with_the_true_rate(frames, rate):
     (said,) = report_unrecorded(clip(DANCE.positions[frames])).warnings
-    assert "of 200 frames repeat the one before" in said
+    assert "of 200 frames repeat the previous one" in said
     assert float(said.split("recorded at ")[1].split(" Hz")[0]) == pytest.approx(rate, rel=0.02)
 
 
@@ -58,7 +58,7 @@ def test_a_marker_that_is_held_while_others_move_is_named():
     assert way > 0.02, "the dance moves meanwhile"
     P[40:61, L] = P[40, L]
     (said,) = report_unrecorded(clip(P)).warnings
-    assert said.startswith("markers stand still") and f"{DANCE.labels[L]} for 21 frames from 40" in said
+    assert said.startswith("markers are exactly constant") and f"{DANCE.labels[L]} for 21 frames from 40" in said
     P[:, L] = P[40, L]
     assert not report_unrecorded(clip(P)).warnings, "fixed in the room"
     short = DANCE.positions.copy()
@@ -78,4 +78,4 @@ def test_files_are_looked_through(tmp_path):
     head = ",".join(["time", *(f"{n}_{a}" for n in DANCE.labels for a in "xyz")])
     rows = np.column_stack([np.arange(120) / 60, P.reshape(120, -1)])
     np.savetxt(path, rows, fmt="%.6f", delimiter=",", header=head, comments="")
-    assert any("repeat the one before" in w for w in load_clip(path).warnings)
+    assert any("repeat the previous one" in w for w in load_clip(path).warnings)

@@ -56,7 +56,7 @@ BROKEN = {
     "no links": ("<robot name='x'/>", "no links"),
     "missing child": (ARM.replace('<child link="lower"/>', '<child link="lowr"/>'), "'lowr', which does not exist"),
     "two roots": (ARM.replace("</robot>", '<link name="alone"/></robot>'), "exactly one root"),
-    "loop": (ARM.replace('<parent link="base"/>', '<parent link="lower"/>'), "hangs in a loop"),
+    "loop": (ARM.replace('<parent link="base"/>', '<parent link="lower"/>'), "is part of a loop"),
     "floating joint": (ARM.replace('type="revolute"', 'type="floating"'), "is 'floating'"),
     "no limit": (ARM.replace('<limit lower="-2" upper="2" velocity="0" effort="0"/>', ""), "has no <limit>"),
     "limits swapped": (ARM.replace('lower="-2" upper="2"', 'lower="2" upper="-2"'), "not below the upper"),
@@ -73,7 +73,10 @@ BROKEN = {
         ),
         "a xacro file; turn it into a URDF first",
     ),
-    "name of two lines": (ARM.replace('name="bend"', 'name="be&#10;nd"'), "the joint name 'be.*nd' holds a line break"),
+    "name of two lines": (
+        ARM.replace('name="bend"', 'name="be&#10;nd"'),
+        "the joint name 'be.*nd' contains a line break",
+    ),
     "negative friction": (
         ARM.replace('<limit lower="-2"', '<dynamics damping="0" friction="-1"/><limit lower="-2"'),
         "friction of its <dynamics> must not be negative",
@@ -104,7 +107,7 @@ def test_a_shape_without_a_size_is_none(size, tmp_path):
 def test_paths_that_are_not_urdfs(tmp_path):
     with pytest.raises(RobotError, match="folder"):
         load_robot(tmp_path)
-    with pytest.raises(RobotError, match="no URDF file"):
+    with pytest.raises(RobotError, match="URDF file not found"):
         load_robot(tmp_path / "missing.urdf")
     write(tmp_path, ARM)
     with pytest.raises(RobotError, match=r"arm\.urdf"):
@@ -174,7 +177,7 @@ def test_rooting_anew_keeps_relative_poses(tmp_path):
             a, b = (data.oMf[model.getFrameId(k)] for k in ("base", "lower"))
             poses.append((a.inverse() * b).homogeneous)
         assert np.allclose(poses[0], poses[1]) and np.allclose(poses[0], poses[2])
-    with pytest.raises(RobotError, match="no link 'nowhere'"):
+    with pytest.raises(RobotError, match="link 'nowhere' not found"):
         rooted_at(tree, "nowhere")
 
 
@@ -370,7 +373,7 @@ def arm_with(tmp_path, **limits):
 
 def test_limits_that_are_missing_or_hardly_meant_are_noted(tmp_path):
     robot, k, notes = arm_with(tmp_path, velocity="0")
-    assert robot.velocity[k] == 3.0 and "without a speed limit (bend): 3 rad/s is taken" in notes
+    assert robot.velocity[k] == 3.0 and "without a speed limit (bend): 3 rad/s is assumed" in notes
     robot, k, _ = arm_with(tmp_path, effort="inf")
     assert robot.effort[k] == 100.0 and not robot.effort_known[k]
     _, _, notes = arm_with(tmp_path, lower="-137.5", upper="137.5")
@@ -405,7 +408,7 @@ def test_a_follower_goes_where_its_leader_takes_it_whatever_its_own_range_is(tmp
     ((follower, leader, multiplier, offset),) = robot.mimic
     assert robot.joint_names[follower] == "other" and multiplier * 0.03 + offset == pytest.approx(at)
     assert robot.upper[leader] == pytest.approx(0.04) and robot.lower[follower] <= at <= robot.upper[follower]
-    assert ("the ranges of the leaders count" in " ".join(robot.notes)) == (range_[0] == "0")
+    assert ("the ranges of the leaders apply" in " ".join(robot.notes)) == (range_[0] == "0")
 
 
 def test_quaternions_and_accelerations_of_urdf_1_2_mean_what_they_say(tmp_path):

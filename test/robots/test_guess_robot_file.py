@@ -169,7 +169,7 @@ def test_feet_that_hang_on_rods_are_not_looked_for_at_the_knees(tmp_path):
     joint = f'<joint name="rod" type="fixed"><parent link="{robot.root_link}"/><child link="rod_foot"/></joint>'
     path = tmp_path / "unknown.urdf"
     path.write_text(robot.urdf.replace("</robot>", f'<link name="rod_foot">{box}</link>{joint}</robot>'))
-    with pytest.raises(RobotError, match=r"is 0\.2\d m below the soles found on .*do rods close the legs to loops"):
+    with pytest.raises(RobotError, match=r"is 0\.2\d m below the soles found on .*do rods close loops in the legs"):
         guess_robot_file(path)
     assert [p.name for p in tmp_path.iterdir()] == ["unknown.urdf"]
 
@@ -335,11 +335,11 @@ def test_a_stranger_is_guessed_once_and_kept_away_from_its_urdf(tmp_path, monkey
     path.write_text(load_robot("hrp2").urdf)
     robot = load_robots([path], "floating", imitate=True, guess=True)[0]
     assert robot.n == load_robot("hrp2").n and len(robot.feet) == 2
-    assert [p.name for p in path.parent.iterdir()] == ["stranger.urdf"], "nothing is written beside the URDF"
+    assert [p.name for p in path.parent.iterdir()] == ["stranger.urdf"], "nothing is written next to the URDF"
     monkeypatch.setattr(catalogue, "_lay_shapes", lambda *_: pytest.fail("guessed anew"))
     assert load_robot(path, "floating", guess=True).points.keys() == robot.points.keys()
     path.with_suffix(".yaml").write_text("schema: humanoid_robot/1\ntitle: Own\n")
-    assert load_robot(path, guess=True).title == "Own", "a robot file beside the URDF goes first"
+    assert load_robot(path, guess=True).title == "Own", "a robot file next to the URDF goes first"
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):

@@ -92,7 +92,7 @@ def test_absent_model_is_said_in_a_line_with_how_to_get_it(models, capsys):
     assert said.count("\n") == 0 and "git clone" in said
     with pytest.raises(UnknownNameError, match="did you mean h2"):
         load_robot("h22")
-    with pytest.raises(RobotError, match="no robot is named"):
+    with pytest.raises(RobotError, match="no robot given"):
         load_robots(["humanoids"])
 
 
@@ -196,7 +196,7 @@ def test_frames_that_cannot_be_added_are_refused():
     tree = parse_urdf(URDF, "hrp2")
     with pytest.raises(UnknownNameError, match="pelviss"):
         with_frames(tree, {"a": ("pelviss", pin.SE3.Identity())})
-    with pytest.raises(RobotError, match="there is a link of that name"):
+    with pytest.raises(RobotError, match="a link has that name"):
         with_frames(tree, {"l_foot": ("pelvis", pin.SE3.Identity())})
     once = with_frames(tree, {"a": ("l_foot", pin.SE3.Identity())})
     assert with_frames(once, {"a": ("l_foot", pin.SE3.Identity())}).links == once.links, "its own URDF, read again"

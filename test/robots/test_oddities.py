@@ -27,8 +27,8 @@ KINDS = {
         'velocity="180"',
         "2 fast joint(s) (shoulder: 180 rad/s, elbow: 180 rad/s)",
     ),
-    "unlimited": ('velocity="5"', 'velocity="1e308"', "without a speed limit (shoulder, elbow): 3 rad/s is taken"),
-    "effort": ('effort="50"', 'effort="inf"', "without an effort limit (shoulder, elbow): 100 N m is taken"),
+    "unlimited": ('velocity="5"', 'velocity="1e308"', "without a speed limit (shoulder, elbow): 3 rad/s is assumed"),
+    "effort": ('effort="50"', 'effort="inf"', "without an effort limit (shoulder, elbow): 100 N m is assumed"),
     "degrees": ('lower="-1" upper="1"', 'lower="-90" upper="90"', "limits are in radians; are these degrees?"),
     "far": ('xyz="0 0 0.3"', 'xyz="0 0 300"', "(shoulder: 300 m, elbow: 300 m): lengths are in metres"),
     "turned": ('rpy="0 0 1.57"', 'rpy="0 0 90"', "2 placement(s) turned by more than a full turn (rpy '0 0 90')"),
@@ -38,7 +38,7 @@ KINDS = {
         '<mass value="0.002"/>',
         "weigh 0.006 kg: masses are in kilograms; are",
     ),
-    "massless": (r"<inertial>.*?</inertial>", "", "no link has a mass: good for kinematics alone"),
+    "massless": (r"<inertial>.*?</inertial>", "", "no link has a mass: usable for kinematics only"),
     "inertia": ('ixx="0.02" iyy="0.02"', 'ixx="2e4" iyy="2e4"', "a much larger body (base: 2e+04 kg m^2 at 2 kg"),
 }
 
@@ -85,7 +85,7 @@ def test_a_robot_without_a_name_gets_one_and_a_chain_without_end_is_refused():
     n = MOST_JOINTS + 2
     links = "".join(f'<link name="l{k}"/>' for k in range(n))
     joints = (JOINT.format(name=f"j{k}", parent=f"l{k}", child=f"l{k + 1}") for k in range(n - 1))
-    with pytest.raises(RobotError, match=f"has {n - 1} joints, at most {MOST_JOINTS} are read"):
+    with pytest.raises(RobotError, match=f"has {n - 1} joints; the maximum is {MOST_JOINTS}"):
         parse_urdf(f'<robot name="c">{links}{"".join(joints)}</robot>', "F")
 
 
@@ -96,5 +96,5 @@ def test_a_file_that_is_no_text_is_named_as_such(tmp_path):
         (b"<!-- \xb0 -->" + ARM.encode(), "byte 0xb0 at place 5"),
     ):
         path.write_bytes(data)
-        with pytest.raises(RobotError, match=f"no text in UTF-8 \\({says}\\): save it as UTF-8"):
+        with pytest.raises(RobotError, match=f"not UTF-8 text \\({says}\\): save it as UTF-8"):
             read_description(path)

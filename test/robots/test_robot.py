@@ -181,9 +181,9 @@ def test_several_robots_are_loaded_each_once_and_sets_stand_for_several():
     assert [r.name for r in load_robots(["dube2012"], "fixed", imitate=True)] == sources
     assert [r.name for r in load_robots(["we4rii", "dube2012", "we4rii"])][:2] == ["we4rii", "armar3"]
     for names, words in (
-        ([], "no robot is named"),
-        ([""], "no robot is named"),
-        (["hrp2", "urdf/hrp2.urdf"], "two robots called 'hrp2'"),
+        ([], "no robot given"),
+        ([""], "no robot given"),
+        (["hrp2", "urdf/hrp2.urdf"], "two robots are named 'hrp2'"),
         (["hrp2", "hpr2"], "did you mean hrp2"),
     ):
         with pytest.raises((RobotError, UnknownNameError), match=words):

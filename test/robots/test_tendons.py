@@ -76,7 +76,7 @@ def test_a_robot_without_such_a_file_has_no_tendons():
     assert len(tendons_of(robot)) == 0
     with pytest.raises(
         RobotError,
-        match=r"recommended has no tendons: it needs a file beside its URDF, .* ending in \.tendons\.yaml",
+        match=r"recommended has no tendons: it needs a file next to its URDF, .* ending in \.tendons\.yaml",
     ):
         tendon_geometry(robot)
 
@@ -117,7 +117,7 @@ BAD = {
     "no points": (lambda d: _row(d).pop("points"), "lacks the key 'points'"),
     "solid": (
         lambda d: _row(d, 1)["points"].__setitem__(1, {"cube": "chest"}),
-        "must be a sphere, a cylinder or a pulley",
+        "must be a point, a sphere, a cylinder or a pulley",
     ),
     "radius": (
         lambda d: _row(d, 1)["points"][1].update(radius=-1),
@@ -158,7 +158,7 @@ def test_a_bad_file_is_answered_in_one_line(case, tmp_path, hrp2):
 def test_a_file_that_is_no_yaml_is_refused(tmp_path, hrp2):
     path = tmp_path / "hrp2.tendons.yaml"
     path.write_text("tendons: [")
-    with pytest.raises(RobotError, match="not a readable file of tendons"):
+    with pytest.raises(RobotError, match="not a readable tendon file"):
         read_tendon_file(path, hrp2)
 
 
@@ -200,10 +200,10 @@ def test_muscle_units_are_those_of_the_file_and_a_tendons_own_numbers_beat_them(
     [
         ("unit: big", "unit: bgi", UnknownNameError, "'bgi'.*big"),
         ("drum: 0.008, ", "", RobotError, "units 'big': lacks the key 'drum'"),
-        ("drum: 0.008", "drum: -8", RobotError, "units 'big': muscle unit: drum is -8, must be above 0"),
+        ("drum: 0.008", "drum: -8", RobotError, "units 'big': muscle unit: drum must be above 0, got -8"),
         ("friction: 15", "frction: 15", UnknownNameError, "'frction'.*friction"),
         ("mass: 5.0", "mass: heavy", RobotError, "units 'small': 'mass' must be a number"),
-        ("friction: 4", "friction: -4", RobotError, "l_triceps.*friction is -4, must not be negative"),
+        ("friction: 4", "friction: -4", RobotError, "l_triceps.*friction must not be negative, got -4"),
         ("12, 150]", "12]", RobotError, "'thermal' must be .a, b, c, d."),
     ],
 )

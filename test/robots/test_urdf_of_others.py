@@ -35,7 +35,7 @@ def test_a_file_says_its_own_encoding(encoding, declared, tmp_path):
 def test_an_encoding_that_is_not_known_is_refused(tmp_path):
     path = tmp_path / "r.urdf"
     path.write_bytes(robot(head='<?xml version="1.0" encoding="x-klingon"?>').encode())
-    with pytest.raises(RobotError, match="encoding 'x-klingon', which is not known: save it as UTF-8"):
+    with pytest.raises(RobotError, match="encoding 'x-klingon', which is unknown: save it as UTF-8"):
         load_robot(path)
 
 
@@ -45,7 +45,7 @@ def test_a_camera_of_the_room_is_left_out_with_a_note(tmp_path):
     path.write_text(robot(world + joint("floating", "trunk") + joint("fixed", "camera", "mount")))
     found = load_robot(path)
     assert list(found.joint_names) == ["knee"]
-    assert any("links fixed to 'world' are no parts of the robot: left out: camera" in n for n in found.notes)
+    assert any("links fixed to 'world' are not parts of the robot; ignored: camera" in n for n in found.notes)
 
 
 @pytest.mark.parametrize("kind", ["planar", "floating"])
@@ -53,5 +53,5 @@ def test_a_base_that_moves_is_refused_with_what_to_take_out(kind, tmp_path):
     path = tmp_path / "r.urdf"
     world = LINK.format("cart")
     path.write_text(robot(world + joint(kind, "trunk", parent="cart")))
-    with pytest.raises(RobotError, match=f"joint 'base_joint' is '{kind}', which moves the robot's base: take it"):
+    with pytest.raises(RobotError, match=f"joint 'base_joint' is '{kind}', which moves the robot's base: remove it"):
         load_robot(path)

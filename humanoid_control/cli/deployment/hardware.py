@@ -93,12 +93,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _tendons(hardware: TendonHardware, args: argparse.Namespace) -> int:
     if args.action == "jog":
-        raise ConfigError("jog moves joints: tendons are moved by tendon_driver, all together")
+        raise ConfigError("jog moves single joints: tendon_driver moves all tendons together")
     if args.action == "scan":
         table("devices", ["bus", "answers", "expected"], scan_rows(hardware))
         return 0
     if args.calibration is not None:
-        raise ConfigError("--calibration belongs to joints: zero in the file says how much wire is out")
+        raise ConfigError("--calibration applies to joints only: the zeros of tendons are in the hardware file")
     columns = ["bus", "transport", "actuators", "load %", "drives on communication loss"]
     table("buses", columns, bus_rows(hardware))
     columns = ["tendon", "bus", "id", "mode", "wire m", "tension N", "measured by"]
@@ -130,7 +130,7 @@ def _measure_tendons(driver: TendonDriver) -> int:
 def _new(robot: str, bus: str, output: Path) -> int:
     check_file(output)
     if output.exists():
-        raise ConfigError(f"{output} exists: its numbers may have been made right by hand; name another file")
+        raise ConfigError(f"{output} exists already, perhaps with manual corrections: give another file name")
     text = draft_file(load_robot(robot, "fixed"), robot, bus)
     with whole_file(output) as part:
         part.write_text(text, encoding="utf-8")
@@ -156,7 +156,9 @@ def _call(service: str, on: bool | None, namespace: str) -> int:
             rclpy.spin_until_future_complete(node, request, timeout_sec=ANSWER_TIME)
             answer = request.result()
         if answer is None:
-            raise EnvironmentProblem(f"nobody answers {name}: does the driver run, in this ROS domain and namespace?")
+            raise EnvironmentProblem(
+                f"no response from {name}: is the driver running, in this ROS domain and namespace?"
+            )
     finally:
         node.destroy_node()
         rclpy.try_shutdown()

@@ -38,11 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     require_range("rate", args.rate, *RATES)
     if args.plugin is not None and not args.gains:
-        raise ConfigError("--plugin belongs to --gains: without gains the hardware are topics")
+        raise ConfigError("--plugin needs --gains: without gains, the hardware interface is a pair of topics")
     robot = load_robot(args.robot, "fixed")
     source = args.robot if args.robot in (*KNOWN, *humanoids()) else str(Path(args.robot).resolve())
     if args.plugin is not None and not re.fullmatch(r"\w+/[\w:]+", args.plugin):
-        raise ConfigError(f"--plugin must be PACKAGE/CLASS, as {GAINS_PLUGIN}, got '{args.plugin}'")
+        raise ConfigError(f"--plugin must be PACKAGE/CLASS, such as {GAINS_PLUGIN}, got '{args.plugin}'")
     plugin = (args.plugin or GAINS_PLUGIN) if args.gains else ""
     for path in write_ros2_control(robot, source, args.output, args.rate, plugin):
         console.print(f"written: {path}")

@@ -131,10 +131,10 @@ def _analyse(args: argparse.Namespace) -> Any:
     wrenches = _forces(args)
     if args.track and not wrenches:
         raise ConfigError(
-            "--track needs forces: give --forces, or a C3D file with plates; leave --track out for angles"
+            "--track needs forces: give --forces, or a C3D file with plates; leave out --track for angles only"
         )
     if args.setup is not None and not Path(args.setup).expanduser().is_file():
-        raise ConfigError(f"{args.setup}: no such file: --setup is a setup file of OpenSim's inverse kinematics")
+        raise ConfigError(f"{args.setup}: not found; --setup expects a setup file of OpenSim's inverse kinematics")
     settings = _settings(args)
     if Path(args.model or "").suffix.lower() == ".osim":
         _refuse_own(args)
@@ -158,7 +158,7 @@ def _compare_plug_in_gait(args: argparse.Namespace) -> tuple[Any, Any]:
 
     for option in OF_THE_FILE:
         if getattr(args, option):
-            raise ConfigError(f"--plug-in-gait takes that from the clip's own file: leave --{option} out")
+            raise ConfigError(f"--plug-in-gait reads this from the clip: leave out --{option}")
     compile_first(HUMAN)
     vicon = compare_with_plug_in_gait(args.clip, _settings(args), args.sex or "")
     return vicon.analysis, vicon
@@ -167,7 +167,7 @@ def _compare_plug_in_gait(args: argparse.Namespace) -> tuple[Any, Any]:
 def _refuse_own(args: argparse.Namespace) -> None:
     for option in ("markers", "stature", "sex"):
         if getattr(args, option) is not None:
-            raise ConfigError(f"--{option} is for a person of our own: leave it out, or leave --model out")
+            raise ConfigError(f"--{option} applies to the built-in person model: leave it out, or leave out --model")
 
 
 def _forces(args: argparse.Namespace) -> Any:
@@ -176,12 +176,12 @@ def _forces(args: argparse.Namespace) -> Any:
 
     path = args.forces
     if path is None and args.forces_unit:
-        raise ConfigError("--forces-unit is the unit of the table that --forces names: give it, too")
+        raise ConfigError("--forces-unit is the length unit of the --forces table: give --forces, too")
     if path is None:
         return _own_plates(args.clip)
     if Path(path).suffix.lower() == ".c3d":
         if args.forces_unit:
-            raise ConfigError("--forces-unit is for a table of forces: a C3D file states its units")
+            raise ConfigError("--forces-unit applies to force tables only: a C3D file states its units")
         return read_force_plates(path)
     return read_loads(path, unit=args.forces_unit or "m")
 

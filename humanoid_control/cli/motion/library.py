@@ -42,7 +42,7 @@ def run_library(args: argparse.Namespace, solver: RetargetSettings) -> int:
 
     require_range("jobs", args.jobs, 1, MOST_JOBS)
     if args.jobs is not None and args.scheduler is not None:
-        raise ConfigError("--jobs counts processes of this machine, and --scheduler lets a cluster work: give one")
+        raise ConfigError("--jobs (local processes) and --scheduler (a cluster) exclude each other: give one of them")
     if args.scheduler is not None:
         check_scheduler(args.scheduler)
     _check_outputs(args)

@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
             if on
         ]
         if given_too:
-            raise ConfigError(f"{given_too[0]} belongs to the controller: an open loop reads no sensors")
+            raise ConfigError(f"{given_too[0]} applies to the controller: an open loop reads no sensors")
     _check_picture(args)
     args.clip_times, args.drawn = None, []
     robots = load_robots(args.robot or ["hrp2"], "floating", imitate=True, guess=True)

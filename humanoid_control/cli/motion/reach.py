@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         if args.output.suffix not in FORMATS:
             raise UnknownNameError("format", args.output.suffix, FORMATS, hint=f"(of {args.output})")
         if (args.robot or "") == PERSON:
-            raise ConfigError("-o belongs to robots: a person plays no trajectory")
+            raise ConfigError("-o applies to robots only, not to a person")
         check_file(args.output)
     return _synthesised(args)
 
@@ -104,7 +104,7 @@ def costs_of(words: list[str]) -> dict[str, float]:
         try:
             out[name] = float(weight) if weight else 1.0
         except ValueError:
-            raise ConfigError(f"the weight of the cost '{name}' is no number: '{weight}'") from None
+            raise ConfigError(f"the weight of the cost '{name}' is not a number: '{weight}'") from None
     return out
 
 
@@ -117,7 +117,7 @@ def _synthesised(args: argparse.Namespace) -> int:
 
     settings = ReachSettings(costs_of(args.cost or ["mtc"]), args.param or "quintic", gravity=args.gravity != "off")
     if args.to is None:
-        raise ConfigError("say where the reach ends: --to NAME, --to hand=x,y,z or --to 40,-20,60")
+        raise ConfigError("no end of the reach given: --to NAME, --to hand=x,y,z or --to 40,-20,60")
     robot: Robot | None = None
     if args.robot == PERSON:
         refuse_unused(args, ["arm"], "robots: a person reaches with the right arm")
@@ -155,14 +155,14 @@ def _end(text: str | None, arm: Arm, robot: Robot | None, side: str) -> np.ndarr
 
     if text is not None and text.startswith("hand="):
         if robot is None:
-            raise ConfigError("hand=x,y,z belongs to robots: give a person's angles, or the name of a posture")
-        place = _numbers(text.removeprefix("hand="), "a place of the hand is x,y,z in metres")
+            raise ConfigError("hand=x,y,z applies to robots only: give the angles of the person, or a posture name")
+        place = _numbers(text.removeprefix("hand="), "a hand position is x,y,z in metres")
         return arm_angles(robot, arm, hand_posture(robot, side, place, robot.postures["neutral"]))
     if text is not None and ("," in text or _is_number(text)):
         angles = _numbers(text, "angles are numbers in degrees")
         if len(angles) != arm.n:
             joints = ", ".join(arm.joint_names)
-            raise ConfigError(f"an end has {arm.n} angles in degrees, of {joints}; got {len(angles)}")
+            raise ConfigError(f"expected {arm.n} angles in degrees, of {joints}; got {len(angles)}")
         return np.deg2rad(angles)
     known = PERSON_POSTURES if robot is None else robot.postures
     name = text or ("rest" if robot is None else "neutral")

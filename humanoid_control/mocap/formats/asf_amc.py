@@ -65,7 +65,7 @@ def parse_skeleton(text: str, source: str) -> Skeleton:
     sections = _sections(text)
     for needed in ("root", "bonedata", "hierarchy"):
         if needed not in sections:
-            raise ClipError(f"{source}: not a complete ASF file: it has no section :{needed}")
+            raise ClipError(f"{source}: not a complete ASF file: section :{needed} is missing")
     units = {words[0]: words[1] for words in sections.get("units", []) if len(words) > 1}
     root, p_root = _root(sections["root"], source)
     bones = {ROOT: root}
@@ -125,7 +125,7 @@ def _root(lines: list[list[str]], source: str) -> tuple[Bone, np.ndarray]:
     where = f"{source}: :root"
     dof = tuple(word.lower() for word in entries.get("order", _ROOT_DOF))
     if not set(dof) <= set(_ROOT_DOF):
-        raise ClipError(f"{where}: order '{' '.join(dof)[:40]}' holds something else than {' '.join(_ROOT_DOF)}")
+        raise ClipError(f"{where}: order '{' '.join(dof)[:40]}' must contain only {' '.join(_ROOT_DOF)}")
     axis = _vector(entries.get("orientation", ["0", "0", "0"]), f"{where}: orientation")
     order = _order(entries.get("axis", ["XYZ"])[-1:], f"{where}: axis")
     position = _vector(entries.get("position", ["0", "0", "0"]), f"{where}: position")
@@ -147,7 +147,7 @@ def _bone(words: dict[str, list[str]], source: str) -> Bone:
         raise ClipError(f"{where}: length {' '.join(words['length'])[:20]} along ({' '.join(words['direction'])[:40]})")
     dof = tuple(word.lower() for word in words.get("dof", []))
     if not set(dof) <= set(_TURNS):
-        raise ClipError(f"{where}: dof '{' '.join(dof)[:40]}' is not read, only {', '.join(_TURNS)}")
+        raise ClipError(f"{where}: dof '{' '.join(dof)[:40]}' is not supported, only {', '.join(_TURNS)}")
     axis = _vector(words["axis"][:3], f"{where}: axis")
     order = _order(words["axis"][3:4] or ["XYZ"], f"{where}: axis")
     return Bone(name, -1, direction / size if size else direction, float(length[0]), axis, order, dof)
@@ -175,7 +175,7 @@ def _tree(lines: list[list[str]], bones: dict[str, Bone], source: str) -> list[B
         waiting += [(child, len(ordered) - 1) for child in children.get(name, [])]
     loose = set(bones) - {bone.name for bone in ordered}
     if loose:
-        raise ClipError(f"{source}: bone '{min(loose)}' hangs on nothing: complete :hierarchy")
+        raise ClipError(f"{source}: bone '{min(loose)}' has no parent: complete :hierarchy")
     return ordered
 
 
@@ -183,7 +183,7 @@ def _order(words: list[str], what: str) -> str:
     """Return an axis order such as XYZ."""
     order = "".join(words).upper()
     if sorted(order) != ["X", "Y", "Z"]:
-        raise ClipError(f"{what}: {order[:20]!r} is no order of X, Y and Z")
+        raise ClipError(f"{what}: {order[:20]!r} is not a permutation of X, Y, Z")
     return order
 
 
@@ -220,10 +220,10 @@ def skeleton_beside(path: PurePath, beside: Sequence[PurePath], where: str = "")
         return found[0]
     subject = path.stem.partition("_")[0]
     if not found:
-        raise ClipError(f"{where}: its skeleton is missing: put {subject}.asf into the same folder")
+        raise ClipError(f"{where}: skeleton not found: put {subject}.asf into the same folder")
     raise ClipError(
-        f"{where}: which skeleton is its own? {', '.join(p.name for p in found[:3])} are there, "
-        f"{subject}.asf is not: rename the right one"
+        f"{where}: cannot choose a skeleton: found {', '.join(p.name for p in found[:3])}, "
+        f"but not {subject}.asf: rename the right one"
     )
 
 
@@ -258,7 +258,7 @@ def parse_amc(
     scale, unit_note = scale_of_skeleton(_ankle_to_head(skeleton.bones), skeleton_source, stated, size)
     if rate is None:
         rate = DATABASE_RATE
-        warnings += (f"AMC files state no frame rate: {rate:g} Hz is taken, that of the CMU database",)
+        warnings += (f"AMC files contain no frame rate: {rate:g} Hz is assumed, as in the CMU database",)
     name = PurePath(source).stem
     clip = MarkerClip(name, labels, rate, positions * scale, source, warnings + unit_note, "joint")
     return clip if R_head is None else with_head_front(clip, head_joint(names), R_head)
@@ -332,7 +332,7 @@ def _motion(text: str, skeleton: Skeleton, source: str) -> tuple[bool, dict[str,
     for number, frame in enumerate(frames, start=1):
         if frame.keys() != frames[0].keys() or ROOT not in frame:
             lacking = (frames[0].keys() | {ROOT}) - frame.keys() or frame.keys() - frames[0].keys()
-            raise ClipError(f"{source}: frame {number} of {len(frames)} differs in '{min(lacking)}': it is cut off")
+            raise ClipError(f"{source}: frame {number} of {len(frames)} differs in '{min(lacking)}': it is truncated")
     return degrees, {bone: np.array([frame[bone] for frame in frames]) for bone in frames[0]}
 
 

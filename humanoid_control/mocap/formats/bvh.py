@@ -78,9 +78,9 @@ def parse_bvh(data: bytes, source: str, rate: float | None = None, size: Size = 
     labels, warnings = distinct_labels([joint.name for joint in joints])
     declared = int(re.sub(r"\D", "", text[motion.end() : motion.end() + 200].lstrip().partition("\n")[0]) or 0)
     if len(values) > declared:
-        warnings += (f"the header says {declared} frames, the file holds {len(values)}: all are used",)
+        warnings += (f"the header declares {declared} frames, the file contains {len(values)}: all are used",)
     if rate is not None and abs(rate / stated - 1) > 1e-3:
-        warnings += (f"the file states {stated:.6g} Hz: {rate:g} Hz is taken, as given",)
+        warnings += (f"the file states {stated:.6g} Hz: the given {rate:g} Hz is used",)
     rate = stated if rate is None else rate
     del text, data  # each is larger than the numbers of a long recording
     head = head_joint(labels)
@@ -88,10 +88,10 @@ def parse_bvh(data: bytes, source: str, rate: float | None = None, size: Size = 
     factor, sure = root_factor(joints, positions)
     if factor != 1.0 and sure:
         positions += (factor - 1.0) * positions[:, :1]
-        warnings += (f"the root moves in another unit than the bones: its path is taken {factor:.4g} times as long",)
+        warnings += (f"the root moves in another unit than the bones: its path is multiplied by {factor:.4g}",)
     elif factor != 1.0:
         beside = f"{factor:.4g} times its height beside the legs"
-        warnings += (f"the root stands at a height that is another unit's than that of the bones ({beside}): check it",)
+        warnings += (f"the root height seems to be in another unit than the bones ({beside}): check it",)
     n_rest, jump = rest_frames(joints, values, positions)
     if small := _in_radians(joints, values[n_rest:]):
         warnings += (small,)
@@ -188,11 +188,11 @@ def parse_hierarchy(text: str, source: str) -> list[BvhJoint]:
         elif keyword == "CHANNELS" and current:
             current.channels = _channels(rest.split(), f"{source}: CHANNELS of {current.name!r}")
         elif keyword not in ("", "HIERARCHY"):
-            raise ClipError(f"{source}: {line.strip()[:40]!r} makes no sense in the hierarchy: the file is damaged")
+            raise ClipError(f"{source}: {line.strip()[:40]!r} is invalid in the hierarchy: the file is damaged")
     if not joints or open_joints or awaits_brace:
         raise ClipError(f"{source}: the hierarchy is not complete (a brace is missing): copy or export it again")
     if any(joint.parent < 0 for joint in joints[1:]):
-        raise ClipError(f"{source}: the skeleton falls apart: every joint must lie inside the ROOT's braces")
+        raise ClipError(f"{source}: the skeleton is not connected: every joint must be inside the braces of ROOT")
     return joints
 
 
@@ -200,7 +200,9 @@ def _channels(words: list[str], what: str) -> list[str]:
     """Return the channel names as "Xposition", "Xrotation"."""
     names = [word[:1].upper() + word[1:].lower() for word in words[1:]]
     if not words or words[0] != str(len(names)) or not _CHANNELS.issuperset(names):
-        raise ClipError(f"{what}: {' '.join(words)[:60]!r} is not a count and that many of Xposition ... Zrotation")
+        raise ClipError(
+            f"{what}: {' '.join(words)[:60]!r} is not a count followed by that number of Xposition ... Zrotation"
+        )
     if len(set(names)) < len(names):
         raise ClipError(f"{what}: {' '.join(words)[:60]!r} names a channel twice: correct the order of its axes")
     return names
@@ -220,7 +222,7 @@ def parse_motion(text: str, n_channels: int, source: str, start: int = 0) -> tup
     head = _TWO_LINES.match(text, start)
     count, separator, dt = (head[1].partition(":")[2], *head[2].partition(":")[1:]) if head else ("",) * 3
     if not (head and separator and count.strip().isdigit()):
-        raise ClipError(f"{source}: after MOTION must come 'Frames: <count>', 'Frame Time: <s>' and the frames")
+        raise ClipError(f"{source}: MOTION must be followed by 'Frames: <count>', 'Frame Time: <s>' and the frames")
     step = floats([dt.strip()], f"{source}: Frame Time")[0]
     if not 1e-5 < step < 1:
         what = f"is it {1000 / step:.4g} Hz in milliseconds, or {step:.4g} Hz? " if step >= 1 else ""
@@ -231,8 +233,8 @@ def parse_motion(text: str, n_channels: int, source: str, start: int = 0) -> tup
         n_frames = values.size // n_channels  # some exporters do not count the rest pose
     if values.size != n_frames * n_channels:
         raise ClipError(
-            f"{source}: {n_frames} frames of {n_channels} channels need {n_frames * n_channels} numbers, "
-            f"the file holds {values.size}: it is {'cut off' if values.size < n_frames * n_channels else 'damaged'}"
+            f"{source}: {n_frames} frames of {n_channels} channels need {n_frames * n_channels} numbers, the file "
+            f"contains {values.size}: it is {'cut off' if values.size < n_frames * n_channels else 'damaged'}"
         )
     rate = 1.0 / step
     whole = round(rate)  # 0.0083333 means 120 Hz

@@ -35,7 +35,7 @@ def parse_c3d(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     content = decode_c3d(data, source)
     n_points = content.points.shape[1]
     if n_points == 0:
-        raise ClipError(f"{source}: holds no points, only analog channels: it goes with a clip, as its forces")
+        raise ClipError(f"{source}: contains no points, only analog channels: use it as the forces of a clip")
     labels, warnings = distinct_labels((content.all_texts("POINT:LABELS") + [""] * n_points)[:n_points])
     outputs = {label for group in _OUTPUT_GROUPS for label in content.texts(f"POINT:{group}")}
     keep = [i for i, label in enumerate(labels) if label not in outputs and not label.lower().endswith(_OUTPUT_ENDINGS)]
@@ -208,7 +208,7 @@ def decode_c3d(data: bytes, source: str) -> C3dContent:
         frames = rows[:, : 4 * n_points].reshape(n_frames, n_points, 4).astype(float)
     points = frames[..., :3] * (scale if integer else 1.0)
     if n_analog % per_frame:
-        warnings.append(f"{n_analog} analog samples a frame are not {per_frame} of each channel: they are left out")
+        warnings.append(f"{n_analog} analog samples per frame are not {per_frame} of each channel: they are ignored")
         n_analog = 0
     samples = rows[:, 4 * n_points : 4 * n_points + n_analog].reshape(n_frames * per_frame, n_analog // per_frame)
     begin = max(_first_frame(parameters, first) - 1, 0) / rate if rate > 0 else 0.0
@@ -265,7 +265,7 @@ def _preferred(parameters: dict, name: str, header: float, warnings: list[str]) 
         return header
     number = float(value[0])
     if math.isfinite(header) and header != 0 and abs(number / header - 1) > 1e-3:
-        warnings.append(f"{name} says {number:g}, the header {header:g}: {name} is used")
+        warnings.append(f"{name} is {number:g}, in the header {header:g}: {name} is used")
     return number
 
 
@@ -300,9 +300,9 @@ def _frame_count(parameters: dict, first: int, last: int, warnings: list[str], h
     stated = int(value[0]) & 0xFFFF if value.dtype.kind == "i" else int(value[0])
     if last == 0xFFFF:
         if stated in (from_header, 0xFFFF) and held > stated:
-            warnings.append(f"the counts of frames are full at {stated}: the file has bytes for {held}, all are used")
+            warnings.append(f"the frame counters overflow at {stated}: the file contains {held} frames, all are used")
             return held
         return stated
     if stated != from_header:
-        warnings.append(f"POINT:FRAMES says {stated} frames, the header {from_header}: the header is used")
+        warnings.append(f"POINT:FRAMES is {stated}, in the header {from_header}: the header is used")
     return from_header

@@ -47,7 +47,7 @@ class Size:
         if self.unit and not known_unit(self.unit):
             raise UnknownNameError("unit", self.unit, UNITS)
         if not (np.isfinite(self.scale) and self.scale > 0):
-            raise ConfigError(f"the scale of a clip is {self.scale:g}, it must be positive")
+            raise ConfigError(f"the scale of a clip must be positive, got {self.scale:g}")
 
     def told(self, length: float, what: str, where: str) -> tuple[float, tuple[str, ...]]:
         """Return metres per file unit for the given unit, and a note.
@@ -66,7 +66,7 @@ class Size:
                 "correct the unit or the scale"
             )
         times = f" times {self.scale:g}" if self.scale != 1 else ""
-        note = f"read as {self.unit}{times}, as told: {what} {metres:.2f} m"
+        note = f"read as {self.unit}{times}, as given: {what} {metres:.2f} m"
         return self.scale * UNITS[known_unit(self.unit)], (note,)
 
 
@@ -86,9 +86,7 @@ MOST_POINTS = 10_000  # markers or joints; laboratories record 500
 def check_count(points: int, where: str) -> None:
     """Raise ClipError above `MOST_POINTS` markers or joints."""
     if points > MOST_POINTS:
-        raise ClipError(
-            f"{where}: names {points:,} markers or joints, at most {MOST_POINTS:,} are read: export it again"
-        )
+        raise ClipError(f"{where}: names {points:,} markers or joints; the maximum is {MOST_POINTS:,}: export it again")
 
 
 def check_growth(needed: int, held: int, where: str) -> None:
@@ -100,7 +98,7 @@ def check_growth(needed: int, held: int, where: str) -> None:
     """
     if needed > max(ALWAYS_ALLOWED, MOST_GROWTH * held):
         raise ClipError(
-            f"{where}: {held:,} bytes would take {needed / 2**20:,.0f} MiB of memory, as no recording does: "
+            f"{where}: {held:,} bytes would take {needed / 2**20:,.0f} MiB of memory, implausible for a recording: "
             "export it again"
         )
 
@@ -144,7 +142,7 @@ def scale_of_markers(
     stated = stated[:20] if stated.isprintable() else ""
     unit = known_unit(stated)
     if np.isnan(extent):
-        raise ClipError(f"{where}: never shows two markers at once: nothing to follow, record or export it again")
+        raise ClipError(f"{where}: never shows two markers at once: record or export it again")
     if size.unit:
         return size.told(extent, "the markers span", where)
     file_extent, extent = extent, extent * size.scale
@@ -153,9 +151,9 @@ def scale_of_markers(
     guess = _nearest_unit(extent, _TYPICAL_EXTENT, UNITS)
     if not _EXTENT[0] <= extent * UNITS[guess] <= _EXTENT[1]:
         raise ClipError(
-            f"{where}: the markers span {extent:.3g} in the longest direction, which is no person in "
-            f"{', '.join(UNITS)} (unit stated: {stated or 'none'}): check the marker labels, or give unit and scale"
-            f"{_advice(file_extent, _TYPICAL_EXTENT)}"
+            f"{where}: the markers span {extent:.3g} in the longest direction, implausible for a person in "
+            f"{', '.join(UNITS)} (unit stated: {stated or 'none'}): check the marker labels, or give unit and "
+            f"scale{_advice(file_extent, _TYPICAL_EXTENT)}"
         )
     says = f"states unit '{stated}', in which" if stated else "states no unit;"
     return size.scale * UNITS[guess], (
@@ -188,10 +186,10 @@ def scale_of_skeleton(
     metres = chain * units[guess]
     if not _CHAIN[0] <= metres <= _CHAIN[1]:
         raise ClipError(
-            f"{where}: the bones from ankle to head are {chain:.3g} units long, which is no person in "
+            f"{where}: the bones from ankle to head are {chain:.3g} units long, implausible for a person in "
             f"{', '.join(units)}: give unit and scale{_advice(file_chain, _TYPICAL_CHAIN)}"
         )
-    says = "no unit" if stated is None else f"a unit of {stated:.5g} m, in which no person fits"
+    says = "no unit" if stated is None else f"a unit of {stated:.5g} m, implausible for a person"
     return size.scale * units[guess], (
         f"the file states {says}: bones from ankle to head of {chain:.4g} read as {guess} "
         f"({units[guess]:.5g} m), that is {metres:.2f} m",
@@ -319,7 +317,7 @@ def seconds_of_times(
             return 1 / stated, ("the time column counts frames",)
     if counted and abs(step - 1) < 1e-6:
         raise ClipError(
-            f"{where}: the time column counts 1, 2, 3: give the rate (--rate 120, or rate=120), or name the column "
+            f"{where}: the time column contains 1, 2, 3: give the rate (--rate 120, or rate=120), or name the column "
             "time_ms if it counts milliseconds"
         )
     for unit, factor in _TIME_UNITS.items():
@@ -327,8 +325,8 @@ def seconds_of_times(
         if usual[0] <= rate <= usual[1]:
             return factor, (f"the time column counts {unit}: its steps of {step:.4g} make {rate:.4g} Hz",)
     raise ClipError(
-        f"{where}: the time column has steps of {step:.4g}, which make {usual[0]:g} to {usual[1]:g} Hz in no unit: "
-        "write them in seconds"
+        f"{where}: the time column has steps of {step:.4g}, which is not {usual[0]:g} to {usual[1]:g} Hz in any unit: "
+        "write times in seconds"
     )
 
 
@@ -364,7 +362,7 @@ def on_even_times(
     rate = _near_rate(1 / step, stated)
     notes = []
     if stated is not None and abs(rate / stated - 1) > 1e-3:
-        notes.append(f"the header says {stated:g} Hz, the time column {rate:.4g} Hz: the time column is used")
+        notes.append(f"the header states {stated:g} Hz, the time column {rate:.4g} Hz: the time column is used")
     even = np.abs(steps - counts * step).max() <= _OFF_GRID * step
     if even and counts.max() == 1:
         return rate, positions, tuple(notes)
@@ -404,5 +402,5 @@ def floats(words: Sequence[str], what: str) -> np.ndarray:
     except ValueError:
         numbers = np.array([np.nan])
     if not np.isfinite(numbers).all():
-        raise ClipError(f"{what}: holds something that is not a number: the file is damaged")
+        raise ClipError(f"{what}: contains a non-numeric value: the file is damaged")
     return numbers

@@ -82,8 +82,8 @@ def _trajectories(text: str, source: str) -> str:
     first = next((k for k, title in titles.items() if title == "trajectories"), None)
     if first is None and titles and min(titles) == next(k for k, line in enumerate(lines) if line.strip()):
         raise ClipError(
-            f"{source}: holds {', '.join(dict.fromkeys(t.title() for t in titles.values()))}, no Trajectories: export "
-            "those, too"
+            f"{source}: contains {', '.join(dict.fromkeys(t.title() for t in titles.values()))}, no Trajectories: "
+            "export those, too"
         )
     if first is None:
         return text
@@ -101,8 +101,8 @@ def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:
         for row in reader:
             if len(row) > _MOST_COLUMNS:
                 raise ClipError(
-                    f"{source}: line {reader.line_num} has {len(row):,} cells, at most {_MOST_COLUMNS:,} are read: "
-                    "export the markers alone"
+                    f"{source}: line {reader.line_num} has {len(row):,} cells, the maximum is {_MOST_COLUMNS:,}: "
+                    "export only the markers"
                 )
             cells = [cell.strip() for cell in row]
             if len(cells) > 1 or any(cells):
@@ -163,12 +163,12 @@ def _rate(
     steps = np.diff(times)
     if len(times) > 1 and not (steps > 0).all():
         frame = int(np.argmin(steps > 0)) + 1
-        raise ClipError(f"{source}: the time column does not grow at frame {frame}: sort the rows or correct it")
+        raise ClipError(f"{source}: the time column does not increase at frame {frame}: sort the rows or correct it")
     if not len(steps):
         return (header.rate or given or 1.0), positions, ()
     rate, positions, warnings = on_even_times(times, positions, None, source)
     if not MOTION_RATES[0] <= rate <= MOTION_RATES[1]:
-        warnings += (f"the time column runs at {rate:.4g} Hz in its unit: correct the unit if that is wrong",)
+        warnings += (f"the time column gives {rate:.4g} Hz in its unit: correct the unit if that is wrong",)
     return rate, positions, warnings
 
 
@@ -181,11 +181,11 @@ def _at_frame_numbers(
     frames = numbers[:, header.frame]
     steps = np.diff(frames)
     if not (np.isfinite(frames).all() and (steps > 0).all() and (frames == np.rint(frames)).all()):
-        return rate, positions, ("the frame numbers do not grow: the rows are taken one after the other",)
+        return rate, positions, ("the frame numbers do not increase: the rows are used in their order",)
     if (steps == 1).all():
         return rate, positions, ()
     if steps.min() == steps.max():
-        each = f"every row is frame {steps[0]:g} after the one before: taken at {rate / steps[0]:g} Hz"
+        each = f"every row is {steps[0]:g} frames after the previous one: {rate / steps[0]:g} Hz is used"
         return rate / float(steps[0]), positions, (each,)
     return on_even_times(frames / rate, positions, rate, source)
 
@@ -311,7 +311,7 @@ def _named_columns(row: list[str]) -> _Columns | None:
     broken = [
         f"{label[:40]!r} lacks {', '.join(sorted(set('xyz') - set(axes)))}" for label, axes in groups if len(axes) < 3
     ]
-    warnings = (f"columns that make no marker are left out: {'; '.join(broken[:3])}",) if broken else ()
+    warnings = (f"incomplete marker columns are ignored: {'; '.join(broken[:3])}",) if broken else ()
     columns = np.array([[axes[a] for a in "xyz"] for _, axes in whole])
     return tuple(label for label, _ in whole), columns, units, warnings
 

@@ -65,9 +65,9 @@ def _convert(command: str, given: Path, made: Path, file: ClipFile) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise ClipError(f"{file.where}: takes Assimp more than {LONGEST:g} s to read: {_by_blender(file)}") from None
+        raise ClipError(f"{file.where}: Assimp takes more than {LONGEST:g} s to read it: {_by_blender(file)}") from None
     except OSError as error:
-        raise ClipError(f"{file.where}: Assimp does not run ({error.strerror}): {_by_blender(file)}") from None
+        raise ClipError(f"{file.where}: Assimp cannot be started ({error.strerror}): {_by_blender(file)}") from None
     if done.returncode or not made.is_file():
         told = (done.stderr + done.stdout).decode(errors="replace").replace(str(given), given.name)
         said = [line for line in told.splitlines() if "error" in line.lower() or "fail" in line.lower()]

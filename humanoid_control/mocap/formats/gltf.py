@@ -121,11 +121,12 @@ class _Document:
         if not isinstance(self.json, dict) or "asset" not in self.json:
             raise ClipError(f"{self.where}: not a glTF file: it has no 'asset'")
         if not str(self.json["asset"].get("version", "")).startswith("2"):
-            raise ClipError(f"{self.where}: is not glTF 2.0, which alone is read: export it again")
+            raise ClipError(f"{self.where}: is not glTF 2.0, the only supported version: export it again")
         packed = {"EXT_meshopt_compression", "KHR_meshopt_compression"} & set(self.json.get("extensionsRequired", ()))
         if packed:
             raise ClipError(
-                f"{self.where}: its numbers are packed ({min(packed)}): unpack it: gltf-transform copy IN.glb OUT.glb"
+                f"{self.where}: its numbers are compressed ({min(packed)}): decompress it: gltf-transform copy IN.glb "
+                "OUT.glb"
             )
         self._buffers: dict[int, bytes] = {}
 
@@ -133,7 +134,7 @@ class _Document:
         """Return the JSON of a binary file and store its buffer."""
         _, version, length = struct.unpack_from("<4sII", data)
         if version != 2:
-            raise ClipError(f"{self.where}: is binary glTF {version}, only 2 is read: export it again")
+            raise ClipError(f"{self.where}: is binary glTF {version}, only version 2 is supported: export it again")
         if length > len(data):
             raise ClipError(f"{self.where}: ends after {len(data)} of {length} bytes: copy or export it again")
         text, at = b"", 12
@@ -171,10 +172,12 @@ class _Document:
         accessor = self.json["accessors"][index]
         kind, width, count = np.dtype(_KINDS[accessor["componentType"]]), _WIDTHS[accessor["type"]], accessor["count"]
         if "sparse" in accessor:
-            raise ClipError(f"{self.where}: has sparse numbers, which are not read: gltf-transform copy IN.glb OUT.glb")
+            raise ClipError(
+                f"{self.where}: contains sparse accessors, which are not supported: gltf-transform copy IN.glb OUT.glb"
+            )
         if "bufferView" not in accessor:  # zeros (glTF 2.0, 5.1.1)
             if count < 1:
-                raise ValueError(f"accessor {index} makes no sense")
+                raise ValueError(f"accessor {index} is invalid")
             check_growth(8 * width * count, self.size, self.where)
             return np.zeros((count, width))
         view = self.json["bufferViews"][accessor["bufferView"]]
@@ -182,21 +185,21 @@ class _Document:
         step = view.get("byteStride", kind.itemsize * width)
         data = self._buffer(view["buffer"])
         if count < 1 or start < 0 or step < kind.itemsize * width:
-            raise ValueError(f"accessor {index} makes no sense")
+            raise ValueError(f"accessor {index} is invalid")
         if start + (count - 1) * step + kind.itemsize * width > len(data):
             raise ClipError(f"{self.where}: ends within its numbers (accessor {index}): copy or export it again")
         table = np.ndarray((count, width), kind, data, start, (step, kind.itemsize)).astype(float)
         if accessor.get("normalized") and kind.kind in "iu":
             table = np.maximum(table / np.iinfo(kind).max, -1.0)
         if not np.isfinite(table).all():
-            raise ClipError(f"{self.where}: holds something that is not a number (accessor {index}): export it again")
+            raise ClipError(f"{self.where}: contains a non-numeric value (accessor {index}): export it again")
         return table
 
     def _animation(self) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Return the named or longest animation, and a warning about others."""
         animations = self.json.get("animations") or []
         if not animations:
-            raise ClipError(f"{self.where}: holds no animation: export the character with its motion")
+            raise ClipError(f"{self.where}: contains no animation: export the character with its motion")
         names = [str(a.get("name") or k) for k, a in enumerate(animations)]
         if self.file.part:
             if self.file.part not in names:
@@ -209,7 +212,7 @@ class _Document:
         others = [n for k, n in enumerate(names) if k != longest]
         if not others:
             return animations[longest], ()
-        note = f"the longest of {len(names)} animations is taken, '{names[longest]}'; the others are "
+        note = f"the longest of {len(names)} animations is used, '{names[longest]}'; the others are "
         return animations[longest], (f"{note}{first_few(others, 6)}: name one as {self.where}:{others[0]}",)
 
     def _length(self, animation: Mapping[str, Any]) -> float:
@@ -230,10 +233,10 @@ class _Document:
             if how == "CUBICSPLINE":
                 values = values.reshape(len(times), 3, -1)
             if len(values) != len(times) or (np.diff(times) < 0).any():
-                raise ClipError(f"{self.where}: keys of node {node} do not belong together: export it again")
+                raise ClipError(f"{self.where}: keyframes of node {node} have inconsistent lengths: export it again")
             tracks[node, path] = _Track(times, values, how)
         if not tracks:
-            raise ClipError(f"{self.where}: its animation moves no node: export the character with its motion")
+            raise ClipError(f"{self.where}: its animation does not move any node: export the character with its motion")
         return tracks
 
     def clip(self, size: Size) -> MarkerClip:
@@ -252,7 +255,7 @@ class _Document:
             joints = [k for k in order if _moves(k, parents, tracks) and "mesh" not in nodes[k]]
         joints = [j for j in joints if _PIVOT not in str(nodes[j].get("name"))]
         if not joints:
-            raise ClipError(f"{self.where}: holds no joints: export the skeleton too")
+            raise ClipError(f"{self.where}: contains no joints: export the skeleton, too")
         t, rate = _frames(tracks, self.where)
         check_growth(24 * len(t) * len(joints), self.size, self.where)  # before the positions are allocated
         named = [str(nodes[j].get("name") or f"node_{j}") for j in joints]
@@ -276,7 +279,7 @@ class _Document:
         start = float(t[0])
         if first_frame_apart(positions):
             positions, R_head, start = positions[1:], R_head[1:], start + 1 / rate
-            warnings += ("frame 0 is no frame of the motion (a rest pose?): dropped",)
+            warnings += ("frame 0 is not part of the motion (a rest pose?): dropped",)
         chain = ankle_to_head(labels, inside, positions)
         scale, unit_notes = scale_of_skeleton(chain, self.where, self.stated, size)
         warnings = (*notes, *warnings, *unit_notes)
@@ -323,7 +326,7 @@ def _frames(tracks: Mapping[tuple[int, str], _Track], where: str) -> tuple[np.nd
         rate = 1 / step
         rate = float(round(rate)) if abs(rate - round(rate)) < 2e-3 * rate else rate
     if not (last - first) * rate < _MOST_FRAMES:
-        raise ClipError(f"{where}: is {last - first:.0f} s long: is that a recording?")
+        raise ClipError(f"{where}: is {last - first:.0f} s long, implausible for a recording")
     return first + np.arange(int(np.floor((last - first) * rate + _LATE)) + 1) / rate, rate
 
 

@@ -87,7 +87,7 @@ def refuse_picture(labels: Sequence[str], positions: np.ndarray, source: str) ->
     off = np.nanmedian(np.linalg.norm(hips, axis=1))
     if off > _OFF_CENTRE and body_extent(positions) < _IMAGE and 0 < np.nanmedian(hips[:, :2]) < 1:
         raise ClipError(
-            f"{source}: holds places in the picture (pose_landmarks), which have no depth in metres: "
+            f"{source}: contains image coordinates (pose_landmarks), which have no depth in metres: "
             "export pose_world_landmarks"
         )
 
@@ -117,7 +117,10 @@ def with_path(labels: Sequence[str], positions: np.ndarray, rate: float) -> tupl
     path[1:, [0, 2]] = (
         np.cumsum(_hip_velocity(raised, -np.diff(soles[..., [0, 2]], axis=0) * rate, rate), axis=0) / rate
     )
-    note = "landmarks have no path: it is put back by the feet that stand, which must not slide; jumps become crouches"
+    note = (
+        "landmarks have no root path: it is reconstructed from standing feet, which must not slide; jumps become "
+        "crouches"
+    )
     return positions + path[:, None], (note,)
 
 

@@ -66,9 +66,9 @@ def clip_of_arrays(
     if motion is None and landmarks is None and (positions is None or labels is None):
         robot = [k for k in _ROBOT if k in arrays]
         if robot:
-            raise ClipError(f"{source}: holds the motion of a robot ({robot[0]}), not of a person: name a recording")
+            raise ClipError(f"{source}: contains the motion of a robot ({robot[0]}), not of a person: give a recording")
         raise ClipError(
-            f"{source}: holds no motion that is known (there are {first_few(arrays, 6)}): it needs poses and trans "
+            f"{source}: contains no known motion (arrays: {first_few(arrays, 6)}): it needs poses and trans "
             "(SMPL), landmarks (T, 33, 3), or positions (T, M, 3) with labels, and fps"
         )
     found, warnings = _rate(arrays, rate, assumed, source)
@@ -128,7 +128,7 @@ def _rate(
         except (TypeError, ValueError):
             stated = float("nan")
         if not (np.isfinite(stated) and stated > 0):
-            raise ClipError(f"{source}: '{name}' is no frame rate: correct it")
+            raise ClipError(f"{source}: '{name}' is not a frame rate: correct it")
         whole = round(stated)
         stated = float(whole) if whole and abs(stated - whole) < 1e-4 * whole else stated
         differs = given is not None and abs(given / stated - 1) > 1e-3
@@ -136,5 +136,5 @@ def _rate(
     if given is not None:
         return given, ()
     if assumed is not None:
-        return assumed, (f"the file states no frame rate: {assumed:g} Hz is taken, or give it (--rate)",)
+        return assumed, (f"the file contains no frame rate: {assumed:g} Hz is assumed, or give it (--rate)",)
     raise ClipError(f"{source}: states no frame rate: give it (--rate 30, or rate=30 to load_clip)")

@@ -51,10 +51,10 @@ def load_tensors(data: bytes, where: str) -> Any:
             check_growth(sum(info.file_size for info in archive.infolist()), len(data), where)
             index = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
             if index is None:
-                raise ClipError(f"{where}: is no file of torch.save: {_advice(where)}")
+                raise ClipError(f"{where}: is not a file of torch.save: {_advice(where)}")
             folder = index.removesuffix("data.pkl")
             if any(n == f"{folder}byteorder" and archive.read(n) != b"little" for n in archive.namelist()):
-                raise ClipError(f"{where}: holds numbers in big-endian order: {_advice(where)}")
+                raise ClipError(f"{where}: contains numbers in big-endian order: {_advice(where)}")
             stored = {
                 n.removeprefix(f"{folder}data/"): archive.read(n)
                 for n in archive.namelist()
@@ -63,7 +63,7 @@ def load_tensors(data: bytes, where: str) -> Any:
             program = archive.read(index)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         hint = "saved before torch 1.6, or damaged" if data[:1] == b"\x80" else first_line(error)
-        raise ClipError(f"{where}: is no zip archive of torch.save ({hint}): {_advice(where)}") from None
+        raise ClipError(f"{where}: is not a zip archive of torch.save ({hint}): {_advice(where)}") from None
     return _load(program, stored, where)
 
 
@@ -74,7 +74,7 @@ def named_arrays(content: Any, where: str) -> dict[str, np.ndarray]:
     """
     found = _arrays_in(content, _NESTING)
     if not found:
-        raise ClipError(f"{where}: holds no named arrays: {_advice(where)}")
+        raise ClipError(f"{where}: contains no named arrays: {_advice(where)}")
     return found
 
 
@@ -295,7 +295,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: Any) -> Any:
         if not (isinstance(pid, tuple) and len(pid) == 5 and pid[0] == "storage" and isinstance(pid[1], _Type)):
-            raise _Refused("something that is no storage")
+            raise _Refused("an object that is not a storage")
         data, kind = self._stored.get(str(pid[2])), pid[1].dtype
         if data is None:
             raise _Refused("numbers that are not in the file")
@@ -315,7 +315,9 @@ def _load(program: bytes, stored: Mapping[str, bytes], where: str) -> Any:
         _check_program(program)
         return _ArrayUnpickler(program, stored).load()
     except _Refused as error:
-        raise ClipError(f"{where}: asks for {one_line(str(error))}, more than arrays need: {_advice(where)}") from None
+        raise ClipError(
+            f"{where}: asks for {one_line(str(error))}, which arrays do not need: {_advice(where)}"
+        ) from None
     except Exception as error:  # a damaged pickle may raise anything
         raise ClipError(f"{where}: is a damaged pickle ({type(error).__name__}): {_advice(where)}") from None
 

@@ -125,7 +125,7 @@ def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | Non
         whole = np.concatenate([root.reshape(len(root), -1), body.reshape(len(body), -1)], axis=1)
     whole = _numbers(whole, source, "joint rotations")
     if not len(whole):
-        raise ClipError(f"{source}: holds no frames: export it again")
+        raise ClipError(f"{source}: contains no frames: export it again")
     flat = whole.reshape(len(whole), -1)
     if whole.ndim == 4 and whole.shape[2:] == (3, 3):
         if whole.shape[1] < N:
@@ -135,8 +135,8 @@ def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | Non
         vectors = flat[:, : 3 * N].reshape(-1, N, 3).copy()  # without fingers, most of the data
     else:
         raise ClipError(
-            f"{source}: {flat.shape[1]} numbers a frame are no joint rotations of SMPL: "
-            f"{3 * N} at least (three for each of {N} joints) are needed"
+            f"{source}: {flat.shape[1]} numbers per frame are not joint rotations of SMPL: at least {3 * N} (three "
+            f"for each of {N} joints) are needed"
         )
     path = next((arrays[k] for k in _PATH if k in arrays), None)
     if path is None:
@@ -145,7 +145,7 @@ def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | Non
         )
     path = np.squeeze(_numbers(path, source, "path of the root"))
     if path.ndim != 2 or path.shape[1] != 3:
-        raise ClipError(f"{source}: the path of the root has shape {path.shape}, it needs three numbers a frame")
+        raise ClipError(f"{source}: the path of the root has shape {path.shape}, three numbers per frame are needed")
     if len(path) != len(vectors):
         raise ClipError(
             f"{source}: {len(vectors)} frames of rotations, {len(path)} of the root's path: export it again"
@@ -168,9 +168,9 @@ def _numbers(array: np.ndarray, source: str, what: str) -> np.ndarray:
             raise TypeError
         numbers = np.asarray(array, dtype=float)
     except (TypeError, ValueError):
-        raise ClipError(f"{source}: the {what} are no numbers: the file is damaged, or of another kind") from None
+        raise ClipError(f"{source}: the {what} are non-numeric: the file is damaged, or of another kind") from None
     if not (np.fmax.reduce(numbers, None, initial=0.0) < _MOST and np.fmin.reduce(numbers, None, initial=0.0) > -_MOST):
-        raise ClipError(f"{source}: the {what} hold numbers without bounds: export it again")
+        raise ClipError(f"{source}: the {what} contain infinite numbers: export it again")
     return np.atleast_2d(numbers) if what != "betas" else numbers
 
 
@@ -203,7 +203,7 @@ def smpl_clip(motion: SmplMotion, rate: float, source: str, size: Size, warnings
     elif shape.size:
         height, told = HEIGHT + HEIGHT_STEP * float(shape[0]), f"the first of {shape.size} shape coefficients"
     else:
-        height, told = HEIGHT, "an average, for there are no shape coefficients"
+        height, told = HEIGHT, "an average, without shape coefficients"
     height = float(np.clip(height, *_HEIGHTS))
     places = _places(motion.rotations)
     places *= height  # in place: long recordings are large

@@ -57,7 +57,7 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     if rows < declared:
         raise ClipError(f"{source}: ends after {rows} of {declared} frames: copy or export it again")
     if rows > declared:
-        warnings += (f"the header says {declared} frames, the file holds {rows}: all are used",)
+        warnings += (f"the header declares {declared} frames, the file contains {rows}: all are used",)
     scale, unit_warnings = scale_of_markers(positions, header.get("units", ""), source, size)
     warnings += unit_warnings
     if rate > 0 and len(times) > 1 and np.isfinite(times).all() and (np.diff(times) > 0).all():
@@ -65,7 +65,7 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
         warnings += time_warnings
     elif len(times) > 1 and np.isfinite(times).all():
         row = int(np.argmin(np.diff(times) > 0)) + 1
-        warnings += (f"the time column does not grow at row {row + 1}: DataRate of {rate:g} Hz is used",)
+        warnings += (f"the time column does not increase at row {row + 1}: DataRate of {rate:g} Hz is used",)
     start = float(times[0]) if len(times) and math.isfinite(times[0]) else 0.0
     return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings, start=start)
 
@@ -82,10 +82,10 @@ def _in_order(
     if (np.diff(times) < 0).any():
         if steps.max() > _EVEN * base_step(steps):
             return times, positions, ()  # no row order makes plausible times
-        notes += ("the rows are not in the order of their times: sorted",)
+        notes += ("the rows were not sorted by time: sorted",)
     once = order[np.concatenate([[True], np.diff(times[order]) > 0])]
     if len(once) < len(times):
-        notes += (f"{len(times) - len(once)} row(s) have the time of the row before: left out",)
+        notes += (f"{len(times) - len(once)} row(s) repeat the time of the previous row: ignored",)
     times, positions = times[once], positions[once]
     own = 1.0 / base_step(np.diff(times))
     if rate > MOTION_RATES[0] and not own > MOTION_RATES[0]:
@@ -148,9 +148,9 @@ def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, n
         try:
             rows.append([math.nan if cell.casefold() in NO_NUMBER else float(cell) for cell in cells])
         except ValueError as error:
-            raise ClipError(f"{source}: line {number} holds something that is no number: {error}") from None
+            raise ClipError(f"{source}: line {number} contains a non-numeric value: {error}") from None
     table = np.array(rows).reshape(-1, width)
     positions = table[:, 2:].reshape(-1, n_markers, 3)
     positions[(positions == 0).all(axis=2)] = np.nan
-    note = f"{short} row(s) end before the last markers, which are taken as hidden there"
+    note = f"{short} row(s) are incomplete: their missing markers count as hidden"
     return table[:, 1], positions, (note,) if short else ()

@@ -43,15 +43,15 @@ def inertia_fault(inertial: ET.Element) -> str:
     except ValueError:
         m, values = math.nan, [0.0] * 9
     if not np.isfinite([m, *values]).all():
-        return "has a mass or an inertia that is not a number"
+        return "has a non-numeric mass or inertia"
     if m < 0:
         return f"has mass {m:g} kg; it must not be negative"
     low, middle, high = np.linalg.eigvalsh(np.reshape(values, (3, 3)))
     moments = f"principal moments {low:.3g}, {middle:.3g}, {high:.3g} kg m^2"
     if low < -ROUNDING * max(high, 0.0) or high < 0:
-        return f"has a negative inertia ({moments}): no body has that"
+        return f"has a negative inertia ({moments}), which is physically impossible"
     if low + middle < high * (1 - NEARLY):
-        return f"has {moments}: one exceeds the sum of the others, no body has that"
+        return f"has {moments}: one exceeds the sum of the other two, which is physically impossible"
     return ""
 
 
@@ -61,5 +61,5 @@ def impossible_note(links: Iterable[ET.Element], where: str) -> tuple[str, ...]:
     bad = [shown(name) for name, inertial in found.items() if inertia_fault(inertial)]
     if not bad:
         return ()
-    them = f"{len(bad)} link(s) with inertias that no body has ({first_few(bad)})"
-    return (f"{where}: {them}: good for kinematics, refused by the simulator",)
+    them = f"{len(bad)} link(s) with physically impossible inertias ({first_few(bad)})"
+    return (f"{where}: {them}: usable for kinematics, rejected by the simulator",)

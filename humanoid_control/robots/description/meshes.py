@@ -181,4 +181,4 @@ def missing_meshes(tree: UrdfTree, folder: Path | None) -> list[str]:
 def missing_text(names: list[str], where: str) -> str:
     """Describe missing mesh files in a line."""
     shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-    return f"{where}: mesh files that are not found, or cut off: {shown}; what they show is not there"
+    return f"{where}: mesh files missing or truncated: {shown}; their geometry is left out"

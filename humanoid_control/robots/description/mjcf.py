@@ -112,7 +112,7 @@ def _compiled(spec: Any, path: Path, notes: list[str]) -> Any:
             raise
         spec.compiler.balanceinertia = True
         model = spec.compile()
-        notes.append(f"{path}: it has inertias that no body has; MuJoCo's balanced ones are taken")
+        notes.append(f"{path}: contains physically impossible inertias; MuJoCo's balanced ones are used")
         return model
 
 
@@ -132,7 +132,7 @@ def _drop_missing_meshes(spec: Any, path: Path, notes: list[str]) -> None:
         spec.delete(geom)
     for mesh in missing:
         spec.delete(mesh)
-    text = f"{path}: mesh files that are not found: {first_few(sorted(names))}; what they show is not there"
+    text = f"{path}: mesh files not found: {first_few(sorted(names))}; their geometry is left out"
     if weighed:
         spec.compiler.boundmass, spec.compiler.boundinertia = LIGHT, LIGHT
         text += f", nor the mass of {first_few(sorted(set(weighed)))}"
@@ -208,7 +208,7 @@ class _MjcfReader:
             count[self._top(body)] = count.get(self._top(body), 0) + int(self.m.body_jntnum[body])
         best = max(count, key=lambda b: count[b], default=0)
         if not best or not count[best]:
-            raise RobotError(f"{self.where}: no body with joints in it")
+            raise RobotError(f"{self.where}: contains no body with joints")
         others = [self.m.body(b).name or f"body_{b}" for b in count if b != best and count[b] > 1]
         if others:
             self.notes.append(f"{self.where}: only the body with the most joints is read, not {first_few(others)}")
@@ -259,7 +259,7 @@ class _MjcfReader:
         if self.m.jnt_type[j] != BALL:
             q0 = float(self.m.qpos0[self.m.jnt_qposadr[j]])
             return [(self.joint[j], j, np.array(self.m.jnt_axis[j]), anchor, q0)]
-        self.notes.append(f"{self.where}: ball joint '{self.joint[j]}' is taken as three hinges about x, y and z")
+        self.notes.append(f"{self.where}: ball joint '{self.joint[j]}' is converted to three hinges about x, y and z")
         return [(f"{self.joint[j]}_{n}", j, axis, anchor, 0.0) for n, axis in zip("xyz", np.eye(3), strict=True)]
 
     def _limit(self, element: ET.Element, j: int) -> None:
@@ -319,7 +319,7 @@ class _MjcfReader:
             out[y] = (x, float(a[1]), y0 + float(a[0] - a[1] * x0))
         if loops:
             self.notes.append(
-                f"{self.where}: {loops} loop(s) closed by connect or weld are not kept: their joints are free"
+                f"{self.where}: {loops} loop(s) closed by connect or weld are ignored: their joints move freely"
             )
         return out
 
@@ -330,8 +330,8 @@ class _MjcfReader:
         slope, start = np.polyfit(t, bent, 1)
         off = float(np.abs(start + slope * t - bent).max())
         self.notes.append(
-            f"{self.where}: joint '{self.joint[y]}' follows '{self.joint[x]}' on a curve; the straight line taken for "
-            f"it is off by up to {off:.2g} rad"
+            f"{self.where}: joint '{self.joint[y]}' follows '{self.joint[x]}' nonlinearly; its linear approximation "
+            f"is off by up to {off:.2g} rad"
         )
         return np.array([start, slope, 0.0, 0.0, 0.0])
 

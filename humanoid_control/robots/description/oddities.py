@@ -47,16 +47,16 @@ def _limits(joints: list[ET.Element]) -> Iterator[str]:
         if joint.get("type") == "revolute" and FARTHEST_TURN < max(abs(lower), abs(upper)) <= IN_DEGREES:
             turning.append(f"{name}: {lower:g} .. {upper:g} rad")
     if slow:
-        yield f"{len(slow)} joint(s) without a speed limit ({first_few(slow)}): {SPEED:g} rad/s is taken"
+        yield f"{len(slow)} joint(s) without a speed limit ({first_few(slow)}): {SPEED:g} rad/s is assumed"
     if weak:
-        yield f"{len(weak)} joint(s) without an effort limit ({first_few(weak)}): {EFFORT:g} N m is taken"
+        yield f"{len(weak)} joint(s) without an effort limit ({first_few(weak)}): {EFFORT:g} N m is assumed"
     if fast:
-        yield f"{len(fast)} fast joint(s) ({first_few(fast)}): speeds are in radians a second; are these degrees?"
+        yield f"{len(fast)} fast joint(s) ({first_few(fast)}): speeds are in rad/s; are these degrees?"
     if len(small) > max(1, len(joints) // 2):
         them = f"{len(small)} of {len(joints)} joints turn by less than 6 degrees ({first_few(small)})"
-        yield f"{them}: were radians read as degrees, which MJCF has by default?"
+        yield f"{them}: were radians read as degrees, the default of MJCF?"
     if turning:
-        them = f"{len(turning)} joint(s) that turn by more than a turn and a half ({first_few(turning)})"
+        them = f"{len(turning)} joint(s) with a range above 1.5 turns ({first_few(turning)})"
         yield f"{them}: limits are in radians; are these degrees?"
 
 
@@ -67,7 +67,7 @@ def _placements(document: ET.Element, joints: list[ET.Element]) -> Iterator[str]
         if size > FAR:
             far.append(f"{shown(joint.get('name'))}: {size:.4g} m")
     if far:
-        them = f"{len(far)} joint(s) far from the one before ({first_few(far)})"
+        them = f"{len(far)} joint(s) far from the previous joint ({first_few(far)})"
         yield f"{them}: lengths are in metres; are these millimetres?"
     origins = list(document.iter("origin"))
     turned = [o.get("rpy", "") for o in origins if max(map(abs, _three(o, "rpy"))) > FULL_TURN]
@@ -92,11 +92,11 @@ def _masses(document: ET.Element, joints: list[ET.Element]) -> Iterator[str]:
     strongest = max((_number(limit, "effort") for j in joints if (limit := j.find("limit")) is not None), default=0.0)
     if len(joints) > FEW and 0 < strongest < FEEBLE * total:
         them = f"no joint has more than {strongest:.3g} N m, and the links weigh {total:.3g} kg"
-        yield f"{them}: the robot cannot hold itself; are efforts in other units?"
+        yield f"{them}: the robot cannot carry its own weight; are efforts in other units?"
     if total > HEAVY:
         yield f"the links weigh {total:.4g} kg: masses are in kilograms; are these grams?"
     elif joints and total == 0:
-        yield "no link has a mass: good for kinematics alone"
+        yield "no link has a mass: usable for kinematics only"
     elif len(joints) > 1 and total < LIGHT:
         yield f"the links weigh {total:.3g} kg: masses are in kilograms; are these tonnes?"
     if wide:

@@ -29,7 +29,7 @@ def with_frames(tree: UrdfTree, frames: Mapping[str, tuple[str, pin.SE3]]) -> Ur
         if f"{name}__fixed" in {j.get("name") for j in tree.joints}:
             continue  # already added: the robot's own URDF
         if name in links:
-            raise RobotError(f"{tree.where}: a frame cannot be called '{name}': there is a link of that name")
+            raise RobotError(f"{tree.where}: a frame cannot be named '{name}': a link has that name")
         ET.SubElement(out.document, "link", name=name)
         joint = ET.SubElement(out.document, "joint", name=f"{name}__fixed", type="fixed")
         ET.SubElement(joint, "parent", link=link)
@@ -81,7 +81,7 @@ def rooted_at(tree: UrdfTree, link: str) -> UrdfTree:
         RobotError: if the link is unknown.
     """
     if link not in tree.links:
-        raise RobotError(f"{tree.where}: there is no link '{link}'; links: {', '.join(tree.links)}")
+        raise RobotError(f"{tree.where}: link '{link}' not found; available: {', '.join(tree.links)}")
     out = tree.copy()
     while out.root != link:
         path = link

@@ -154,7 +154,7 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
     if not tree.links:
         raise RobotError(f"{where}: the robot has no links")
     if len(tree.joints) > MOST_JOINTS:
-        raise RobotError(f"{where}: the robot has {len(tree.joints)} joints, at most {MOST_JOINTS} are read")
+        raise RobotError(f"{where}: the robot has {len(tree.joints)} joints; the maximum is {MOST_JOINTS}")
     if not document.get("name", "").strip():
         document.set("name", "robot")  # pinocchio needs one
     _check_topology(tree)
@@ -196,7 +196,7 @@ def _drop_floating_root(tree: UrdfTree) -> tuple[str, ...]:
             for part in (*others, *(e for e in beside if e is not None)):
                 tree.document.remove(part)
             names = first_few(shown(e.get("name")) for e in beside if e is not None)
-            notes = (f"{tree.where}: links fixed to '{shown(world)}' are no parts of the robot: left out: {names}",)
+            notes = (f"{tree.where}: links fixed to '{shown(world)}' are not parts of the robot; ignored: {names}",)
             others = []
         if element is not None and not others and element.find("inertial") is None:
             tree.document.remove(joint)
@@ -219,7 +219,9 @@ def _check_topology(tree: UrdfTree) -> None:
         if not all(n.strip() for n in given):
             raise RobotError(f"{where}: a {kind} has no name")
         if odd := next((n for n in given if not n.isprintable()), None):
-            raise RobotError(f"{where}: the {kind} name '{shown(odd)}' holds a line break or another control character")
+            raise RobotError(
+                f"{where}: the {kind} name '{shown(odd)}' contains a line break or another control character"
+            )
     for j in tree.joints:
         for role in ("parent", "child"):
             if link_of(j, role) not in links:
@@ -242,7 +244,7 @@ def _check_topology(tree: UrdfTree) -> None:
         waiting = [c for link in waiting for c in below.get(link, ())]
         reached |= set(waiting)
     if lost := sorted(links - reached):
-        raise RobotError(f"{where}: link '{shown(lost[0])}' hangs in a loop of joints; a URDF must be a tree")
+        raise RobotError(f"{where}: link '{shown(lost[0])}' is part of a loop of joints; a URDF must be a tree")
 
 
 # -------- Numbers of links and joints
@@ -333,15 +335,15 @@ def _keep_mimics_inside(tree: UrdfTree) -> tuple[str, ...]:
         chain = [name]
         while (m := mimics.get(chain[-1])) is not None and (leader := m.get("joint", "")) in joints:
             if leader in chain:
-                raise RobotError(f"{tree.where}: joint '{shown(name)}' mimics itself, by way of '{shown(leader)}'")
+                raise RobotError(f"{tree.where}: joint '{shown(name)}' mimics itself through '{shown(leader)}'")
             chain.append(leader)
         for follower, leader in pairwise(chain):
             if not _narrow(joints[leader], joints[follower], mimics[follower]):
                 freed[shown(follower)] = None
     if not freed:
         return ()
-    them = f"{len(freed)} follower(s) that their leaders take out of their own ranges ({first_few(list(freed))})"
-    return (f"{tree.where}: {them}: the ranges of the leaders count",)
+    them = f"{len(freed)} mimic joint(s) that their leaders move beyond their ranges ({first_few(list(freed))})"
+    return (f"{tree.where}: {them}: the ranges of the leaders apply",)
 
 
 def _narrow(leader: ET.Element, follower: ET.Element, mimic: ET.Element) -> bool:
@@ -376,8 +378,8 @@ def _check_joint(joint: ET.Element, where: str, follows: bool = False) -> None:
     name, kind = shown(joint.get("name")), joint.get("type")
     if kind in ("floating", "planar"):
         raise RobotError(
-            f"{where}: joint '{name}' is '{kind}', which moves the robot's base: take it and its parent link out; "
-            "the robot file says whether the base floats"
+            f"{where}: joint '{name}' is '{kind}', which moves the robot's base: remove it and its parent link; the "
+            "robot file states whether the base floats"
         )
     if kind not in (*MOVING, "fixed"):
         what = "has no type" if kind is None else f"is '{shown(kind)}'"

@@ -129,7 +129,7 @@ MIRROR_SHARE = 0.8  # of the joints of a branch with such a twin
 SHORTEST = 0.12  # of the robot's size: least length of a limb
 FEWEST = 3  # joints of a limb
 SHOWN = 8  # branches named in a message
-WRITE_BY_HAND = "write the points by hand into a robot file beside the URDF (docs/adding_a_robot.md)"
+WRITE_BY_HAND = "write the points by hand into a robot file next to the URDF (docs/adding_a_robot.md)"
 ARM_WORDS = re.compile(r"arm|shoulder|sho_|elbow|wrist|clav|girdle|hand|gripper", re.I)
 LEG_WORDS = re.compile(r"leg|hip|knee|ankle|foot|toe|thigh|haa|hfe|kfe", re.I)
 
@@ -185,7 +185,7 @@ def find_limbs(axes: dict[str, JointAxis], where: str) -> Limbs:
 def _seen(axes: dict[str, JointAxis], pairs: list[tuple[JointAxis, JointAxis]]) -> str:
     """Describe the branches, with reasons of rejection."""
     if not axes:
-        return "no moving joint at all"
+        return "no movable joint"
     words, paired = [], {j.name for pair in pairs for top in pair for j in top.subtree()}
     for a, b in pairs:
         size, reach = len(a.subtree()), _reach(a)
@@ -376,8 +376,8 @@ def _check_lowest(bodies: Bodies, feet: list[GuessedFoot], poses: dict[str, pin.
         low = float((surface.vertices @ poses[body].rotation.T + poses[body].translation)[:, 2].min())
         if low < ground - LOWER:
             raise RobotError(
-                f"{tree.where}: '{body}' is {ground - low:.2f} m below the soles found on '{soles[0].link}': "
-                f"do rods close the legs to loops? the feet are not at the end of a chain of joints: {WRITE_BY_HAND}"
+                f"{tree.where}: '{body}' is {ground - low:.2f} m below the soles found on '{soles[0].link}': do rods "
+                f"close loops in the legs? The feet are not at the end of a chain of joints: {WRITE_BY_HAND}"
             )
 
 

@@ -62,7 +62,7 @@ def guess_robot_file(
     """
     beside = (folder or path.parent) / path.with_suffix(".yaml").name
     if beside.exists():
-        raise RobotError(f"{beside} exists already: move it away to have it guessed anew")
+        raise RobotError(f"{beside} exists already: move it to draft it again")
     tree = read_description(path)
     mapping = guess_mapping(tree)
     bodies = Bodies(tree, path.parent, np.array([np.sin(mapping.yaw), np.cos(mapping.yaw), 0.0]))
@@ -132,8 +132,8 @@ def mapping_text(mapping: Mapping, tree: UrdfTree, shapes: bool = True) -> str:
     """Return the text of a robot file, with comments on uncertain values, optionally with shapes."""
     robot = Robot(tree, RobotFile(), "fixed")
     lines = [
-        "# Guessed from names and structure of the URDF: check every line, above all those marked GUESS.",
-        "# See docs/adding_a_robot.md for what else may stand here.",
+        "# Guessed from names and structure of the URDF: check every line, especially those marked GUESS.",
+        "# See docs/adding_a_robot.md for the other keys.",
         f"schema: {SCHEMA}",
         f"title: {yaml_text(tree.name)}",
         f"base: {'floating' if mapping.has_legs else 'fixed'}",

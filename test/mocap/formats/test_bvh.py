@@ -263,7 +263,7 @@ def test_hierarchy_in_another_style():
     [
         (b"ROOT Hips", "must begin with HIERARCHY"),
         (SKELETON.replace(" CHANNELS", "\nCHANNELS").encode(), "ends before MOTION"),
-        (bvh(still(), count=9), "need 108 numbers, the file holds 48"),
+        (bvh(still(), count=9), "need 108 numbers, the file contains 48"),
         (bvh(still(), step="0"), "Frame Time"),
         (bvh(still(), step="soon"), "Frame Time"),
         (bvh(still(), step="8.3333"), "Frame Time is 8.3333 s: is it 120 Hz in milliseconds, or 8.333 Hz?"),
@@ -276,8 +276,8 @@ def test_hierarchy_in_another_style():
         (bvh(still(), SKELETON.replace("0 60 5", "0 many 5")), "OFFSET of 'Head'"),
         (bvh(still(), SKELETON.rstrip().removesuffix("}")), "brace is missing"),
         (bvh(still(), SKELETON.replace("JOINT Head", "} JOINT Head")), "damaged|falls apart"),
-        (bvh(still(), SKELETON.replace("JOINT Head", "JIONT Head")), "makes no sense"),
-        (bvh(still(), SKELETON.replace("0 -90 0", "0 -90000 0")), "no person"),
+        (bvh(still(), SKELETON.replace("JOINT Head", "JIONT Head")), "is invalid"),
+        (bvh(still(), SKELETON.replace("0 -90 0", "0 -90000 0")), "implausible for a person"),
         (bvh(still(1)), "1 frame"),
     ],
 )

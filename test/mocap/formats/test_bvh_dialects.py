@@ -212,7 +212,7 @@ def test_names_that_no_set_knows_are_read_by_their_words(dialect):
         find_body_points(clip)
     points = locate_body(clip)
     same_points(points, but=SHOWN_BY_SOME)
-    assert any("no marker set knows these labels; by their words" in w for w in points.warnings)
+    assert any("no marker set matches these labels; guessed from their names" in w for w in points.warnings)
 
 
 def test_a_guess_is_not_taken_for_a_set():

@@ -124,7 +124,7 @@ def test_header_that_contradicts_itself_is_read_with_a_warning(mocap):
     assert clip.positions.shape == (499, 40, 3)
     assert clip.rate == pytest.approx(65.0533, abs=1e-4)
     assert clip.labels[0] == "Channel101"
-    assert "POINT:FRAMES says 500" in clip.warnings[0]
+    assert "POINT:FRAMES is 500" in clip.warnings[0]
 
 
 def test_rate_of_the_parameters_wins_over_the_header(mocap):

@@ -95,5 +95,5 @@ def test_samples_that_do_not_divide_are_left_out_and_said(mocap):
     data = bytearray(mocap("c3d_encodings/Eb015pr.c3d").read_bytes())
     data[18:20] = struct.pack("<h", 7)
     broken = decode_c3d(bytes(data), "x.c3d")
-    assert broken.samples.size == 0 and "analog samples a frame" in broken.warnings[-1]
+    assert broken.samples.size == 0 and "analog samples per frame" in broken.warnings[-1]
     assert len(broken.points) == 450 and broken.analog().values.shape[1] == 0

@@ -181,7 +181,7 @@ def test_labels_that_occur_twice_are_renamed():
     rows = one_row()
     rows[0] = [cell.replace("Knee_R", "Knee_L") for cell in rows[0]]
     clip = parse_csv(text_of(rows), "x.csv")
-    assert any("labels that occur twice" in warning for warning in clip.warnings)
+    assert any("duplicate labels" in warning for warning in clip.warnings)
     assert len(set(clip.labels)) == len(CLIP.labels)
 
 
@@ -197,7 +197,7 @@ def test_marker_without_one_of_its_columns_is_left_out_with_a_warning():
     rows[0] = [*rows[0][:2], "comment", *rows[0][3:], "force_z"]
     clip = parse_csv(text_of([rows[0], *([*row, "7"] for row in rows[1:])]), "x.csv")
     assert clip.labels == CLIP.labels[1:]
-    assert "left out: 'Forehead' lacks y; 'force' lacks x, y" in clip.warnings[0]
+    assert "ignored: 'Forehead' lacks y; 'force' lacks x, y" in clip.warnings[0]
 
 
 def changed(row, column, cell):
@@ -211,16 +211,16 @@ def changed(row, column, cell):
     [
         ([["a", "b"], ["1", "2"]], "no marker columns found"),
         (changed(5, 7, "abc"), "line 6: 'abc' is not a number"),
-        (changed(5, 0, "0.1"), "time column does not grow at frame 4"),
-        (changed(5, 0, ""), "time column does not grow"),
+        (changed(5, 0, "0.1"), "time column does not increase at frame 4"),
+        (changed(5, 0, ""), "time column does not increase"),
         ([*one_row()[:-1], one_row()[-1][:20]], "line 62 has 20 cells, the header needs 52: the file is cut off"),
         (one_row()[:1], "has a header but no frames"),
         (one_row()[:2], "1 frame"),
-        (one_row(values=1e6 * CLIP.positions), "no person"),
+        (one_row(values=1e6 * CLIP.positions), "implausible for a person"),
         (one_row(values=np.full_like(MM, np.nan)), "never shows two markers"),
-        (one_row(time="", head=[["# rate: 0"]]), "frame rate is 0.0 Hz"),
-        (one_row(time="", head=[["# rate: -5"]]), "frame rate is -5.0 Hz"),
-        (one_row(time="", head=[["# rate: 1e9"]]), "frame rate is 1e+09 Hz, which no camera has"),
+        (one_row(time="", head=[["# rate: 0"]]), "frame rate must be positive, got 0.0 Hz"),
+        (one_row(time="", head=[["# rate: -5"]]), "frame rate must be positive, got -5.0 Hz"),
+        (one_row(time="", head=[["# rate: 1e9"]]), "frame rate of 1e+09 Hz is implausible"),
     ],
 )
 def test_damage_is_named_in_one_line(rows, says):

@@ -163,13 +163,13 @@ def test_the_animation_is_the_longest_or_the_one_that_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda g: g.json.pop("animations"), "holds no animation"),
+        (lambda g: g.json.pop("animations"), "contains no animation"),
         (lambda g: g.json["asset"].update(version="1.0"), "is not glTF 2"),
         (lambda g: g.json.update(extensionsRequired=["EXT_meshopt_compression"]), "gltf-transform"),
         (lambda g: g.json["accessors"][0].update(sparse={}), "sparse"),
         (lambda g: g.json["accessors"][0].update(count=10**9), "ends within its numbers"),
         (lambda g: g.json["nodes"][3].update(children=[0]), "their own ancestors"),
-        (lambda g: g.json["animations"][0]["channels"][0]["target"].update(path="weights"), "moves no node"),
+        (lambda g: g.json["animations"][0]["channels"][0]["target"].update(path="weights"), "does not move any node"),
         (lambda g: g.json.update(nodes=[]), "is damaged"),
     ],
 )

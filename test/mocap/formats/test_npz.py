@@ -93,7 +93,7 @@ def test_the_world_of_a_gvhmr_file_is_read_at_30_hz():
     data = torch_file({"smpl_params_incam": smpl(1.0), "smpl_params_global": smpl(0.0), "K_fullimg": np.eye(3)})
     clip = parse_tensors(data, "hmr4d_results.pt")
     assert clip.rate == 30
-    assert any("30 Hz is taken" in w for w in clip.warnings)
+    assert any("30 Hz is assumed" in w for w in clip.warnings)
     assert parse_tensors(data, "hmr4d_results.pt", 25.0).rate == 25
     np.testing.assert_allclose(clip.positions, parse_npz(npz(**AMASS), "a.npz").positions, atol=1e-5)
 
@@ -174,7 +174,7 @@ def test_damaged_files_are_refused_in_one_line():
     ("arrays", "message"),
     [
         ({"dof_pos": np.zeros((5, 29)), "root_pos": np.zeros((5, 3))}, "the motion of a robot"),
-        ({"a": np.zeros(3)}, "holds no motion that is known"),
+        ({"a": np.zeros(3)}, "contains no known motion"),
         ({"positions": np.ones((5, 3, 3)), "labels": np.array(["a", "b"]), "fps": 30}, "2 labels need"),
     ],
 )

@@ -164,13 +164,16 @@ def test_a_frame_without_numbers_is_a_gap():
     [
         ({"trans": None}, "no path of the root"),
         ({"trans": TRANS[:-1]}, "12 frames of rotations, 11 of the root's path"),
-        ({"trans": np.zeros((T // 2, 6))}, r"the path of the root has shape \(6, 6\), it needs three numbers a frame"),
-        ({"poses": np.zeros((T, 66), complex)}, "are no numbers"),
-        ({"poses": np.zeros((T, 48))}, "48 numbers a frame are no joint rotations"),
+        (
+            {"trans": np.zeros((T // 2, 6))},
+            r"the path of the root has shape \(6, 6\), three numbers per frame are needed",
+        ),
+        ({"poses": np.zeros((T, 66), complex)}, "are non-numeric"),
+        ({"poses": np.zeros((T, 48))}, "48 numbers per frame are not joint rotations"),
         ({"mocap_framerate": None}, "states no frame rate: give it"),
-        ({"mocap_framerate": np.array("fast")}, "'mocap_framerate' is no frame rate"),
-        ({"poses": np.full((T, 66), np.inf)}, "numbers without bounds"),
-        ({"poses": np.full((T, 66), "x")}, "are no numbers"),
+        ({"mocap_framerate": np.array("fast")}, "'mocap_framerate' is not a frame rate"),
+        ({"poses": np.full((T, 66), np.inf)}, "infinite numbers"),
+        ({"poses": np.full((T, 66), "x")}, "are non-numeric"),
     ],
 )
 def test_what_is_missing_is_said(change, message):
@@ -218,5 +221,5 @@ def test_degrees_and_millimetres_are_noticed_and_a_motion_without_frames_is_refu
         assert any(says in w for w in clip.warnings)
     clip = smpl_clip(find_smpl({"poses": poses, "trans": path}, "x"), 30.0, "x", Size())
     assert not any("?" in w for w in clip.warnings)
-    with pytest.raises(ClipError, match="holds no frames"):
+    with pytest.raises(ClipError, match="contains no frames"):
         find_smpl({"poses": poses[:0], "trans": path[:0]}, "x")

@@ -68,7 +68,7 @@ def test_axes_in_brackets_and_a_time_beside_the_labels_are_found(tmp_path):
 
 def test_a_time_column_that_stands_still_is_named(tmp_path):
     clip = read(tmp_path, "x.trc", trc(moving(), ["0.0"] * 20))
-    assert clip.rate == 100 and any("time column does not grow at row 2" in w for w in clip.warnings)
+    assert clip.rate == 100 and any("time column does not increase at row 2" in w for w in clip.warnings)
 
 
 def test_a_marker_beyond_all_places_is_refused_by_name(tmp_path):

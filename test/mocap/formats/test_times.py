@@ -117,7 +117,7 @@ def test_usual_rates_are_in_seconds_without_a_note(rate):
 
 def test_times_that_count_rows_need_a_rate():
     rows = table("csv", np.arange(300.0), speed=0.0)
-    with pytest.raises(ClipError, match=r"counts 1, 2, 3: give the rate \(--rate 120"):
+    with pytest.raises(ClipError, match=r"contains 1, 2, 3: give the rate \(--rate 120"):
         parse_csv(rows, "x.csv")
     clip = parse_csv(rows, "x.csv", rate=120.0)
     assert clip.rate == 120.0 and clip.n_frames == 300 and "the time column counts frames" in clip.warnings
@@ -133,7 +133,7 @@ def test_a_unit_of_time_in_the_row_of_units_is_the_unit():
 
 @pytest.mark.parametrize("step", [0.3, 1e-4, 3e5])
 def test_times_that_make_no_rate_in_any_unit_are_refused(step):
-    with pytest.raises(ClipError, match="make 5 to 2000 Hz in no unit: write them in seconds"):
+    with pytest.raises(ClipError, match="is not 5 to 2000 Hz in any unit: write times in seconds"):
         read("csv", step * np.arange(100), speed=0.0)
 
 
@@ -146,7 +146,7 @@ def test_one_row_more_than_the_header_says_is_read_with_a_warning():
     count = int(re.search(rb"Frames: (\d+)", WALK)[1])
     clip = parse_bvh(WALK.replace(b"Frames: %d" % count, b"Frames: %d" % (count - 1)), "x.bvh")
     assert clip.n_frames == parse_bvh(WALK, "x.bvh").n_frames
-    assert f"the header says {count - 1} frames, the file holds {count}: all are used" in clip.warnings
+    assert f"the header declares {count - 1} frames, the file contains {count}: all are used" in clip.warnings
     with pytest.raises(ClipError, match="it is cut off"):
         parse_bvh(WALK.replace(b"Frames: %d" % count, b"Frames: %d" % (count + 1)), "x.bvh")
     with pytest.raises(ClipError, match="it is damaged"):
@@ -157,7 +157,7 @@ def test_the_user_corrects_the_rate_of_a_bvh_file(tmp_path):
     path = tmp_path / "x.bvh"
     path.write_bytes(WALK.replace(b"Frame Time: 0.01", b"Frame Time: 0.041667"))
     clip = load_clip(path, rate=120.0)
-    assert clip.rate == 120.0 and any("120 Hz is taken, as given" in w for w in clip.warnings)
+    assert clip.rate == 120.0 and any("120 Hz is used" in w for w in clip.warnings)
     assert load_clip(path).rate == pytest.approx(24, abs=1e-3)
 
 
@@ -210,7 +210,7 @@ def test_the_longest_animation_is_the_one_that_lasts_longest(tmp_path):
     path = tmp_path / "x.gltf"
     path.write_text(gltf(np.arange(151) / 30, 20 + np.arange(31) / 30))
     clip = load_clip(path)
-    assert clip.n_frames == 151 and any("the longest of 2 animations is taken, 'walk'" in w for w in clip.warnings)
+    assert clip.n_frames == 151 and any("the longest of 2 animations is used, 'walk'" in w for w in clip.warnings)
 
 
 def test_an_accessor_without_a_view_is_zeros(tmp_path):

@@ -71,7 +71,7 @@ def test_a_single_zero_coordinate_is_a_position():
 def test_rate_that_contradicts_the_times_is_reported():
     clip = parse_trc(trc(rate="100"), "x.trc")
     assert clip.rate == 50.0
-    assert "the header says 100 Hz, the time column 50 Hz: the time column is used" in clip.warnings[-1]
+    assert "the header states 100 Hz, the time column 50 Hz: the time column is used" in clip.warnings[-1]
 
 
 def test_more_frames_than_announced_are_used_with_a_warning():
@@ -98,7 +98,7 @@ def test_labels_that_occur_twice_get_different_names():
         (trc(rows=ROWS[:1], frames="1"), "1 frame"),
         (trc(rows=[]), "0 of 3 frames"),
         (trc(rows=[*ROWS[:2], "3\t0.04\t120\t0"]), "has 4 cells"),
-        (trc(rows=[*ROWS[:2], "3\t0.04\t120\t0\tx\t0\t5\t4"]), "no number"),
+        (trc(rows=[*ROWS[:2], "3\t0.04\t120\t0\tx\t0\t5\t4"]), "non-numeric"),
         (trc(rows=[*ROWS[:2], "3\t0.04\t120\t0\tinf\t0\t5\t4"]), "infinite"),
         (trc(labels=""), "no markers in line 4"),
     ],
@@ -136,6 +136,6 @@ def test_spaces_between_the_cells_are_read():
 def test_rows_without_their_last_tabs_have_hidden_markers():
     clip = parse_trc(trc(rows=[ROWS[0], "\t".join(ROWS[1].split("\t")[:5]), ROWS[2]]), "x.trc")
     assert np.isnan(clip.marker("Toe")[1]).all() and np.isfinite(clip.marker("Toe")[[0, 2]]).all()
-    assert any("1 row(s) end before the last markers, which are taken as hidden there" in w for w in clip.warnings)
+    assert any("1 row(s) are incomplete: their missing markers count as hidden" in w for w in clip.warnings)
     with pytest.raises(ClipError, match="the file is cut off"):
         parse_trc(trc(rows=[*ROWS[:2], "\t".join(ROWS[2].split("\t")[:5])]), "x.trc")

@@ -36,7 +36,7 @@ def test_a_root_in_another_unit_than_the_bones_is_brought_to_theirs(mocap, tmp_p
     wrong.write_text(scaled_root(path.read_text(), factor))
     clip = load_clip(wrong)
     note = next(w for w in clip.warnings if "another unit" in w)
-    assert f"{1 / factor:.4g} times as long" in note
+    assert f"multiplied by {1 / factor:.4g}" in note
     assert np.allclose(clip.positions, right.positions, atol=2e-3)
     assert not any("another unit" in w for w in right.warnings)
 
@@ -115,7 +115,7 @@ def test_rows_that_are_not_in_the_order_of_their_times_are_sorted(tmp_path):
     right, lines = load_clip(path, unit="m").positions, trc(T).splitlines()
     path.write_text("\n".join([*lines[:5], *lines[:4:-1]]))
     clip = load_clip(path, unit="m")
-    assert np.array_equal(clip.positions, right) and "not in the order" in clip.warnings[0]
+    assert np.array_equal(clip.positions, right) and "not sorted by time" in clip.warnings[0]
     path.write_text("\n".join([*lines[:20], lines[19], *lines[20:]]))
     clip = load_clip(path, unit="m")
-    assert np.array_equal(clip.positions, right) and "1 row(s) have the time of the row before" in clip.warnings[0]
+    assert np.array_equal(clip.positions, right) and "1 row(s) repeat the time of the previous row" in clip.warnings[0]
