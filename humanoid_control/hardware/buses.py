@@ -109,7 +109,7 @@ class Buses:
             self._views.append((spec.name, made, self.state.part(rows), self.command.part(rows)))
             missing = {a.mode for a in spec.actuators} - set(made.modes)
             if missing:
-                raise HardwareError(f"{spec.where or spec.name}: its drives have no mode {missing.pop().name}")
+                raise HardwareError(f"{spec.where or spec.name}: its drives do not support mode {missing.pop().name}")
 
     def open(self) -> None:
         """Open all buses, or none.

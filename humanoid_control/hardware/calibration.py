@@ -61,7 +61,7 @@ def named_calibration(hardware: Path, named: str | Path | None = None) -> Path:
     if not named:
         return calibration_path(hardware)
     if not Path(named).is_file():
-        raise ConfigError(f"{named}: no such calibration; `~/set_zero` writes the one beside the hardware file")
+        raise ConfigError(f"{named}: calibration not found; `~/set_zero` writes the one next to the hardware file")
     return Path(named)
 
 
@@ -97,7 +97,7 @@ def write_calibration(path: Path, zeros: Mapping[str, Zero]) -> None:
         ConfigError: if the file cannot be written.
     """
     rows: dict[str, Any] = {name: asdict(zero) for name, zero in zeros.items()}
-    text = "# Written by the driver (~/set_zero); not to be edited by hand.\n"
+    text = "# Written by the driver (~/set_zero); do not edit.\n"
     text += yaml.safe_dump({"schema": SCHEMA, "actuators": rows}, sort_keys=False, allow_unicode=True)
     with whole_file(path) as part:
         part.write_text(text, encoding="utf-8")
@@ -118,7 +118,7 @@ def missing_calibration(zeros: Mapping[str, Zero], serials: Mapping[str, str], n
     for name, zero in zeros.items():
         found = serials.get(name, "")
         if zero.serial and found and found != zero.serial:
-            out.append(f"{name} needs calibration: its drive is {found}, calibrated was {zero.serial}")
+            out.append(f"{name} needs calibration: its drive is {found}, but {zero.serial} was calibrated")
     return out
 
 
@@ -132,7 +132,7 @@ def check_change(before: Mapping[str, Zero], after: Mapping[str, Zero], allow_la
         change = abs(zero.zero - before[name].zero) if name in before else 0.0
         if change > LARGE and not allow_large:
             raise RobotError(
-                f"the zero of {name} would change by {change:.2f} rad: set allow_large_zero where that is meant"
+                f"the zero of {name} would change by {change:.2f} rad: set allow_large_zero if this is intended"
             )
 
 
@@ -174,7 +174,7 @@ def read_homing(row: Row, span: tuple[float, float], velocity: float, effort: fl
     row.check(HOMING_KEYS, ("method", "angle"))
     method = row.number("method", None, -128, 127)
     if method != int(method) or method == 0:
-        raise row.error(f"method must be the number of a method of CiA 402, got {method:g}", "method")
+        raise row.error(f"method must be a CiA 402 homing method, got {method:g}", "method")
     speed = row.number("speed", min(HOMING_SPEED, velocity), 1e-4, velocity)
     return HomingRow(
         int(method),
@@ -227,9 +227,9 @@ class Homing:
                 queue.pop(0)
                 self.active[joint], self._done = False, self._done + 1
             elif progress is HomingProgress.FAILED:
-                self.failure = f"homing of {name} failed: its drive did not find its zero"
+                self.failure = f"homing of {name} failed: the drive did not find its zero"
             elif now - begin > timeout:
-                self.failure = f"homing of {name} failed: not over after {timeout:g} s"
+                self.failure = f"homing of {name} failed: not finished after {timeout:g} s"
         self._queues = [queue for queue in self._queues if queue]
         return bool(self.failure) or not self._queues
 
@@ -292,7 +292,7 @@ class Encoders:
         if strange := [m for m in names if m not in self._rows]:
             return f"no homing in the hardware file for {', '.join(strange)}"
         if not (wanted := list(names) or self.missing()):
-            return "nothing to do: all joints know their zeros, or have no homing in the hardware file"
+            return "nothing to do: all joints have a known zero, or no homing in the hardware file"
         queues = homing_queues(self._names, self._groups, wanted)
         self.homing = Homing(self._names, self._rows, self._transmission, queues)
         return ""

@@ -22,13 +22,13 @@ from humanoid_control.robots import Robot
 
 JOG_SPEED = 0.2  # [rad/s]
 HELD = 0.6  # [s] a key counts as held after a press: terminals repeat a key after half a second
-DRAFT = """# Draft of `humanoid hardware new`: every line with GUESS must be made right before anything gets power.
+DRAFT = """# Draft of `humanoid hardware new`: correct every line with GUESS before switching power on.
 schema: {schema}
 robot: {robot}
 rate: 500             # [Hz] of the driver's cycle
-command_timeout: 0.1  # [s] of silence after which the robot comes to rest
-soft_start: 2.0       # [s] that the way to the commands takes at least
-soft_speed: 0.5       # [rad/s] that this way may add at most
+command_timeout: 0.1  # [s] of silence before the robot comes to rest
+soft_start: 2.0       # [s] minimum duration of the blend to the commands
+soft_speed: 0.5       # [rad/s] maximum additional speed of the blend
 range_margin: 0.02    # [rad] inside the URDF's range
 # Shares of the URDF's limits; rad/s^2; rad; deg C for warning and fault.
 defaults: {{velocity: 0.5, acceleration: 20, effort: 0.8, following_error: 0.15, temperature: [70, 80]}}
@@ -122,7 +122,7 @@ class Jog:
         self.driver, self.joint, self.angle = driver, names.index(joint), angle
         low, high = driver.limits.lower[self.joint], driver.limits.upper[self.joint]
         if not low <= angle <= high:
-            raise ConfigError(f"{joint} goes from {low:.3f} to {high:.3f} rad, not to {angle:g}")
+            raise ConfigError(f"{joint} must be between {low:.3f} and {high:.3f} rad, got {angle:g}")
         driver.speeds.goal[:] = np.minimum(driver.speeds.goal, JOG_SPEED)
         self.target, self._held_until = np.nan, -np.inf
 

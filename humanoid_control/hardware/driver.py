@@ -150,7 +150,7 @@ class Driver(PowerRequests):
     def home(self, names: Sequence[str] = ()) -> str:
         """Home these joints in HOLD, or else all without a zero."""
         if self.machine.state is not PowerState.HOLD or self.encoders.homing is not None:
-            return f"drives look for their zeros in HOLD: state is {self.machine}"
+            return f"homing is possible only in HOLD: state is {self.machine}"
         return self.encoders.begin(names)
 
     def heartbeat(self, now: float) -> None:
@@ -441,7 +441,7 @@ class Driver(PowerRequests):
         """
         velocity = share * self.hardware.column("velocity")
         if self.machine.state in MOVING and (velocity > self.speeds.goal).any():
-            raise ConfigError(f"limits may only be narrowed in {self.machine.state.name}: stop before")
+            raise ConfigError(f"limits can only be narrowed in {self.machine.state.name}: stop first")
         self.speeds.goal[:] = velocity
 
     def set_zeros(self, angles: Mapping[str, float], allow_large: bool = False) -> dict[str, Zero]:
@@ -455,7 +455,7 @@ class Driver(PowerRequests):
             RobotError: as `check_change`.
         """
         if self.machine.state is not PowerState.MONITOR:
-            raise ConfigError(f"zeros are set without power: state is {self.machine}")
+            raise ConfigError(f"zeros can be set only without power: state is {self.machine}")
         still = self.fresh & (self._seen.still >= STILL_TIME)
         new = new_zeros(self.hardware, self.transmission, self.buses, angles, still)
         check_change(self.zeros, new, allow_large)

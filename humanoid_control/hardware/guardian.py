@@ -131,7 +131,7 @@ class Guardian:
         while not self._shared.words[SEEN]:
             if self._process.poll() is not None or time.monotonic() > end:
                 self._process.kill()
-                raise OSError("the guardian did not come up")
+                raise OSError("the guardian did not start")
             time.sleep(0.005)
 
     def beat(self, powered: bool, frames: Sequence[bytes]) -> None:

@@ -273,13 +273,13 @@ def read_hardware_file(path: Path, robot: Robot | None = None, rate: float = 0.0
     values = schema_file(path, SCHEMA, "hardware file")
     file = Row(values, path, key_lines(path))
     if "tendons" in file:
-        raise file.error("the file is of muscle units: start tendon_driver instead of robot_driver", "tendons")
+        raise file.error("the file describes muscle units: start tendon_driver instead of robot_driver", "tendons")
     file.check(FILE_KEYS, ("robot", "buses", "joints"))
     named = file.text("robot")
     if robot is None:
         robot = robot_of(file)
     elif not named.endswith(".urdf") and named != robot.name:
-        raise file.error(f"the file is of {named}, the robot is {robot.name}", "robot")
+        raise file.error(f"the file describes {named}, the robot is {robot.name}", "robot")
     return _HardwareReader(file, robot, rate).hardware()
 
 
@@ -438,9 +438,11 @@ class _HardwareReader:
         if "homing" not in row:
             return None
         if not cls.homes:
-            raise row.error(f"drives of bus {row.text('bus')} cannot look for their zeros", "homing")
+            raise row.error(f"drives of bus {row.text('bus')} do not support homing", "homing")
         if "offset" in row:
-            raise row.error(f"offset of {name} is the angle of its homing, where its encoder reads 0", "offset")
+            raise row.error(
+                f"offset of {name} conflicts with its homing, which defines the angle at encoder 0", "offset"
+            )
         most = self.joints[name]
         self.homing[name] = read_homing(row.row("homing"), (most.lower, most.upper), most.velocity, most.effort)
         return self.homing[name]
@@ -456,11 +458,11 @@ class _HardwareReader:
         by_gains = "IMPEDANCE" if "kp" in row else "POSITION"
         mode = Mode[row.known("mode", row.text("mode", by_gains), Mode.__members__, "mode")]
         if mode is Mode.EFFORT and not ("kp" in row and "kd" in row):
-            raise row.error(f"{name} follows torques: it needs kp and kd, to be held while none is commanded", "mode")
+            raise row.error(f"{name} is torque-controlled: it needs kp and kd for holding without commands", "mode")
         joint = self.joints[name] = _driven(self.robot, name, row, self.defaults, mode)
         ratio, sign = row.number("ratio", 1.0), row.number("sign", 1.0)
         if ratio <= 0:
-            raise row.error(f"ratio of {name} must be above zero (sign turns the direction), got {ratio:g}", "ratio")
+            raise row.error(f"ratio of {name} must be above zero (use sign for the direction), got {ratio:g}", "ratio")
         if abs(sign) != 1:
             raise row.error(f"sign of {name} must be 1 or -1, got {sign:g}", "sign")
         home = self._homing(name, row, cls)
@@ -484,7 +486,7 @@ class _HardwareReader:
         m = len(drive.joints)
         for joint in drive.joints:
             if joint in self.joints or joint in self.fixed:
-                raise row.error(f"{joint} has a row of its own, and belongs to the drive {name}")
+                raise row.error(f"{joint} has its own row, but belongs to the drive {name}")
             self.joints[joint] = _driven(self.robot, joint, row, self.defaults, Mode.POSITION)
         ids = row.listed("ids", int, m)
         signs = row.listed("signs", float, m) if "signs" in row else [1.0] * m

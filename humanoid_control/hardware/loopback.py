@@ -277,7 +277,7 @@ class LoopbackTransport(Transport):
 
     @classmethod
     def scan(cls, options: Mapping[str, Any]) -> list[str]:
-        return ["loopback drives are made from the file: there is no bus to scan"]
+        return ["loopback drives are created from the file: there is no bus to scan"]
 
     # -- for tests --------------------------------------------------------------------------------------------------
 

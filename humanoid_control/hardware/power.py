@@ -158,7 +158,7 @@ def refusals_of(driver: Any) -> list[str]:
             out.append(f"{name} moves at {abs(driver.joints.v[k]):.2f} rad/s")
     if driver.machine.state is PowerState.MONITOR and driver.joints.enabled.any():
         others = [n for n, on in zip(names, driver.joints.enabled, strict=True) if on]
-        out.append(f"drives have power that this program did not give: {', '.join(others[:3])}")
+        out.append(f"drives were powered by another program: {', '.join(others[:3])}")
     if (worst := float(driver.buses.missed.max(initial=0.0))) > LOST_SAMPLES:
         name = driver.buses.names[int(driver.buses.missed.argmax())]
         out.append(f"{100 * worst:.1f} % of the samples of {name} are lost")
@@ -173,7 +173,7 @@ def passed_over(driver: Any) -> str:
     if driver.machine.state not in FOLLOWING:
         return f"state is {driver.machine}"
     if driver.stopped:
-        return "stop was asked for; enable goes on"
+        return "stop was requested; enable resumes"
     if driver.encoders.homing is not None:
-        return "drives look for their zeros"
-    return "not homed: commands are not followed" if driver.encoders.waits else ""
+        return "drives are homing"
+    return "not homed: commands are ignored" if driver.encoders.waits else ""

@@ -48,7 +48,7 @@ class PowerRequests:
         if not self.machine.powered:
             return f"nothing to stop: {self.machine}"
         self.stopped = True
-        self.machine.handle(Event.STOP, self.clock(), "stop was asked for; enable goes on")
+        self.machine.handle(Event.STOP, self.clock(), "stop was requested; enable resumes")
         return ""
 
     def emergency_stop(self, source: str, on: bool, reason: str = "") -> None:

@@ -141,7 +141,7 @@ def pin(cpus: str) -> str:
     try:
         os.sched_setaffinity(0, processors(cpus))
     except ValueError:
-        return f"cpu must be numbers of processors, as 2 or 2,3 or 2-3, got '{cpus}'"
+        return f"cpu must be CPU numbers, such as 2 or 2,3 or 2-3, got '{cpus}'"
     except OSError:
         have = ",".join(map(str, sorted(os.sched_getaffinity(0))))
         return f"cpu {cpus}: this process may run on {have}"

@@ -296,7 +296,7 @@ class Transmission:
         for g in self._gears:
             if g.joint == joint:
                 return {g.actuator: float(angle - g.sign * state.q[g.actuator] / g.ratio)}
-        raise RobotError("a linkage is calibrated with all its joints at once")
+        raise RobotError("all joints of a linkage must be calibrated together")
 
     def linkage_offsets(self, angles: np.ndarray, state: ActuatorState) -> dict[int, float]:
         """Return offsets by actuator of linkages at joint `angles` (n,) [rad]; NaN: skip."""

@@ -108,7 +108,9 @@ class ControllerBridge(TickNode):
         """Test whether the controller listens and its joints are known; query them otherwise."""
         name = self.params.controller
         listening = self.commands.get_subscription_count() > 0
-        self.health.check("controller", not listening, Level.WARN, f"no controller listens to {self.topic}")
+        self.health.check(
+            "controller", not listening, Level.WARN, f"{self.topic} has no subscriber: no controller is active"
+        )
         if not listening:
             if self.follower is not None:
                 self.follower.forget()
@@ -122,7 +124,7 @@ class ControllerBridge(TickNode):
         elif now - self.asked_at > ASK and self.client.service_is_ready():
             self.asked_at = now
             self.answer = self.client.call_async(GetParameters.Request(names=["joints"]))
-        text = f"controller {name} has not said its joints"
+        text = f"controller {name} has not reported its joints"
         self.health.check("unknown", self.follower is None and "joints" not in self.health.open, Level.WARN, text)
         return self.follower is not None
 
@@ -162,7 +164,7 @@ class ControllerBridge(TickNode):
             return
         assert self.follower is not None
         stale = self.age("joint_states", now) > STALE
-        self.health.check("states", stale, Level.WARN, "no joint_states: nothing is begun")
+        self.health.check("states", stale, Level.WARN, "no joint_states: not started")
         measured = np.full(len(self.rows), np.nan) if stale else self.measured.values[self.rows]
         if self.follower.update(measured, now):
             self._send(self.follower)

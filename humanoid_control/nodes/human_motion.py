@@ -92,7 +92,7 @@ def person_of(p: HumanMotionParameters) -> tuple[Person, FitTasks]:
     path = Path(p.model).expanduser()
     if path.suffix.lower() == ".osim":
         if not path.is_file():
-            raise ConfigError(f"parameter model: no file {p.model}")
+            raise ConfigError(f"parameter model: file not found: {p.model}")
         person, tasks = read_osim(path), FitTasks()
         person = person.with_mass(p.mass) if p.mass else person
     else:
@@ -173,10 +173,10 @@ class HumanMotion(TickNode):
     def on_calibrate(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         if self.frame is None or self.worker is not None:
             response.success = False
-            response.message = "no markers are fitted yet" if self.frame is None else "a calibration is being computed"
+            response.message = "no markers fitted yet" if self.frame is None else "a calibration is being computed"
             return response
         self.recorder = LiveRecorder(self.params.calibration)
-        response.success, response.message = True, f"move for {self.params.calibration:g} s, whatever you like"
+        response.success, response.message = True, f"perform any motion for {self.params.calibration:g} s"
         return response
 
     def record(self, markers: np.ndarray, now: float) -> None:
@@ -203,12 +203,12 @@ class HumanMotion(TickNode):
             return
         found = self.found
         if found is None:
-            text = f"calibrating: {self.recorder.collected:.1f} of {self.recorder.duration:g} s, move"
+            text = f"calibrating: {self.recorder.collected:.1f} of {self.recorder.duration:g} s, keep moving"
             self.health.report("calibration", Level.WARN, text)
             return
         self.recorder = self.worker = self.found = None
         if isinstance(found, HumanoidError):
-            self.health.report("calibration", Level.WARN, f"not calibrated, as before: {found}")
+            self.health.report("calibration", Level.WARN, f"calibration failed, the previous one is kept: {found}")
             return
         before, after = (1e3 * float(np.sqrt(np.nanmean(f.rms**2))) for f in (found.before, found.after))
         self.calibrated = f"{before:.1f} mm before, {after:.1f} mm after"
@@ -244,11 +244,15 @@ class HumanMotion(TickNode):
             return
         if found is None:
             seen = int(np.isfinite(markers[:, 0]).sum())
-            text = f"{seen} of the model's {len(markers)} markers are seen" if seen < 3 else "finding which way is up"
+            text = (
+                f"{seen} of the {len(markers)} markers of the model are visible"
+                if seen < 3
+                else "detecting the upward axis"
+            )
             self.health.report("fit", Level.WARN, f"{text}: nothing is published")
             return
         if not np.isfinite(found.q).all():
-            self.health.report("fit", Level.WARN, "the fit is no number: nothing is published")
+            self.health.report("fit", Level.WARN, "the fit is non-numeric: nothing is published")
             self.live.restart()
             return
         self.health.clear("fit")
@@ -291,7 +295,7 @@ class HumanMotion(TickNode):
         """Update the reported problems."""
         if frame.unknown.any():
             unknown = [self.person.names[k] for k in np.flatnonzero(frame.unknown)]
-            self.health.report("unknown", Level.WARN, f"no marker tells of {first_few(unknown)}: held")
+            self.health.report("unknown", Level.WARN, f"{first_few(unknown)} without markers: held")
         else:
             self.health.clear("unknown")
         contacts = self.dynamics.contacts

@@ -55,9 +55,9 @@ class PolicyNode(TickNode):
     def configure(self) -> float:
         p = self.params
         if not p.policy:
-            raise ConfigError("policy.policy must name the file of a policy, as `humanoid policy FILE` reads it")
+            raise ConfigError("policy.policy must be a policy file that `humanoid policy FILE` accepts")
         if p.catch == SECOND and not p.second:
-            raise ConfigError("policy.catch is 'second': policy.second must name the file of another policy")
+            raise ConfigError("policy.catch is 'second': policy.second must be the file of another policy")
         self.robot = robot = load_robot(p.robot, "floating")
         self.policies = [_loaded(p.policy, p.network, robot)]
         if p.second:
@@ -121,7 +121,7 @@ class PolicyNode(TickNode):
         going = self.running and self.supervisor.state not in (SIT, DAMP)
         response.success = self.active and not going
         why = "the policy is running" if going else "the node is not active"
-        response.message = "standing in once the sensors are heard" if response.success else why
+        response.message = "moving to the first posture once the sensors are received" if response.success else why
         if response.success:
             self.asked = True
             self.restart()
@@ -133,15 +133,15 @@ class PolicyNode(TickNode):
         response.success, response.message = True, "nothing runs"
         if self.running:
             self.supervisor.stop("~/stop was called")
-            response.message = "letting the robot down; ~/start begins anew"
+            response.message = "lowering the robot; ~/start restarts"
         return response
 
     def on_switch(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         try:
             if len(self.policies) < 2:
-                raise ConfigError("there is one policy only: name another one by the parameter second")
+                raise ConfigError("only one policy is loaded: set the parameter second")
             if not self.running:
-                raise ConfigError("no policy runs: call ~/start")
+                raise ConfigError("no policy is running: call ~/start")
             other = next(q for q in self.policies if q is not self.supervisor.policy)
             self.supervisor.switch(other)
             response.success, response.message = True, f"to {other.model.name}"
@@ -163,7 +163,7 @@ class PolicyNode(TickNode):
             return
         instant = i.instant(now)
         if i.leaps(instant):
-            self.health.report("jump", Level.WARN, "the clock of the sensors leapt: waiting anew")
+            self.health.report("jump", Level.WARN, "the sensor clock jumped: waiting again")
             self.restart()
         if not self.running:
             self._prepare(now, instant)
@@ -187,7 +187,7 @@ class PolicyNode(TickNode):
         if now - self.checked > CHECK_PERIOD:
             self.checked = now
             waits = self.silent("joint_states", now, 0.0) or "joint_states" in self.inputs
-            text = f"nothing heard of {', '.join(missing[:3])}: the policy waits"
+            text = f"{', '.join(missing[:3])} not received: the policy waits"
             self.health.check("start", bool(missing) and waits, Level.WARN, text)
             text = f"the driver is in {self.power.state}: the policy waits for power"
             self.health.check("power", self.asked and self.power.state not in POWERED, Level.WARN, text)
@@ -231,7 +231,7 @@ class PolicyNode(TickNode):
         if self.outputs.send(targets, others):
             return
         self.supervisor.stop("a target is not a number")
-        self.health.report("number", Level.ERROR, "a target is not a number: the robot is let down")
+        self.health.report("number", Level.ERROR, "a target is not a number: the robot is lowered")
         zero = np.zeros(self.robot.n)
         self.outputs.send(
             PolicyTargets(zero, zero, zero, zero, damping_gains(self.robot)), np.full(self.robot.n, np.nan)
@@ -250,13 +250,13 @@ class PolicyNode(TickNode):
         why = f": {sup.events[-1].why}" if sup.events else ""
         self.health.check("caught", sup.state == CATCH, Level.WARN, f"caught{why}")
         down = sup.state in (SIT, DAMP)
-        self.health.check("down", down, Level.ERROR, f"let down{why}; ~/start begins anew")
+        self.health.check("down", down, Level.ERROR, f"lowered{why}; ~/start restarts")
         beyond = float(sup.policy.out_of_range.max(initial=0.0)) if not down else 0.0
         text = f"targets are {beyond:.2f} rad beyond the ranges of their joints: the robot may be about to fall"
         self.health.check("beyond", beyond > EARLY_WARNING, Level.WARN, text)
         self.tilt = tilt_of(state)[0] if state is not None else float("nan")
         for reference in self.inputs_of.references.values():
-            text = "nothing heard of the reference: the idle posture is followed"
+            text = "no reference received: the idle posture is followed"
             self.health.check("reference", not reference.active and not down, Level.WARN, text)
 
     # -- the end --------------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ class PolicyNode(TickNode):
             return False
         if self.end_at == float("inf"):
             self.end_at = time.monotonic() + END_TIME
-            self.supervisor.stop("the node ends")
+            self.supervisor.stop("the node shuts down")
         return self.supervisor.state != DAMP and time.monotonic() < self.end_at
 
     def values(self) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def hardware_of(p: RobotDriverParameters, robot: Robot) -> Hardware:
         path = Path(p.hardware)
     if path is None:
         raise ConfigError(
-            f"{robot.name} has no hardware file beside its URDF: name one (hardware), or take hardware=simulator"
+            f"{robot.name} has no hardware file next to its URDF: set the parameter hardware, or use hardware=simulator"
         )
     return read_hardware_file(path, robot, p.rate)
 
@@ -175,7 +175,7 @@ class RobotDriver(DriverNode):
             self.driver.close()
             raise
         lonely = self.driver.buses.guarded() if hardware.guardian == "never" else []
-        text = f"no guardian: what drives of bus {', '.join(lonely)} do when this computer dies is not a stop"
+        text = f"no guardian: if this computer fails, the drives of bus {', '.join(lonely)} do not stop"
         self.health.check("guardian", bool(lonely), Level.WARN, text)
         self.robot, self.sources = robot, CommandSources(self.driver)
         self.rows = np.array([robot.index[n] for n in hardware.names], dtype=int)
@@ -224,8 +224,8 @@ class RobotDriver(DriverNode):
     def on_command(self, m: JointState, info: Mapping[str, Any]) -> None:
         """Accept a command; report and discard faulty ones."""
         now = time.monotonic()
-        text = "a trajectory runs: joint_commands passed over"
-        if self.health.check("passed over", self.sources.running(now), Level.WARN, text):
+        text = "a trajectory is active: joint_commands ignored"
+        if self.health.check("ignored", self.sources.running(now), Level.WARN, text):
             return
         if self.owner.accepts(info, self.driver.hardware.command_timeout):
             self.pairs.command(m, gid_of(info))
@@ -299,9 +299,9 @@ class RobotDriver(DriverNode):
         """Release or engage a joint's brakes, without power."""
         driver, name = self.driver, self.params.brake_joint
         if driver.machine.state is not PowerState.MONITOR:
-            return f"brakes are released by hand without power only: state is {driver.machine}"
+            return f"brakes can be released only without power: state is {driver.machine}"
         if name not in driver.hardware.names:
-            return f"set the parameter brake_joint to a driven joint before, it is '{name}'"
+            return f"first set the parameter brake_joint to a driven joint, it is '{name}'"
         actuators = driver.transmission.actuators_of(driver.hardware.names.index(name))
         answers = [driver.buses.brake(a, release) for a in actuators]
         return "" if all(answers) else f"{name} has no brake"
@@ -336,7 +336,7 @@ class RobotDriver(DriverNode):
         stopped = d.machine.state in (PowerState.STOPPING, PowerState.HOLD) and bool(d.machine.reason)
         h.check("stopped", stopped, Level.WARN, d.machine.reason)
         unhomed = d.encoders.missing() if d.machine.powered and d.encoders.homing is None else []
-        text = f"not homed: {', '.join(unhomed[:3])}: commands are not followed before ~/home"
+        text = f"not homed: {', '.join(unhomed[:3])}: commands are ignored until ~/home"
         h.check("homing", bool(unhomed), Level.WARN, text)
         worst = [f.text for f in d.findings if f.level == WARN]
         h.check("joints", bool(worst), Level.WARN, "; ".join(worst[:3]))

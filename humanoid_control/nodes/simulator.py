@@ -129,7 +129,9 @@ class Simulator(TickNode):
         self.create_service(SetBool, "~/pause", self.on_pause)
         self.create_service(Trigger, "~/step", self.on_step)
         standing = p.base == "fixed" or bool(self.robot.feet)
-        self.health.check("feet", not standing, Level.WARN, f"{self.robot.name} floats and has no feet: it will fall")
+        self.health.check(
+            "feet", not standing, Level.WARN, f"{self.robot.name} has a floating base and no feet: it will fall"
+        )
         return FREE_RATE if not p.real_time_factor else max(10.0, min(p.real_time_factor, 1.0) / period)
 
     def _stand(self) -> None:
@@ -166,7 +168,7 @@ class Simulator(TickNode):
         if now - self._pace_checked > PACE_PERIOD:
             self._pace_checked = now
             slow = self.pacer.slow and now - self._active_since > SETTLING
-            text = f"simulation too slow: {self.pacer.achieved:.2f} times real time, asked for {self.pacer.factor:g}"
+            text = f"simulation too slow: {self.pacer.achieved:.2f} times real time, requested {self.pacer.factor:g}"
             self.health.check("slow", slow, Level.WARN, text)
 
     def advance(self, done: int | None = None) -> None:
@@ -209,7 +211,7 @@ class Simulator(TickNode):
     def on_step(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Advance by `step_periods` while paused."""
         if not self.paused:
-            response.success, response.message = False, "not paused: call ~/pause with data true before"
+            response.success, response.message = False, "not paused: first call ~/pause with data true"
             return response
         for _k in range(self.params.step_periods):
             self.heartbeat.beat()  # many periods take long

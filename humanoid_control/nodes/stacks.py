@@ -66,7 +66,7 @@ class Stack:
             n for n in self.nodes if n.executable in (only or self.executables) and n.executable not in without
         )
         if not kept:
-            raise ConfigError(f"no node of stack {self.name} is left to start: it has {', '.join(self.executables)}")
+            raise ConfigError(f"stack {self.name} has no node left to start; its nodes: {', '.join(self.executables)}")
         return replace(self, nodes=kept)
 
     def kernel_groups(self, settings: Mapping[str, Mapping[str, Any]]) -> list[str]:

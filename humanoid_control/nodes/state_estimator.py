@@ -54,7 +54,7 @@ class JointInput:
         bad_length = len(m.position) != len(m.name)
         if self.health.check("length", bad_length, Level.WARN, "joint states without a position for each name"):
             return
-        text = f"joint states name '{self._twice[:60]}' twice: passed over"
+        text = f"joint states name '{self._twice[:60]}' twice: ignored"
         if self.health.check("twice", bool(self._twice), Level.ERROR, text):
             return
         q = np.asarray(m.position, dtype=float)[places]
@@ -144,7 +144,7 @@ class StateEstimator(TickNode):
     def tick(self, now: float) -> None:
         silent = self.silent(self.topic, now, self.params.timeout)
         words = self.topic.replace("_", " ")
-        self.health.check("silent", silent, Level.WARN, f"no {words}: nothing estimated")
+        self.health.check("silent", silent, Level.WARN, f"no {words}: no estimate")
         self.heartbeat.miss(self.age(self.topic, now) > self.params.timeout)
         stamp, clock = stamp_of(self.present()), self.clock()
         for source in (self.encoders, self.tendons):

@@ -92,7 +92,7 @@ class TargetSource(TickNode):
         known = self.estimate.known
         followed = self.count_publishers("joint_commands") > 0
         late = now - self.since > PATIENCE
-        text = "no joint states yet" if not known else "nobody commands the joints yet"
+        text = "no joint states yet" if not known else "no joint commands yet"
         self.health.check("start", late and not (known and followed), Level.WARN, f"{text}: no targets")
         if not (known and followed):
             return False

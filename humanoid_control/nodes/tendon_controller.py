@@ -213,12 +213,12 @@ class TendonControllerNode(TickNode):
         try:
             jumped = self.readings.take(m.name, m.position, m.velocity, m.effort, time.monotonic())
         except HumanoidError as e:
-            self._tell(f"{e}: passed over")  # valid messages follow at once, so the event is shown for a while
+            self._tell(f"{e}: ignored")  # valid messages follow at once, so the event is shown for a while
             return
         text = self.readings.problem
         self.health.check(STATES, bool(text), Level.WARN, text)
         if jumped and self.begun:
-            self._tell("wires jumped, as where the robot is another one, or put elsewhere: begun anew")
+            self._tell("wire lengths jumped, perhaps of another or a moved robot: restarted")
             self.begin_anew()
 
     def on_angles(self, m: JointState) -> None:
@@ -265,7 +265,7 @@ class TendonControllerNode(TickNode):
     def on_relax(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Reduce all tensions to 5 N within one second; the robot sinks."""
         self.supervisor.stop("pay_out")
-        response.success, response.message = True, "tensions are paid out; ~/tension_up brings them back"
+        response.success, response.message = True, "tensions are released; ~/tension_up restores them"
         return response
 
     def on_hold(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
@@ -284,7 +284,7 @@ class TendonControllerNode(TickNode):
             return response
         self._go_on()
         self._raise_tensions = True
-        response.success, response.message = True, "tensions are brought up"
+        response.success, response.message = True, "raising the tensions"
         return response
 
     def _go_on(self) -> None:
@@ -372,10 +372,10 @@ class TendonControllerNode(TickNode):
         power = self.power_on
         assert power is not None
         command = power.step(self.readings.states, self.control.command, dt)
-        self.health.check("power_on", bool(power.refused), Level.ERROR, f"tensions not brought up: {power.refused}")
+        self.health.check("power_on", bool(power.refused), Level.ERROR, f"tensions not raised: {power.refused}")
         if power.done:
             self.power_on = None
-            self._tell("tensions are up")
+            self._tell("tensions are raised")
             self.begin_anew()
             return None
         return command
@@ -410,7 +410,7 @@ class TendonControllerNode(TickNode):
             text = first_few([names[k] for k in np.flatnonzero(flags)])
             h.check(what, bool(flags.any()), level, f"{what}: {text}")
         h.check("held", bool(c.held), Level.WARN, f"reference held, {c.held}")
-        h.check("doubted", bool(s.doubted), Level.WARN, f"angles in doubt: {', '.join(s.doubted)}; lengths are kept")
+        h.check("doubted", bool(s.doubted), Level.WARN, f"implausible angles: {', '.join(s.doubted)}; lengths are held")
         silent = self.begun and not self.references.heard(now)
         h.check("silent", silent and self.references.moved, Level.WARN, "no joint_commands: references are held")
         h.check("stopped", bool(s.stopped), Level.WARN, f"winches are stopped: {s.stopped}")
@@ -436,7 +436,7 @@ class TendonControllerNode(TickNode):
         self._stiffness = c.joint_stiffness(c.reference, self.readings.states.tension, K)
         least, own = self._stiffness
         soft = c.settings.law == "stiffness" and least < LEAST_SHARE * own
-        text = f"joints are stiff with {least:.2g} N m/rad only: they may buckle; stiffness is {K:g} N/m"
+        text = f"joint stiffness is only {least:.2g} N m/rad: joints may buckle; the wire stiffness is {K:g} N/m"
         self.health.check("buckling", soft, Level.WARN, text)
 
     def values(self) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class TendonDriverNode(DriverNode):
         robot = load_robot(p.robot, "fixed")
         path = Path(p.hardware).expanduser() if p.hardware else hardware_path(robot)
         if path is None:
-            raise ConfigError(f"{robot.name} has no hardware file beside its URDF: name one (hardware)")
+            raise ConfigError(f"{robot.name} has no hardware file next to its URDF: set the parameter hardware")
         hardware = read_tendon_hardware(path, robot, p.rate)
         self.driver = d = TendonDriver(hardware, p.dry_run, None, p.late_tolerance)
         become_real_time(p.priority)
@@ -74,7 +74,7 @@ class TendonDriverNode(DriverNode):
             d.close()
             raise
         loose = [name for name, t in d.buses.transports.items() if t.silence not in HOLDING]
-        text = f"drives of bus {', '.join(loose)} do not hold their wires when this computer dies: give them brakes"
+        text = f"drives of bus {', '.join(loose)} do not hold their wires if this computer fails: install brakes"
         self.health.check("silence", bool(loose), Level.WARN, text)
         self.message = joint_state(d.names)
         self.states = self.create_publisher(JointState, STATES, STREAM_OUT)
@@ -139,7 +139,7 @@ class TendonDriverNode(DriverNode):
         held = d.machine.state in (PowerState.STOPPING, PowerState.HOLD) and bool(d.machine.reason)
         h.check("held", held, Level.WARN, d.machine.reason)
         over = d.overloaded
-        h.check("overload", bool(over), Level.ERROR, f"wires of bus {', '.join(over)} are let out: overload")
+        h.check("overload", bool(over), Level.ERROR, f"wires of bus {', '.join(over)} are released: overload")
 
     def values(self) -> dict[str, Any]:
         d = self.driver

@@ -251,7 +251,7 @@ class TrajectoryStreamer(TickNode):
                 self.source.restart()
                 response.message = "stand upright"
             else:
-                response.success, response.message = False, "a clip is played: only live markers are calibrated"
+                response.success, response.message = False, "the source is a clip: only live markers are calibrated"
             return response
 
         return callback

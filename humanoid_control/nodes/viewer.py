@@ -115,7 +115,9 @@ class Viewer(TickNode):
 
         p = self.params
         if not port_is_free(p.host, p.port):
-            raise EnvironmentProblem(f"port {p.port} is occupied: stop what listens there, or choose another with port")
+            raise EnvironmentProblem(
+                f"port {p.port} is in use: stop the program that uses it, or set the parameter port"
+            )
         robot = load_robot(p.robot, "fixed")
         self.state, self.looked = ViewState(robot), 0.0
         self.seeks = self.create_publisher(Float64, "clip/seek", EVENTS)

@@ -183,7 +183,7 @@ class WalkerNode(BalancingNode):
         try:
             if not self.running or self.stopped or self.emergency:
                 why = self.stopped or ("a sensor was lost" if self.emergency else "it does not stand yet")
-                raise ConfigError(f"the robot does not take footsteps now: {why}")
+                raise ConfigError(f"footsteps are rejected now: {why}")
             self.asking.check(topic, info, bool(self.walker.planner.queue))
             text = take()
             self.asking.take(topic, info)
@@ -211,7 +211,7 @@ class WalkerNode(BalancingNode):
         self.stopped = "stop was called"
         if self.running:
             self.walker.stop()
-        response.success, response.message = True, "coming to rest; ~/stand lets the robot walk again"
+        response.success, response.message = True, "coming to rest; ~/stand enables walking again"
         return response
 
     def on_emergency_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -219,7 +219,7 @@ class WalkerNode(BalancingNode):
         self.stopped = "emergency stop was called"
         if self.running:
             self.walker.emergency_stop()
-        response.success, response.message = True, "stopping; ~/stand lets the robot walk again"
+        response.success, response.message = True, "stopping; ~/stand enables walking again"
         return response
 
     def on_stand(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -303,7 +303,9 @@ class WalkerNode(BalancingNode):
             measured = with_forces_of_motion(w, self.report, measured, late)
         report = w.step(measured)
         if not self.commands.send(w.joints, w.joint_velocity):
-            self.health.report("number", Level.ERROR, "a command is not a number: nothing is commanded, standing anew")
+            self.health.report(
+                "number", Level.ERROR, "a command is not a number: nothing is commanded, restarting from standing"
+            )
             self.restart()
         self.report = report
         s.carrying = soles_without_force(w, report, measured)
@@ -346,15 +348,17 @@ class WalkerNode(BalancingNode):
         self.margins.add(report.balance.margin)
         fallen = report.state == WalkState.FALLEN
         self.outputs.say(report.state.name)
-        self.health.check("fallen", fallen, Level.ERROR, f"fallen: {report.why}; put the robot up and call ~/reset")
+        self.health.check(
+            "fallen", fallen, Level.ERROR, f"fallen: {report.why}; set the robot upright and call ~/reset"
+        )
         problem = self.shift.problem
-        self.health.check("shift", bool(problem), Level.ERROR, f"{problem}; mend it and call ~/reset")
+        self.health.check("shift", bool(problem), Level.ERROR, f"{problem}; correct it and call ~/reset")
         refused = report.why if not fallen else ""
         self.health.check("why", bool(refused), Level.WARN, refused)
         limited = any(p.step.limited for p in self.walker.plan.phases)
-        self.health.check("limited", limited, Level.WARN, "steps are shorter than asked for: out of the legs' reach")
+        self.health.check("limited", limited, Level.WARN, "steps are shorter than commanded: out of reach of the legs")
         unmade = (np.abs(self.walker.planner.command) > 0.0) & ~self.walker.planner.limits.possible
-        text = f"cmd_vel {', '.join(np.array(AXES)[unmade])} is not followed: the legs cannot step so"
+        text = f"cmd_vel {', '.join(np.array(AXES)[unmade])} is not followed: outside the step limits"
         self.health.check("unmade", bool(unmade.any()), Level.WARN, text)
         text = f"the inverse kinematics misses a sole by {1e3 * report.foot_error.max():.0f} mm"
         self.health.check("foot_error", bool(report.foot_error.max() > 0.01), Level.WARN, text)

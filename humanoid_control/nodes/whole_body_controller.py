@@ -89,7 +89,7 @@ class WholeBodyControllerNode(BalancingNode):
         for text in body.warnings:
             self.get_logger().warning(text)
         if not shows_legs(body):
-            raise ClipError(f"{body.name} does not show knees, ankles and toes: it cannot be performed on two feet")
+            raise ClipError(f"{body.name} has no knees, ankles and toes: it cannot be performed on two feet")
         return None
 
     def activate(self) -> None:
@@ -253,7 +253,7 @@ class WholeBodyControllerNode(BalancingNode):
         if self.fallen:
             self.commands.damp()
         elif torque is None or not self.commands.send(torque, measured.joints.q, measured.joints.v):
-            self.health.report("number", Level.ERROR, "a torque is not a number: damped, standing anew")
+            self.health.report("number", Level.ERROR, "a torque is not a number: damped, restarting from standing")
             self.commands.damp()
             self.restart()
             return
@@ -266,7 +266,7 @@ class WholeBodyControllerNode(BalancingNode):
         late, lost = s.quiet(p.sensor_late), s.quiet(p.sensor_lost)
         self.health.check("late", bool(late), Level.WARN, f"{', '.join(late)} silent: the last readings are used")
         if lost and not self.lost:
-            self.stopped = f"{', '.join(lost)} was lost"
+            self.stopped = f"{', '.join(lost)} lost"
             self.wanted = False
             stage.stop()
         self.lost = bool(lost)
@@ -284,7 +284,7 @@ class WholeBodyControllerNode(BalancingNode):
         c = stage.controller
         self.errors.add(float(np.linalg.norm(c.dcm_error)))
         self.outputs.base.say(stage.state.name)
-        self.health.check("fallen", self.fallen, Level.ERROR, f"fallen: {stage.why}; put it up and call ~/reset")
+        self.health.check("fallen", self.fallen, Level.ERROR, f"fallen: {stage.why}; set it upright and call ~/reset")
         instant = self.sensors.joint_instant
         if self.commands.ticks % self.every == 0 and instant is not None and instant != self.stamped:
             self.stamped = instant

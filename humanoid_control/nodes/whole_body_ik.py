@@ -386,7 +386,7 @@ class WholeBodyIkNode(TickNode):
         m = self.reader.read(data)
         if m.passed_over:
             self.crowd, self.crowd_at = m.passed_over, time.monotonic()
-        text = f"{self.crowd} markers in a message of targets beyond the first {MOST_MARKERS}: passed over"
+        text = f"{self.crowd} markers in a targets message beyond the first {MOST_MARKERS}: ignored"
         self.health.check("crowd", time.monotonic() - self.crowd_at < TOLD, Level.WARN, text)
         self.take_targets(m, "targets", self.markers_owner.owner)
 
@@ -441,7 +441,7 @@ class WholeBodyIkNode(TickNode):
             return
         age = self.age(STATES, now)
         lost = self.params.feedback > 0 and age > LOST_AFTER
-        if self.health.check("lost", lost, Level.WARN, "no estimates of the joints: standing still"):
+        if self.health.check("lost", lost, Level.WARN, "no joint estimates: standing still"):
             robot.away = age > self.params.robot_timeout
             self.commands.publish(
                 fill_joint_state(self.message, stamp_of(self.present()), NO_POSITIONS, np.zeros(self.robot.n))

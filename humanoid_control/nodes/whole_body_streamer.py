@@ -121,7 +121,7 @@ class WholeBodyStreamer(TickNode):
         solver = self.source.solver
         joints = solver.joints.copy()
         if not np.isfinite(joints).all():
-            self.health.report("number", Level.ERROR, "a posture is not a number: begun anew")
+            self.health.report("number", Level.ERROR, "a posture is not a number: restarted")
             self.begin()
             return
         self.held = solver.used_fallback == HELD

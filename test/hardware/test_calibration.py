@@ -51,7 +51,7 @@ def test_who_needs_calibration_is_named():
     zeros = {"l_knee": Zero(0.1, serial="A17"), "r_knee": Zero(0.2, serial="B2")}
     serials = {"l_knee": "A17", "r_knee": "B3"}
     assert missing_calibration(zeros, serials, ["l_knee"]) == [
-        "r_knee needs calibration: its drive is B3, calibrated was B2"
+        "r_knee needs calibration: its drive is B3, but B2 was calibrated"
     ]
     assert missing_calibration(zeros, {}, ["l_knee", "l_ankle.1"]) == ["l_ankle.1 not calibrated"]
 

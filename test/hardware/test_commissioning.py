@@ -98,5 +98,5 @@ def test_a_joint_moves_while_the_key_is_held_and_stops_when_it_is_let_go(hardwar
 def test_what_cannot_be_moved_is_told(hardware, clock):
     with pytest.raises(UnknownNameError, match=JOINT):
         Jog(Driver(hardware, clock=clock), "l_elbow_flexon", 0.0)
-    with pytest.raises(ConfigError, match="not to 9"):
+    with pytest.raises(ConfigError, match="got 9"):
         Jog(Driver(hardware, clock=clock), JOINT, 9.0)

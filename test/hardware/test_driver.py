@@ -170,7 +170,7 @@ def test_after_a_stop_that_was_asked_for_commands_are_not_followed_until_enable(
     assert r.driver.stop() == ""
     r.to(HOLD, follow)
     r.run(1.0, follow)
-    assert r.state is HOLD and "enable goes on" in r.reason
+    assert r.state is HOLD and "enable resumes" in r.reason
     assert r.driver.enable() == ""
     r.to(RUN, follow)
 
@@ -232,7 +232,7 @@ REFUSED = {
     "jumped": (lambda r: r.left.q.__setitem__(0, 9.0), "encoder jumps"),
     "moving": (lambda r: r.left.v.__setitem__(0, 0.3), "moves at"),
     "foreign": (lambda r: setattr(r.right, "busy", "another program commands this robot"), "another program"),
-    "powered": (lambda r: [r.left.power(True) for _ in range(3)], "did not give"),
+    "powered": (lambda r: [r.left.power(True) for _ in range(3)], "by another program"),
     "estop": (lambda r: r.driver.estop.update(button="emergency stop by button"), "emergency stop by button"),
     "hot": (lambda r: r.left.temperature.__setitem__(0, 90.0), "temperature"),
     "gone": (lambda r: setattr(r.left, "gone", True), "gone"),
@@ -269,7 +269,7 @@ def test_an_actuator_that_was_not_calibrated_is_named(rig):
     r.run(0.1)
     assert r.driver.enable() == "r_elbow_flexion not calibrated"
     r.driver.zeros = {"r_elbow_flexion": Zero(0.0, serial="B2")}
-    assert "its drive is B3, calibrated was B2" in r.driver.enable()
+    assert "its drive is B3, but B2 was calibrated" in r.driver.enable()
     r.driver.zeros = {"r_elbow_flexion": Zero(0.0, serial="B3")}
     assert r.driver.enable() == ""
 

@@ -192,7 +192,7 @@ def test_silence_lets_the_joints_down_and_stop_does_so_at_once(rig):
 @pytest.mark.parametrize("mode", [Mode.POSITION, Mode.VELOCITY])
 def test_position_and_velocity_drives_refuse_gains_by_name(robot, clock, mode):
     rig = Rig(robot, clock, joint={"mode": mode})
-    with pytest.raises(ConfigError, match=r"joint_gains: the drive of (l|r)_elbow_flexion takes no gains"):
+    with pytest.raises(ConfigError, match=r"joint_gains: the drive of (l|r)_elbow_flexion does not accept gains"):
         rig.driver.gained.check(Gains(np.full(2, 50.0), np.full(2, 1.0)))
     rig.driver.gained.check(Gains(np.full(2, np.nan), np.full(2, np.nan)))
 

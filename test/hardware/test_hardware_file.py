@@ -158,7 +158,7 @@ def test_a_file_of_another_robot_is_refused_and_its_rate_may_be_another(folder):
     robot = load_robot(folder / "arm.urdf", "fixed")
     assert read_hardware_file(path, robot, 400.0).buses[0].spec.period == 1 / 400
     path.write_text(FILE.replace("robot: arm.urdf", "robot: hrp2"))
-    with pytest.raises(HumanoidError, match=r"arm\.hardware\.yaml:2: the file is of hrp2, the robot is arm"):
+    with pytest.raises(HumanoidError, match=r"arm\.hardware\.yaml:2: the file describes hrp2, the robot is arm"):
         read_hardware_file(path, robot)
 
 

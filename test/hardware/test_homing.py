@@ -190,8 +190,8 @@ def test_what_stops_the_robot_ends_homing(rig, way):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("start: 0.3, homing: {method: 17, angle: 0.05, timeout: 0.7}", "not over after 0.7 s"),
-        ("start: 0.3, homing: {method: 21, angle: 0.05}", "its drive did not find its zero"),
+        ("start: 0.3, homing: {method: 17, angle: 0.05, timeout: 0.7}", "not finished after 0.7 s"),
+        ("start: 0.3, homing: {method: 21, angle: 0.05}", "the drive did not find its zero"),
     ],
 )
 def test_a_joint_that_does_not_find_its_zero_is_a_fault(rig, row, words):
@@ -204,7 +204,7 @@ def test_a_joint_that_does_not_find_its_zero_is_a_fault(rig, row, words):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ({"l_elbow_flexion": "start: 0.3, homing: {method: 0, angle: 0}"}, "method must be the number"),
+        ({"l_elbow_flexion": "start: 0.3, homing: {method: 0, angle: 0}"}, "method must be a CiA 402 homing method"),
         ({"l_elbow_flexion": "start: 0.3, homing: {method: 17}"}, "lacks the key 'angle'"),
         ({"l_elbow_flexion": "start: 0.3, homing: {method: 17, angle: 0, sped: 1}"}, "did you mean speed"),
         ({"l_elbow_flexion": "start: 0.3, homing: {method: 17, angle: 0, speed: 99}"}, "speed"),

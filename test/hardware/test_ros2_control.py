@@ -183,4 +183,4 @@ def test_robots_whose_drives_take_gains_have_five_command_interfaces_a_joint(tmp
     ast.parse(launch)
     assert '"forward_damping_controller"' in launch
     assert main(["ros2_control", "--robot", "hrp2", "-o", str(tmp_path), "--plugin", "my/System"]) == 2
-    assert "--plugin belongs to --gains" in capsys.readouterr().err
+    assert "--plugin needs --gains" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Goals of trajectories: refused with their codes, tolerances on the way and at the end, time, feedback, rest."""
+"""Goals of trajectories: rejected with their codes, tolerances on the way and at the end, time, feedback, rest."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ REFUSED = {
     "no joints": (KNEE._replace(names=[]), GoalCode.INVALID_JOINTS, "named once"),
     "no points": (KNEE._replace(points=[]), GoalCode.INVALID_GOAL, "no points"),
     "wrong length": (KNEE._replace(points=[TrajectoryPoint(1.0, [0.1, 0.2])]), GoalCode.INVALID_GOAL, "point 0 needs"),
-    "times": (KNEE._replace(points=POINTS[::-1]), GoalCode.INVALID_GOAL, "time of point 1"),
+    "times": (KNEE._replace(points=POINTS[::-1]), GoalCode.INVALID_GOAL, "the time of point 1"),
     "no number": (KNEE._replace(points=[TrajectoryPoint(1.0, [np.nan])]), GoalCode.INVALID_GOAL, "nan"),
     "range": (KNEE._replace(points=[TrajectoryPoint(1.0, [1.2])]), GoalCode.INVALID_GOAL, "point 0: knee at 1.200 rad"),
     "old": (KNEE._replace(age=1.2), GoalCode.OLD_HEADER_TIMESTAMP, "ended 0.20 s ago"),
@@ -177,7 +177,7 @@ def test_whoever_commands_else_ends_it(robot, other):
         robot.player.start(["hip"], [TrajectoryPoint(1.0, [0.0])], Q0, STILL)
     running = robot.player.spline
     outcome = robot.at(0.5)
-    assert outcome.code == GoalCode.INVALID_GOAL and "somebody else commands" in outcome.text
+    assert outcome.code == GoalCode.INVALID_GOAL and "another source is commanding" in outcome.text
     robot.follower.halt(Q0, STILL)
     assert robot.player.spline is running, "what others command is theirs"
 

@@ -103,5 +103,5 @@ def test_a_driver_that_was_killed_is_not_started_again_and_ends_the_launch(launc
     os.kill(launch.driver(), signal.SIGKILL)
     assert launch.process.wait(60) != 0
     text = launch.log.read_text()
-    assert "robot_driver ended with code -9 and is not started again by itself" in text
+    assert "robot_driver ended with code -9 and is not restarted automatically" in text
     assert text.count("READY robot_driver") == 1

@@ -33,8 +33,8 @@ def test_anything_else_is_refused(text):
     ("given", "words"),
     [
         ({"robot": "hpr2"}, "did you mean hrp2"),
-        ({"robot": "/nowhere/robot.urdf"}, "there is no URDF file /nowhere/robot.urdf"),
-        ({"robot": ""}, "no robot is named"),
+        ({"robot": "/nowhere/robot.urdf"}, "URDF file not found: /nowhere/robot.urdf"),
+        ({"robot": ""}, "no robot given"),
         ({"clip": "nowhere.trc"}, "nowhere.trc"),
         ({"motion": "nowhere.trc"}, "nowhere.trc"),
         ({"clip": "gentle_dance", "motion": "nowhere.trc"}, "clip:=gentle_dance contradicts motion:=nowhere.trc"),

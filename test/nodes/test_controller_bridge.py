@@ -149,7 +149,7 @@ def test_a_controller_with_other_joints_is_refused_and_one_that_goes_away_is_wai
     graph.until_said("controller_bridge", "unknown joint 'gripper'", neutral)
     assert not controller.got
     controller.close()
-    graph.until_said("controller_bridge", "no controller listens to forward_position_controller/commands", neutral)
+    graph.until_said("controller_bridge", "forward_position_controller/commands has no subscriber", neutral)
     controller.__init__(graph, "forward_position_controller", JOINTS, Float64MultiArray)
     graph.until(lambda: controller.got, "the right controller gets commands", meanwhile=neutral)
     assert len(controller.got[-1][1]) == len(JOINTS)

@@ -149,9 +149,11 @@ def test_markers_of_nobody_nonsense_and_silence_are_told_and_survived(graph, mod
     stage.play(0.5, labels=tuple(f"lamp{k}" for k in range(len(LABELS))))
     assert not states
     assert (
-        "0 of the model's 56 markers"
+        "0 of the 56 markers of the model are visible"
         in graph.until_said(
-            NODE, "markers are seen", lambda: stage.send(labels=tuple(f"lamp{k}" for k in range(len(LABELS))))
+            NODE,
+            "markers of the model are visible",
+            lambda: stage.send(labels=tuple(f"lamp{k}" for k in range(len(LABELS)))),
         )["message"]
     )
     assert "too large" in graph.until_said(NODE, "too large", lambda: stage.send(lambda at: 20 * at))["message"]

@@ -193,7 +193,7 @@ def test_missing_arms_and_bad_messages_are_said_and_break_nothing(graph):
 def test_a_pose_array_of_another_length_is_said(graph):
     graph.start(NODE, "source:=live", "live_labels:=a, b, c")
     camera = Camera(graph, DANCE, PoseArray)
-    said = graph.until_said(NODE, "PoseArray of 17 poses, live_labels names 3", camera.send)
+    said = graph.until_said(NODE, "PoseArray of 17 poses, live_labels has 3", camera.send)
     assert said["level"] > 0 and not camera.targets
 
 

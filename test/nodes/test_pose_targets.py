@@ -87,7 +87,7 @@ def test_poses_in_the_robots_own_frames_are_followed_and_others_refused_by_name(
     )
 
     away = arms.home + [0.0, 0.0, 0.1]
-    for frame, words in {"camera": "'camera'", "l_hand": "'l_wrist' moves this frame itself"}.items():
+    for frame, words in {"camera": "'camera'", "l_hand": "'l_wrist' moves this frame"}.items():
         said = graph.until_said("whole_body_ik", words, lambda f=frame: left.publish(arms.stamped(at(away), f)))
         assert f"targets/l_wrist: targets in frame '{frame}' are refused" in said["message"]
         graph.until(lambda: arms.error(goal.translation) < NEAR, "the wrist at its last target")

@@ -318,7 +318,7 @@ def test_a_calibration_of_another_place_is_read_and_written(graph, hardware_file
     other.unlink()
     given = (f"hardware:={hardware_file}", f"calibration:={other}")
     process = graph.start("robot_driver", "robot:=hrp2", *given, wait=False)
-    assert process.wait(60) == 2 and "elsewhere.yaml: no such calibration" in graph.output(process)
+    assert process.wait(60) == 2 and "elsewhere.yaml: calibration not found" in graph.output(process)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_a_file_with_a_mistake_ends_the_process_with_its_line(graph, hardware_fi
 
 def test_a_robot_without_a_file_is_told_so(graph):
     process = graph.start("robot_driver", "robot:=hrp2", wait=False)
-    assert process.wait(60) == 2 and "no hardware file beside its URDF" in graph.output(process)
+    assert process.wait(60) == 2 and "no hardware file next to its URDF" in graph.output(process)
 
 
 def test_a_second_interrupt_stops_at_once(graph):
@@ -410,7 +410,7 @@ def test_joints_are_homed_by_a_service_before_commands_are_followed(graph, hardw
     row = f"id: {k}, absolute: false, switch: -0.2, homing: {{method: 17, angle: 0.3, speed: 1.0}}"
     hardware_file.write_text(text.replace(f"id: {k}, start", f"{row}, start"))
     desk = Desk(graph, f"hardware:={hardware_file}")
-    assert desk.ask("home") == (False, "drives look for their zeros in HOLD: state is MONITOR")
+    assert desk.ask("home") == (False, "homing is possible only in HOLD: state is MONITOR")
     assert desk.ask("enable", True) == (True, "")
     desk.until("HOLD")
     send = desk.command(r_elbow_flexion=desk.q["r_elbow_flexion"])

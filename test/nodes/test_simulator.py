@@ -99,14 +99,17 @@ def test_wrong_commands_are_held_and_reported(graph):
     unknown = command(robot, np.zeros(1), names=["l_elbow_flexon"])
     endless = JointState(name=["l_elbow_flexion"], effort=[np.inf])
     for message, words in (
-        (endless, "effort of l_elbow_flexion is inf, more than"),
+        (endless, "effort of l_elbow_flexion is inf, the maximum is"),
         (short, "without a position"),
         (unknown, "l_elbow_flexon (did you mean l_elbow_flexion?)"),
         (
             JointState(name=["l_elbow_flexion"], position=[1e308], velocity=[1.0]),
             "l_elbow_flexion at 1e+308 rad (its r",
         ),
-        (JointState(name=["l_elbow_flexion"], velocity=[-1e308]), "velocity of l_elbow_flexion is -1e+308, more than"),
+        (
+            JointState(name=["l_elbow_flexion"], velocity=[-1e308]),
+            "velocity of l_elbow_flexion is -1e+308, the maximum is",
+        ),
         (JointState(name=["l_elbow_flexion"] * 2, position=[0.1, 0.9]), "names joint 'l_elbow_flexion' twice"),
     ):
         graph.until_said("simulator", words, lambda m=message: publisher.publish(m))
@@ -327,9 +330,7 @@ def test_a_clock_that_the_graph_does_not_show_yet_is_none_to_publish_beside(grap
     clock, claim = graph.listen(Clock, "/clock"), Claim("/clock", graph.node.context.get_domain_id())
     assert claim.take()
     graph.start("simulator", "robot:=hrp2", "rate:=50.0", "stamp:=sim")
-    said = graph.until_said(
-        "simulator", "/clock is published by a node of this machine that the graph does not show yet"
-    )
+    said = graph.until_said("simulator", "/clock is published by a node of this machine that is not on the graph yet")
     assert said["level"] == 2 and not clock and graph.node.count_publishers("/clock") == 0
     claim.release()
     graph.until(lambda: len(clock) > 3, "it to take over")

@@ -40,4 +40,4 @@ def test_a_parameter_that_there_is_not_is_said_and_passed_over(graph):
     given = ("robot:=wabian2", "real_time_facter:=2.0", "use_sim_time:=false", "qos_overrides./clock.depth:=3")
     process = graph.start("simulator", *given)
     said = [line for line in graph.output(process).splitlines() if "unknown parameter" in line]
-    assert len(said) == 1 and "'real_time_facter': did you mean real_time_factor? (passed over)" in said[0]
+    assert len(said) == 1 and "'real_time_facter': did you mean real_time_factor? (ignored)" in said[0]

@@ -54,4 +54,6 @@ def test_tendon_commands_move_the_winches_and_faults_are_physical(graph):
 
 def test_parameters_of_winches_are_refused_without_them(graph):
     process = graph.start("simulator", "robot:=kengoro_upper", "path_friction:=0.1", wait=False)
-    graph.until(lambda: "path_friction is of drives 'winches', not of 'ideal'" in graph.output(process), "the refusal")
+    graph.until(
+        lambda: "path_friction applies to drives 'winches', not to 'ideal'" in graph.output(process), "the refusal"
+    )

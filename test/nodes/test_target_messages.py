@@ -106,9 +106,7 @@ def test_commands_go_on_whatever_names_come_and_however_many(graph, markers, siz
     said = graph.until_said("whole_body_ik", "is unknown", again)
     assert len(said["message"]) < 700
     if markers > 256:
-        graph.until_said(
-            "whole_body_ik", f"{markers - 256} markers in a message of targets beyond the first 256", again
-        )
+        graph.until_said("whole_body_ik", f"{markers - 256} markers in a targets message beyond the first 256", again)
 
 
 @pytest.mark.patient
@@ -117,7 +115,7 @@ def test_other_frames_are_transformed_or_refused_by_name_and_odd_markers_harm_no
     goal, root = hands.home + [0.0, 0.0, 0.03], hands.robot.X_world_root
     graph.until(lambda: hands.error(goal) < 0.005, "the goal", meanwhile=lambda: hands.send(goal))
     said = graph.until_said("whole_body_ik", "'camera'", lambda: hands.send(hands.home, "camera"))
-    assert "targets in frame 'camera' are refused: publish them in 'world' or 'base_link'" in said["message"]
+    assert "targets in frame 'camera' are rejected: publish them in 'world' or 'base_link'" in said["message"]
     assert "tf2_ros is not installed" in said["message"] and hands.error(goal) < 0.005, "they are not followed"
 
     lower = hands.home

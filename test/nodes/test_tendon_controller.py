@@ -130,7 +130,7 @@ def test_a_body_image_is_learnt_used_by_both_nodes_and_saved(graph):
     for shares in ([0, 0, 0, 0, 0, 0], [-1, 0, 1, 0, -1, 1], [0, -1, 1, -1, 0, 0], [-1, -1, 1, -1, -1, 1]):
         move(shares)
     answer = graph.call(SetBool, "tendon_controller/learn", SetBool.Request(data=False))
-    assert answer.success and "tendons learnt" in answer.message
+    assert answer.success and "tendons learned" in answer.message
     graph.until(lambda: errors().mean() < 0.5 * before, f"less than half of {before:.2f} deg")
     assert graph.call(Trigger, "tendon_controller/save").success and file.exists()
     foreign = Float64MultiArray(data=[1.0])

@@ -80,7 +80,7 @@ def test_angles_from_lengths_and_how_sure_they_are(graph):
     assert float(said["error_mean_deg"]) < 0.1 and 0 < float(said["nees_per_degree"]) < 20
 
     missing = np.where(np.arange(46) == 5, np.nan, tendons.lengths)
-    graph.until_said("state_estimator", f"left out: {tendons.names[5]} missing", tendons.sending(lengths=missing))
+    graph.until_said("state_estimator", f"ignored: {tendons.names[5]} missing", tendons.sending(lengths=missing))
     assert error() < 0.01
     graph.until_said("state_estimator", "ok", tendons.send)
 
@@ -165,7 +165,7 @@ def test_tendons_at_constant_tensions_give_way_to_a_push(graph):
     commands, pushes = graph.publisher(JointState, "joint_commands"), graph.publisher(WrenchStamped, "simulator/push")
     command = JointState(name=list(robot.joint_names), position=robot.upper.tolist())
     said = graph.until_said("simulator", "tendons at constant tensions", lambda: commands.publish(command))
-    assert "commands for them are passed over" in said["message"]
+    assert "commands for them are ignored" in said["message"]
     before = states[-1].position[elbow]
     push = WrenchStamped()
     push.header.frame_id, push.wrench.torque.y = "l_forearm", -3.0

@@ -157,7 +157,7 @@ def test_goals_are_cancelled_replaced_and_stopped(graph, planner_of):
     trajectory = graph.publisher(JointTrajectory, "joint_trajectory")
     trajectory.publish(planner.goal((20.0, start + 1.0)).trajectory)
     status, code, text = planner.result(second)
-    assert (status, code) == (ABORTED, -1) and "somebody else commands" in text
+    assert (status, code) == (ABORTED, -1) and "another source is commanding" in text
 
     _, third = planner.send(planner.goal((20.0, start)))
     graph.until(lambda: planner.feedback, "feedback")

@@ -168,7 +168,7 @@ class CanBus:
         if now - self._passive < PASSIVE_TIME:
             return f"error passive: many damaged frames on {self.channel}; wires, terminators, bitrate?"
         if now - self._lonely < PASSIVE_TIME:
-            return f"nobody acknowledges frames on {self.channel}: are the drives on?"
+            return f"no device acknowledges frames on {self.channel}: are the drives switched on?"
         return ""
 
     def _error_frame(self, frame: can.Message) -> None:
@@ -191,7 +191,7 @@ class CanBus:
         self._failures += 1
         number = getattr(error, "error_code", None) or getattr(error, "errno", None)
         if number in GONE or self._failures > FAILURES:
-            raise HardwareError(f"bus {self.name}: {self.channel} is gone: {one_line(error)}") from None
+            raise HardwareError(f"bus {self.name}: {self.channel} disappeared: {one_line(error)}") from None
 
     def figures(self) -> dict[str, Any]:
         """Return counters for diagnostics."""
@@ -225,7 +225,7 @@ def check_socketcan(channel: str, bitrate: int, devices: Path = Path("/sys/class
     have = sorted(d.name for d in devices.glob("*") if _text(d / "type") == "280")
     if channel not in have:
         others = f" (have: {', '.join(have)})" if have else ""
-        raise HardwareError(f"{channel}: no such interface{others}; {socketcan_problem() or remedy}")
+        raise HardwareError(f"{channel}: interface not found{others}; {socketcan_problem() or remedy}")
     if _text(devices / channel / "operstate") == "down":
         raise HardwareError(f"{channel}: down; {remedy}")
 

@@ -131,7 +131,7 @@ FAULTS = {
     0x8220: "process data too long", 0x8240: "SYNC of a wrong length", 0x8250: "process data are missing",
     0x8311: "torque too high", 0x8331: "torque fault", 0x8400: "velocity control", 0x8480: "velocity error too high",
     0x8500: "position control", 0x8600: "positioning", 0x8611: "following error", 0x8612: "beyond its position limit",
-    0x8700: "SYNC", 0x9000: "external error", 0xF001: "deceleration", 0xFF00: "fault of the manufacturer's own",
+    0x8700: "SYNC", 0x9000: "external error", 0xF001: "deceleration", 0xFF00: "manufacturer-specific fault",
 }  # fmt: skip
 """Error codes of objects 0x603F and of emergency messages (CiA 301, CiA 402)."""
 

@@ -129,7 +129,7 @@ def identity_of_eds(path: str, id: int, where: str) -> Identity:
         raise ConfigError(f"{where}: {path} cannot be read: {one_line(e)}") from None
     missing = [f"0x{i:04X}" for i in (0x6040, 0x6041, 0x6060, 0x6064, 0x607A, 0x1600, 0x1A00) if i not in od]
     if missing:
-        raise ConfigError(f"{where}: {path} is no drive for cyclic positions: it lacks {', '.join(missing)}")
+        raise ConfigError(f"{where}: {path} is not a drive for cyclic positions: it lacks {', '.join(missing)}")
     info = od.device_information
     return Identity(info.vendor_number or 0, info.product_number or 0, info.revision_number or 0)
 
@@ -181,10 +181,10 @@ def roll_call(bus: CanBus, network: canopen.Network, setups: Sequence[DriveSetup
     if lost := [f"{name[i]} ({bus.name} {i})" for i, n in answers.items() if n == 0]:
         more = f" and {len(lost) - 4} more" if len(lost) > 4 else ""
         there = [str(i) for i, n in answers.items() if n]
-        have = f"; there: {', '.join(there[:8])}" if there else ""
-        raise HardwareError(f"no answer from {', '.join(lost[:4])}{more}{have}; power, wires, bitrate?")
+        have = f"; found: {', '.join(there[:8])}" if there else ""
+        raise HardwareError(f"no response from {', '.join(lost[:4])}{more}{have}; check power, wires and bitrate")
     if twice := [i for i, n in answers.items() if n > 1]:
-        raise HardwareError(f"two devices answer as {name[twice[0]]} ({bus.name} {twice[0]}): give one another id")
+        raise HardwareError(f"two devices respond as {name[twice[0]]} ({bus.name} {twice[0]}): change the id of one")
 
 
 def _wait(done: Any, seconds: float) -> None:
@@ -277,7 +277,7 @@ def _identify(sdo: Sdo, drive: DriveSetup) -> Identity:
         want = drive.expected
         raise HardwareError(f"{sdo.who}: identity {found.short(want)}, expected {want.short(want)}")
     if cia402.state_of(sdo.read(0x6041, 0, "H")) is cia402.State.OPERATION_ENABLED:
-        raise HardwareError(f"{sdo.who}: has power that this program did not give: switch it off first")
+        raise HardwareError(f"{sdo.who}: was powered by another program: switch it off first")
     return found
 
 
@@ -285,13 +285,13 @@ def _configure_one(sdo: Sdo, drive: DriveSetup, setup: BusSetup, found: Identity
     sdo.node.nmt.state = "PRE-OPERATIONAL"
     modes = sdo.read(0x6502, 0, "I", 0xFFFFFFFF)
     if not modes >> (drive.mode - 1) & 1:
-        raise HardwareError(f"{sdo.who}: its drive has no mode {drive.mode} (0x6502 is 0x{modes:X})")
+        raise HardwareError(f"{sdo.who}: its drive does not support mode {drive.mode} (0x6502 is 0x{modes:X})")
     _write_limits(sdo, drive)
     sdo.write(0x6060, 0, "b", drive.mode, "mode")
     value, exponent = period_of(setup.period)
     timed = sdo.offer(0x60C2, 2, "b", exponent) and sdo.offer(0x60C2, 1, "B", value)
     if not timed and not sdo.offer(0x1006, 0, "I", round(setup.period * 1e6)):
-        raise HardwareError(f"{sdo.who}: takes no period of {1000 * setup.period:g} ms (0x60C2, 0x1006)")
+        raise HardwareError(f"{sdo.who}: does not accept a period of {1000 * setup.period:g} ms (0x60C2, 0x1006)")
     if drive.brake:
         sdo.write(0x60FE, 2, "I", 1, "mask of the brake")
     sdo.write(0x1017, 0, "H", round(1000 * setup.heartbeat), "heartbeat")
@@ -304,7 +304,7 @@ def _configure_one(sdo: Sdo, drive: DriveSetup, setup: BusSetup, found: Identity
 def _write_homing(sdo: Sdo, homing: HomingObjects, modes: int) -> int:
     """Write homing objects; return the usual torque limit [per mille], or -1."""
     if not modes >> (HOMING_MODE - 1) & 1:
-        raise HardwareError(f"{sdo.who}: its drive cannot look for its zero (0x6502 is 0x{modes:X})")
+        raise HardwareError(f"{sdo.who}: its drive does not support homing (0x6502 is 0x{modes:X})")
     sdo.write(0x6098, 0, "b", homing.method, "homing method")
     sdo.write(0x6099, 1, "I", homing.speed, "homing speed")
     sdo.write(0x6099, 2, "I", homing.slow, "slow homing speed")
@@ -374,9 +374,9 @@ def _write_watchdog(sdo: Sdo, setup: BusSetup) -> tuple[Silence, str, dict[int, 
     wanted = ABORT_CONNECTION[setup.when_silent]
     entry = setup.own_id << 16 | round(1000 * setup.watchdog)
     if not sdo.offer(0x1016, 1, "I", entry):
-        return Silence.UNKNOWN, f"{sdo.who} takes no watchdog of our heartbeat (0x1016)", options
+        return Silence.UNKNOWN, f"{sdo.who} does not accept a heartbeat watchdog (0x1016)", options
     if not sdo.offer(0x6007, 0, "h", wanted):
-        return Silence.UNKNOWN, f"{sdo.who} does not take 0x6007 = {wanted} ({setup.when_silent})", options
+        return Silence.UNKNOWN, f"{sdo.who} does not accept 0x6007 = {wanted} ({setup.when_silent})", options
     return silence_of(wanted, options), "", options
 
 

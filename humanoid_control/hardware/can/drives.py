@@ -120,12 +120,12 @@ class CanopenTransport(Transport):
         if given["when_silent"] not in ABORT_CONNECTION:
             raise ConfigError(f"{where}: when_silent must be one of {', '.join(ABORT_CONNECTION)}")
         if not 1 <= given["own_id"] <= 127 or given["own_id"] in [a.id for a in self._spec.actuators]:
-            raise ConfigError(f"{where}: own_id must be in 1 .. 127 and of no drive, got {given['own_id']}")
+            raise ConfigError(f"{where}: own_id must be in 1 .. 127 and not the id of a drive, got {given['own_id']}")
         for a, row in zip(self._spec.actuators, self._rows, strict=True):
             if not 1 <= a.id <= 127:
                 raise ConfigError(f"{a.where or a.name}: id of {a.name} must be in 1 .. 127, got {a.id}")
             if not isinstance(row["counts"], int) or row["counts"] <= 0:
-                raise ConfigError(f"{a.where or a.name}: {a.name} needs counts, those of its encoder in one turn")
+                raise ConfigError(f"{a.where or a.name}: {a.name} needs counts, the encoder counts per turn")
             if row["speed_unit"] not in ("counts", "rpm"):
                 raise ConfigError(f"{a.where or a.name}: speed_unit must be counts (per second) or rpm")
 
@@ -283,7 +283,7 @@ class CanopenTransport(Transport):
             return text
         if (self.data.copies > COPIES).any():
             k = int(np.argmax(self.data.copies))
-            return f"two devices answer as {self.names[k]} (id {self._ids[k]}): give one another id"
+            return f"two devices respond as {self.names[k]} (id {self._ids[k]}): change the id of one"
         return self.watch.trouble() or next((r.refused for r in self.reports if r.refused), "")
 
     def fault_text(self, code: int) -> str:

@@ -140,7 +140,7 @@ class MitTransport(Transport):
         if np.isnan(state.q).any():
             lost = [f"{self.names[k]} ({self._spec.name} {self._ids[k]})" for k in np.flatnonzero(np.isnan(state.q))]
             self.bus.close()
-            raise HardwareError(f"no answer from {', '.join(lost[:4])}; power, wires, bitrate, MIT mode?")
+            raise HardwareError(f"no response from {', '.join(lost[:4])}; check power, wires, bitrate and MIT mode")
 
     def read(self, state: ActuatorState, until: float) -> None:
         state.flags &= np.uint8(Flag.FAULT)
@@ -309,7 +309,7 @@ class MitTransport(Transport):
                 found |= {f.data[0] for f in frames if f.arbitration_id == options.get("answer_id", 0) and f.data}
         finally:
             bus.close()
-        return [f"id {i}: answers as an actuator of this kind" for i in sorted(found)]
+        return [f"id {i}: responds as an actuator of this kind" for i in sorted(found)]
 
 
 def _ranges_of(actuator: Any) -> tuple[float, ...]:

@@ -109,11 +109,11 @@ class NodeWatch:
         if self.failed:
             return self.failed
         if self._restarted:
-            return f"{self._who(min(self._restarted))} restarted by itself"
+            return f"{self._who(min(self._restarted))} restarted unexpectedly"
         if self._left:
             k = min(self._left)
             state = STATES.get(self._left[k], f"in state 0x{self._left[k]:02X}")
-            return f"{self._who(k)} left its state by itself: it is {state}"
+            return f"{self._who(k)} left its state unexpectedly: it is {state}"
         if self._silent is not None:
             k, seconds = self._silent
             return f"{self._who(k)} lost: no heartbeat for {seconds:.2f} s"

@@ -70,7 +70,8 @@ class GainedJoints:
         wrong = np.flatnonzero(np.isfinite(gains.kp) & ~self._takes)
         if len(wrong):
             raise ConfigError(
-                f"joint_gains: the drive of {self._names[wrong[0]]} takes no gains: it needs mode impedance, or effort "
+                f"joint_gains: the drive of {self._names[wrong[0]]} does not accept gains: it needs mode impedance, "
+                "or effort "
                 "with a driver of 400 Hz or more"
             )
 

@@ -112,13 +112,13 @@ class TrajectorySpline:
         for k, p in enumerate(points):
             lengths = (len(p.q), len(p.v) or n, len(p.a) or n)
             if lengths != (n, n, n):
-                raise ConfigError(f"trajectory refused: point {k} needs {n} values of each kind, has {lengths}")
+                raise ConfigError(f"trajectory refused: point {k} needs {n} values of each kind, got {lengths}")
             if not np.isfinite([p.time, *p.q, *p.v, *p.a]).all():
                 raise ConfigError(f"trajectory refused: point {k} has a value that is not a number")
             if np.abs([*p.q, *p.v, *p.a]).max() > LARGEST:
                 raise ConfigError(f"trajectory refused: point {k} has a value beyond {LARGEST:g}")
             if p.time < 0.0 or p.time <= last:
-                raise ConfigError(f"trajectory refused: time of point {k} must be above that of the one before")
+                raise ConfigError(f"trajectory refused: the time of point {k} must be after the previous one")
             last = p.time
         return list(points)
 

@@ -151,7 +151,7 @@ class GoalFollower:
         out[0] = default or np.inf
         for t in given:
             if t.name not in names:
-                raise UnknownNameError("joint", t.name, names, hint="(tolerances are of joints of the trajectory)")
+                raise UnknownNameError("joint", t.name, names, hint="(tolerances apply to joints of the trajectory)")
             for row, value in enumerate((t.position, t.velocity)):
                 if value != NONE and not value >= 0.0:
                     raise ConfigError(f"tolerance of {t.name}: {value:g} is neither positive, nor 0, nor -1")
@@ -166,9 +166,9 @@ class GoalFollower:
             q: measured (n,) [rad].
             v: measured (n,) [rad/s].
         """
-        assert self._spline is not None, "no goal was begun"
+        assert self._spline is not None, "no goal is active"
         if self.player.spline is not self._spline:
-            return Outcome(GoalCode.INVALID_GOAL, "somebody else commands: another trajectory, or joint_commands")
+            return Outcome(GoalCode.INVALID_GOAL, "another source is commanding: a trajectory, or joint_commands")
         time = self.player.elapsed(now)
         if not np.isfinite(time):
             return None
@@ -192,7 +192,7 @@ class GoalFollower:
 
     def feedback(self, now: float, q: np.ndarray, v: np.ndarray) -> GoalFeedback:
         """Return the state for measured q (n,) [rad], v (n,) [rad/s]."""
-        assert self._spline is not None, "no goal was begun"
+        assert self._spline is not None, "no goal is active"
         time = self.player.elapsed(now)
         time = time if np.isfinite(time) else 0.0
         desired, actual = np.array(self._spline.at(time)), np.array([q[self._rows], v[self._rows]])

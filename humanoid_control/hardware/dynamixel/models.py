@@ -146,7 +146,7 @@ def fault_text(code: int) -> str:
     """Return a fault code in words."""
     words = [text for bit, text in HARDWARE_ERRORS.items() if code & bit]
     if code & WATCHDOG_CODE:
-        words.append("bus watchdog: no frames came")
+        words.append("bus watchdog: no frames received")
     if code & UNREAD_CODE:
         words.append("hardware error, not read yet")
     return ", ".join(words) or f"hardware error 0x{code:02X}"

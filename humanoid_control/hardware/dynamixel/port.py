@@ -115,7 +115,7 @@ class SerialPort:
         except BlockingIOError:
             return at
         if n == 0:
-            raise OSError(errno.EIO, "port is gone")
+            raise OSError(errno.EIO, "port disappeared")
         self.received += n
         return at + n
 
@@ -219,11 +219,11 @@ def _why_not(path: str, baud: int, error: Exception) -> str:
     number = getattr(error, "errno", None)
     if number == errno.ENOENT or not os.path.exists(path):
         have = [p.device for p in list_ports.comports()]
-        return f"{path}: no such port (have: {', '.join(have) or 'none'})"
+        return f"{path}: port not found; available: {', '.join(have) or 'none'}"
     if number == errno.EACCES:
         return f"{path}: not permitted; add yourself to group dialout"
     if number in (errno.EAGAIN, errno.EBUSY) or "lock" in str(error):
-        return f"{path}: another program uses it"
+        return f"{path}: in use by another program"
     if isinstance(error, ValueError) or number == errno.EINVAL:
-        return f"{path}: it has no rate of {baud} baud"
+        return f"{path}: does not support {baud} baud"
     return f"{path}: {error}"

@@ -92,21 +92,21 @@ def _who_answers(port: SerialPort, bus: BusSpec, silent: list[ActuatorSpec]) -> 
     other = {baud: sorted(lost & found.keys()) for baud, found in servos_at_other_rates(port).items()}
     if other := {baud: ids for baud, ids in other.items() if ids}:
         there = "; ".join(f"at {baud} baud: {ids_text(found)}" for baud, found in other.items())
-        return f"{first}{more}: no answer at {port.baud} baud, but ids {there}"
-    return f"{first}{more}: no answer at {port.baud} baud (ids that answer: {ids_text(own)})"
+        return f"{first}{more}: no response at {port.baud} baud, but ids {there}"
+    return f"{first}{more}: no response at {port.baud} baud (ids that respond: {ids_text(own)})"
 
 
 def _identified(port: SerialPort, bus: BusSpec, spec: ActuatorSpec, watchdog: bool, profile: bool) -> Servo:
     who = f"{spec.name} ({bus.name} {spec.id})"
     memory = port.eeprom(spec.id)
     if memory is None:
-        raise HardwareError(f"{who}: answers pings, but not reads: Status Return Level must be 1 or 2")
+        raise HardwareError(f"{who}: responds to pings, but not to reads: Status Return Level must be 1 or 2")
     number, expected = _number(memory, MODEL, 2), int(spec.options.get("model") or 0)
     if expected and number != expected:
         raise HardwareError(f"{who}: it is {model_name(number)}, expected {model_name(expected)}")
     if number not in MODELS:
         known = ", ".join(m.name for m in MODELS.values())
-        raise HardwareError(f"{who}: model {number} is not known (known: {known})")
+        raise HardwareError(f"{who}: unknown model {number}; known: {known}")
     model, firmware = MODELS[number], int(memory[FIRMWARE])
     if watchdog and model.table is X and firmware < WATCHDOG_FIRMWARE:
         raise HardwareError(f"{who}: firmware {firmware} has no bus watchdog, expected {WATCHDOG_FIRMWARE} or later")
@@ -114,7 +114,7 @@ def _identified(port: SerialPort, bus: BusSpec, spec: ActuatorSpec, watchdog: bo
         raise HardwareError(f"{who}: its profile is by time (Drive Mode {memory[DRIVE_MODE]}), expected by velocity")
     operating = operating_of(spec)
     if "current" in operating and not model.current:
-        raise HardwareError(f"{who}: {model.name} has no current to be controlled: operating cannot be {operating}")
+        raise HardwareError(f"{who}: {model.name} has no current control: operating cannot be {operating}")
     if operating == "current_position" and model.table is not X:
         raise HardwareError(f"{who}: {model.name} has no operating mode {operating}")
     _store(port, who, spec.id, "Return Delay Time", RETURN_DELAY, 0, memory)
@@ -130,7 +130,7 @@ def _store(port: SerialPort, who: str, servo: int, name: str, address: int, valu
     if not problem and (found := port.read(servo, address, 1)) != value:
         problem = f"it reads {found}"
     if problem:
-        text = " (it has torque: switch that off first)" if problem == "access error" else ""
+        text = " (its torque is on: switch it off first)" if problem == "access error" else ""
         raise HardwareError(f"{who}: {name} is {memory[address]}, cannot be set to {value}: {problem}{text}")
 
 

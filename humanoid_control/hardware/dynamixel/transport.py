@@ -108,7 +108,7 @@ class DynamixelTransport(Transport):
             servos = identify(port, self._bus, self._ticks > 0, self._profile)
         except OSError as e:
             port.close()
-            raise HardwareError(f"{self._path}: gone ({e})") from None
+            raise HardwareError(f"{self._path}: disappeared ({e})") from None
         except HardwareError:
             port.close()
             raise
@@ -216,10 +216,10 @@ class DynamixelTransport(Transport):
                 for baud, found in servos_at_other_rates(port).items():
                     lines += scan_lines(found, baud)
         except OSError as e:
-            raise HardwareError(f"{port.path}: gone ({e})") from None
+            raise HardwareError(f"{port.path}: disappeared ({e})") from None
         finally:
             port.close()
-        return lines or [f"no servo answers at {given['port']}"]
+        return lines or [f"no response from any servo at {given['port']}"]
 
     # -- the thread ---------------------------------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class DynamixelTransport(Transport):
         except Exception as e:  # the driver must learn of any failure
             reason = e if isinstance(e, OSError) else f"{type(e).__name__}: {e}"
             with self._turn:
-                self._gone = f"bus {self._bus.name}: {self._path} is gone ({reason})"
+                self._gone = f"bus {self._bus.name}: {self._path} disappeared ({reason})"
                 self._turn.notify_all()
 
     def _wait(self) -> bool:
@@ -440,4 +440,4 @@ def _check_actuator(spec: Any) -> None:
     if operating not in MODE_OF:
         raise ConfigError(f"{where}: operating must be one of {', '.join(MODE_OF)}, got '{operating}'")
     if MODE_OF[operating] is not spec.mode:
-        raise ConfigError(f"{where}: operating {operating} is no mode of {spec.mode.name}")
+        raise ConfigError(f"{where}: operating {operating} does not match mode {spec.mode.name}")

@@ -179,7 +179,9 @@ class _TendonReader:
         except HumanoidError as e:
             raise row.error(str(e)) from None
         if tendon.min_tension > unit_row.tension:
-            raise limits.error(f"tension {unit_row.tension:g} N of {name} is below its least, {tendon.min_tension:g} N")
+            raise limits.error(
+                f"tension {unit_row.tension:g} N of {name} is below its minimum, {tendon.min_tension:g} N"
+            )
         ends = sorted((unit_row.zero - x) / unit_row.ratio for x in (unit_row.shortest, unit_row.longest))
         spec = ActuatorSpec(
             name, row.count("id"), mode, ends[0], ends[1], unit_row.speed / abs(unit_row.ratio),

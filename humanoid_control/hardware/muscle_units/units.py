@@ -191,8 +191,8 @@ class MuscleUnits:
             name = KIND_NAMES[kind] if 0 <= kind < len(KIND_NAMES) else str(kind)
             have = ", ".join(KIND_NAMES[i] for i in KINDS[self.mode])
             raise ConfigError(
-                f"tendon '{tendon}': drives in mode {self.mode.name.lower()} take no command of kind '{name}' "
-                f"(have: {have})"
+                f"tendon '{tendon}': drives in mode {self.mode.name.lower()} take no command of kind '{name}'; "
+                f"available: {have}"
             )
 
     def act(self, states: WinchStates) -> ActuatorCommand:

@@ -53,7 +53,7 @@ def message_type(struct: Struct) -> Any:
 def _join(domain: int, interface: str) -> None:
     have = [name for _, name in socket.if_nameindex()]
     if interface and interface not in have:
-        raise HardwareError(f"{interface}: no such network interface (have: {', '.join(have)})")
+        raise HardwareError(f"{interface}: network interface not found; available: {', '.join(have)}")
     if domain in _domains:
         if (other := _domains[domain][0]) != interface:
             raise HardwareError(

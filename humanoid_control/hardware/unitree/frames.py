@@ -404,8 +404,8 @@ FAULTS = {
     CALIBRATION: "calibration mode",
     0x40000: "communication check",
     0x80000: "firmware too old",
-    0x40000000: "motor heard nothing from the computer",
-    0x80000000: "computer heard nothing from the motor",
+    0x40000000: "motor received nothing from the computer",
+    0x80000000: "computer received nothing from the motor",
 }
 """Bits of a motor's fault code, from the vendor's list of error codes."""
 

@@ -126,14 +126,14 @@ class UnitreeTransport(Transport):
     def _check(self, bus: BusSpec, given: Mapping[str, Any]) -> None:
         model, where = self._model, self._where
         if model is not None and self._family.name != model.family:
-            raise ConfigError(f"{where}: {model.name} speaks {model.family}, not {self._family.name}")
+            raise ConfigError(f"{where}: {model.name} uses the {model.family} messages, not {self._family.name}")
         motors = given["motors"] or (len(model.motors) if model else self._family.motors)
         if model is not None and motors != len(model.motors):
             raise ConfigError(f"{where}: {model.name} has {len(model.motors)} motors, not {motors}")
         last = max(m.id for m in model.motors) + 1 if model else motors
         for a in bus.actuators:
             if not 0 <= a.id < min(last, self._family.motors):
-                raise ConfigError(f"{a.where or where}: {a.name} has id {a.id}: there are 0 .. {last - 1}")
+                raise ConfigError(f"{a.where or where}: id of {a.name} must be in 0 .. {last - 1}, got {a.id}")
         for a in bus.actuators:
             if model is None and a.mode in (Mode.POSITION, Mode.VELOCITY):
                 raise ConfigError(f"{a.where or where}: {a.name} has no gains: give kp and kd, or the bus a model")
@@ -143,7 +143,9 @@ class UnitreeTransport(Transport):
             raise ConfigError(f"{where}: mode_pr must be PR or AB, got {given['mode_pr']}")
         for name in filter(None, given["remote_stop"].split("+")):
             if name not in BUTTONS:
-                raise ConfigError(f"{where}: no button {name} on the remote control (have: {', '.join(BUTTONS)})")
+                raise ConfigError(
+                    f"{where}: unknown button {name} of the remote control; available: {', '.join(BUTTONS)}"
+                )
 
     def _motor(self, place: int) -> tuple[float, float, int]:
         motor = self._model.at(place) if self._model else None
@@ -179,9 +181,9 @@ class UnitreeTransport(Transport):
         """Return why no robot is reachable."""
         place = f"{self._interface or 'any interface'}, domain {self._domain}"
         if np.isfinite(self._stamp):
-            return f"nobody reads {COMMAND} on {place}"
+            return f"{COMMAND} has no subscriber on {place}"
         if self.corrupt + self.frozen:
-            return f"{STATE} comes on {place}, but with a wrong CRC or of another kind than {self._family.name}"
+            return f"{STATE} is received on {place}, but with a wrong CRC or of another kind than {self._family.name}"
         return f"no {STATE} on {place} in {OPEN_TIME:g} s: is the robot on, and this computer in its network?"
 
     def read(self, state: ActuatorState, until: float) -> None:
@@ -273,7 +275,7 @@ class UnitreeTransport(Transport):
         if self._stop and all(buttons & bit for bit in self._stop):
             return f"{self._stop_name} on the remote control"
         if self._reader.machine != self._machine and np.isfinite(self._stamp):
-            return f"mode_machine was {self._machine} and is {self._reader.machine}: another robot?"
+            return f"mode_machine changed from {self._machine} to {self._reader.machine}: another robot?"
         return ""
 
     def fault_text(self, code: int) -> str:

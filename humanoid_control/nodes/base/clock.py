@@ -53,9 +53,10 @@ class ClockPublisher:
             self._publisher, self._gid = None, ()
             self._claim.release()
         if self._publisher is None:
-            first = others[min(others)] if others else "a node of this machine that the graph does not show yet"
+            first = others[min(others)] if others else "a node of this machine that is not on the graph yet"
             text = (
-                f"{TOPIC} is published by {first}: not by this node too; give it a ROS domain of its own, or stamp wall"
+                f"{TOPIC} is published by {first}; this node does not publish it: use a separate ROS domain, or stamp "
+                "wall"
             )
             self._node.health.report("clock", Level.ERROR, text)
         else:

@@ -163,10 +163,10 @@ class CommandOwner:
 
     def _report(self, now: float) -> None:
         names = {name for name, _ in self._others.values()}
-        names |= {"a node that is not on the graph" for gid in self._commanding_others(now) if gid not in self._others}
+        names |= {"a node outside the graph" for gid in self._commanding_others(now) if gid not in self._others}
         if self._refused and not names:
-            names = {"a node of this machine that the graph does not show yet"}
-        text = f"{self._words} has another publisher, {', '.join(sorted(names))}: one must go"
+            names = {"a node of this machine that is not on the graph yet"}
+        text = f"{self._words} has another publisher, {', '.join(sorted(names))}: stop one of them"
         if not self.commanding:
             text += "; nothing is commanded"
         self._health.check("owner", bool(names), Level.ERROR, text)
@@ -218,7 +218,7 @@ class CommandArbiter:
 
     @property
     def owner_name(self) -> str:
-        return publishers_of(self._node, self._topic).get(self.owner, "a node that is gone")
+        return publishers_of(self._node, self._topic).get(self.owner, "a node that has ended")
 
     def report(self, now: float) -> None:
         """Report rejected publishers, in each tick."""
@@ -229,8 +229,8 @@ class CommandArbiter:
         text = ""
         if refused:
             names = publishers_of(self._node, self._topic)
-            owner, *others = (names.get(gid, "a node that is gone") for gid in (self.owner, *refused))
-            text = f"{self._topic} from several publishers: {owner} is followed, {', '.join(others)} is not"
+            owner, *others = (names.get(gid, "a node that has ended") for gid in (self.owner, *refused))
+            text = f"{self._topic} from several publishers: {owner} is followed, {', '.join(others)} is ignored"
         self._node.health.check(self._key, bool(refused), Level.ERROR, text)
 
 
@@ -256,10 +256,10 @@ class RequestOwner:
         if not busy or not self._owner or gid == self._owner:
             return
         owner = publishers_of(self._node, self._topic).get(self._owner)
-        other = publishers_of(self._node, topic).get(gid, "a node that is gone")
+        other = publishers_of(self._node, topic).get(gid, "a node that has ended")
         if owner not in (None, other):
             raise ConfigError(
-                f"{topic} of {other} is refused: {self._topic} of {owner} is carried out, until it is done or stopped"
+                f"{topic} of {other} is rejected: {self._topic} of {owner} is active until it is done or stopped"
             )
 
     def take(self, topic: str, info: Mapping[str, Any]) -> None:

@@ -59,7 +59,7 @@ class GraphWatch:
     def find_twin(self) -> str:
         """Report another node of this name on this machine; return the report, or empty."""
         twin, name = not self._claim.take(), self._node.get_fully_qualified_name()
-        text = f"another node {name} runs in this domain: give one stack a namespace or a domain of its own"
+        text = f"another node {name} runs in this domain: give one stack its own namespace or domain"
         self._node.health.check("twin", twin, Level.ERROR, text)
         return text if twin else ""
 
@@ -71,7 +71,7 @@ class GraphWatch:
         node, health = self._node, self._node.health
         simulated = node.has_parameter("use_sim_time") and node.get_parameter("use_sim_time").value
         silent = bool(simulated) and not node.count_publishers(CLOCK)
-        text = f"use_sim_time is set and nobody publishes {CLOCK}: time stands still; unset it, or start a simulator"
+        text = f"use_sim_time is set, but {CLOCK} has no publisher: time stands still; unset it, or start a simulator"
         health.check("no clock", silent, Level.ERROR, text)
         if not simulated or silent or (time := node.get_clock().now().nanoseconds) != self._time:
             self._time, self._moved = time if simulated and not silent else -1, now
@@ -99,7 +99,7 @@ class GraphWatch:
         words = ", ".join(sorted({f"{e.node_name} ({e.topic_type})" for e in others})[:NAMED])
         setting = f"{topic.rsplit('/', 1)[-1]}_type"
         advice = f"; or set {setting}" if hasattr(self._node.params, setting) else ""
-        return f"{topic} has publishers of another type, {words}: this node reads {kind} alone{advice}"
+        return f"{topic} has publishers of another type, {words}: this node reads only {kind}{advice}"
 
     def close(self) -> None:
         self._claim.release()

@@ -71,7 +71,7 @@ class GainedCommands:
 
     def _report(self, now: float) -> None:
         late = self._waiting is not None and now - self._gained > PATIENCE
-        text = f"joint_commands without the {GAINS} of their stamp: not followed"
+        text = f"joint_commands without the {GAINS} of their stamp: ignored"
         self._node.health.check("gains", late, Level.WARN, text)
 
 

@@ -135,9 +135,9 @@ def state_of(message: JointStateMessage) -> JointState:
 def malformed(message: JointStateMessage) -> str:
     """Return why positions of a message are unreadable; empty: readable."""
     if len(message.position) != len(message.name):
-        return f"{len(message.position)} positions for {len(message.name)} names: passed over"
+        return f"{len(message.position)} positions for {len(message.name)} names: ignored"
     if twice := named_twice(message.name):
-        return f"joint '{twice[:60]}' is named twice: passed over"
+        return f"joint '{twice[:60]}' is named twice: ignored"
     return ""
 
 

@@ -73,7 +73,9 @@ class NodeParameters:
         """
         if frame in COMMON_FRAMES or frame.startswith(self.frame_prefix):
             return frame if frame in COMMON_FRAMES else frame.removeprefix(self.frame_prefix)
-        raise ConfigError(f"frame '{frame[:60]}' is not of this robot, whose frames begin with '{self.frame_prefix}'")
+        raise ConfigError(
+            f"frame '{frame[:60]}' does not belong to this robot, whose frames begin with '{self.frame_prefix}'"
+        )
 
 
 @dataclass(frozen=True)
@@ -160,8 +162,8 @@ def check_frame_prefix(prefix: str) -> None:
     """
     if not PREFIX.fullmatch(prefix):
         raise ConfigError(
-            f"parameter frame_prefix: '{prefix[:60]}' must not begin with a slash, and consists of letters, digits "
-            "and _ ~ . - /"
+            f"parameter frame_prefix: '{prefix[:60]}' must consist of letters, digits and _ ~ . - /, without a "
+            "leading slash"
         )
 
 

@@ -36,7 +36,9 @@ def check_namespace(name: str, text: str) -> None:
         ConfigError: if it is invalid.
     """
     if text not in ("", "/") and not (NAMESPACE.fullmatch(text) and len(text) <= LONGEST_NAMESPACE):
-        raise ConfigError(f"{name} must be letters, digits and _, not a digit first, parts divided by /, got '{text}'")
+        raise ConfigError(
+            f"{name} must be letters, digits and _, without a leading digit, in parts separated by /, got '{text}'"
+        )
 
 
 def prepare() -> None:

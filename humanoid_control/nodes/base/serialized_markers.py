@@ -141,7 +141,7 @@ class _Shape:
         try:
             count, places = _marker_places(memoryview(data)[HEADER:])
         except (struct.error, IndexError):
-            raise ConfigError(f"{len(data)} bytes that are no MarkerArray: passed over") from None
+            raise ConfigError(f"{len(data)} bytes that are not a MarkerArray: ignored") from None
         added = [k for k, m in enumerate(places) if m.action == Marker.ADD]
         self.names = tuple(name_of(places[k].ns, places[k].text) for k in added)
         self.frames, self.passed_over = tuple(places[k].frame for k in added), count - len(places)
@@ -273,7 +273,7 @@ def _text(body: memoryview, at: int) -> tuple[str, int]:
 def _little_endian(data: bytes) -> bytes:
     """Convert a message of another byte order."""
     if len(data) > LEARNT:
-        raise ConfigError(f"a MarkerArray of {len(data)} bytes in another byte order: passed over")
+        raise ConfigError(f"a MarkerArray of {len(data)} bytes in another byte order: ignored")
     return serialize_message(deserialize_message(data, MarkerArray))
 
 
@@ -337,7 +337,7 @@ def _just_before(raw: bytes, at: int, pattern: bytes) -> int:
     for start in (at - 8, at - 4):
         if raw[start : start + 4] == pattern:
             return start
-    raise AssertionError("the action must stand before the pose")
+    raise AssertionError("the action must precede the pose")
 
 
 def _places(starts: list[int], size: int) -> np.ndarray:

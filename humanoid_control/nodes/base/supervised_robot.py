@@ -122,7 +122,7 @@ class SupervisedRobot(RobotSupervision):
         health = self._node.health
         self._node.heartbeat.miss(self.gone)
         health.check("robot", bool(self.silence), Level.ERROR if self.gone else Level.WARN, self.silence)
-        text = f"{self.fault}: stopped; ~/resync goes on from where the robot is"
+        text = f"{self.fault}: stopped; ~/resync resumes from the present posture"
         health.check("joints", bool(self.fault), Level.ERROR, text)
         return verdict
 
@@ -133,5 +133,5 @@ class SupervisedRobot(RobotSupervision):
         if self._node.active:
             self._begin_anew()
         response.success = self._node.active
-        response.message = "going on from where the robot is" if response.success else "the node is not active"
+        response.message = "resuming from the present posture" if response.success else "the node is not active"
         return response

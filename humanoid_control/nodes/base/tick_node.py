@@ -61,7 +61,7 @@ def declare(node: Any, cls: type[NodeParameters]) -> Any:
         values[f.name] = check_value(cls, f.name, given)
     for name in unknown_names(overrides, values):
         # ROS ignores unknown names silently. A shared file may contain names of other nodes: warn only.
-        node.get_logger().warning(f"{UnknownNameError('parameter', name, values)} (passed over)")
+        node.get_logger().warning(f"{UnknownNameError('parameter', name, values)} (ignored)")
     return cls(**values)
 
 
@@ -273,7 +273,7 @@ class TickNode(LifecycleNode):
                 callback(*given)
                 self.health.clear(key)
             except Exception as e:
-                text = f"message on {topic} failed, passed over: {type(e).__name__}: {e}"
+                text = f"message on {topic} failed, ignored: {type(e).__name__}: {e}"
                 self.health.report(key, Level.ERROR, text)
 
         def alone(message: Any) -> None:

@@ -71,7 +71,7 @@ def install_gate(driver: Driver, robot: str, posture: np.ndarray, gate: bool, ma
     try:
         whole = load_robot(robot, "floating")
     except HumanoidError as e:
-        return f"commands with gains pass no gate: {e}"
+        return f"commands with gains bypass the gate: {e}"
     limit = DriverGate(whole, driver.hardware.names, posture, may_touch)
     driver.gained.set_damping(damping_gains(whole)[limit.rows])
     driver.gained.limit = limit if gate else None

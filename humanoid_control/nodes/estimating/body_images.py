@@ -84,7 +84,7 @@ class FollowedImage:
             ConfigError: if stiffness is zero, or the file unusable.
         """
         if not stiffness > 0:
-            raise ConfigError("body_image needs tendon_stiffness: an image corrects the wires' stretch too")
+            raise ConfigError("body_image needs tendon_stiffness: the image also corrects the stretch of the wires")
         self._node = node
         self._image = BodyImage.of_geometry(geometry, np.full(len(geometry.tendon_names), stiffness))
         if source != LIVE:
@@ -167,7 +167,7 @@ class BodyImageLearner:
     @property
     def state(self) -> str:
         if not self._source:
-            return "not possible: learn_from names no topic"
+            return "not possible: learn_from is empty"
         return f"{'on' if self.learning else 'off'}, {int(self.image.samples.min())} samples of every tendon"
 
     def _use(self) -> None:
@@ -193,21 +193,21 @@ class BodyImageLearner:
     def _on_learn(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         if request.data and not self._source:
             response.success = False
-            response.message = "nothing to learn from: name a topic of true joint angles in the parameter learn_from"
+            response.message = "nothing to learn from: set the parameter learn_from to a topic of true joint angles"
             return response
         was, self.learning, self._before = self.learning, bool(request.data), None
         response.success, response.message = True, "learning"
         if self.learning:
             return response
         taught = int((self.image.samples >= ENOUGH).sum())
-        response.message = f"frozen; {taught} of {len(self.image.samples)} tendons learnt"
+        response.message = f"frozen; {taught} of {len(self.image.samples)} tendons learned"
         if was and taught:
             self._use()
         return response
 
     def _on_save(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         if self._file is None:
-            response.success, response.message = False, "no file: name one in the parameter body_image"
+            response.success, response.message = False, "no file: set the parameter body_image"
             return response
         try:
             self.image.save(self._file)
@@ -219,4 +219,4 @@ class BodyImageLearner:
 
     def slack_time(self) -> None:
         silent = self.learning and self._node.age(self._source, time.monotonic()) > 1.0
-        self._node.health.check("learn_from", silent, Level.WARN, f"no {self._source}: nothing is learnt")
+        self._node.health.check("learn_from", silent, Level.WARN, f"no {self._source}: not learning")

@@ -277,7 +277,7 @@ class TendonInput:
             lengths = self._no_lengths  # rejected: treated as a sample without any tendon
         zeros = [name for name, x in zip(m.name, m.position, strict=True) if x == 0.0 and p.lengths == "path"]
         more = f" and {len(zeros) - NAMED} more" if len(zeros) > NAMED else ""
-        unread = f"tendons of 0 m were not measured: {', '.join(zeros[:NAMED])}{more}: left out" if zeros else ""
+        unread = f"tendons of length 0 were not measured: {', '.join(zeros[:NAMED])}{more}: ignored" if zeros else ""
         if text := self.plausible.problem or unread:
             self._odd = text, time.monotonic()
         shown = time.monotonic() - self._odd[1] < TOLD  # diagnostics are published once a second
@@ -314,13 +314,13 @@ class TendonInput:
         if waits:
             self._step(stamp, self._no_lengths, None)
         held = stamp - self._used > self.params.timeout
-        self.health.check("held", held, Level.ERROR, f"{self._reason()}: estimate held, its uncertainty grows")
+        self.health.check("held", held, Level.ERROR, f"{self._reason()}: the estimate is held, its uncertainty grows")
         if held or not waits:
             self.report.update(now)
 
     def _reason(self) -> str:
         if self.samples.dropped > self._dropped:
-            return "tendon samples are of the same time as the last, or older: stamp each when it is measured"
+            return "tendon samples are not newer than the previous ones: stamp each when it is measured"
         return "no tendon can be used"
 
     def _step(self, stamp: float, lengths: Array, tensions: Array | None) -> None:
@@ -385,7 +385,7 @@ class TendonServices:
     @property
     def advice(self) -> str:
         return (
-            "lengths are counted from an unknown posture, absolute angles are wrong: put the robot into "
+            "lengths count from an unknown posture, so absolute angles are wrong: put the robot into "
             f"'{self.tendons.params.zero_posture}' (zero_posture) and call {self.node.get_fully_qualified_name()}/zero"
         )
 
@@ -402,7 +402,7 @@ class TendonServices:
         age = self.node.age(t.topic, time.monotonic())
         measured = np.isfinite(t.lengths)
         if t.stamp is None or age > t.params.timeout or not measured.any():
-            response.success, response.message = False, "no tendon lengths come: nothing to calibrate with"
+            response.success, response.message = False, "no tendon lengths are received: nothing to calibrate with"
             return response
         text = t.params.zero_posture
         try:
@@ -418,7 +418,7 @@ class TendonServices:
         words = f"{int(measured.sum())} tendons calibrated at '{text}'"
         words += f"; not measured: {', '.join(missing[:4])}" if missing else ""
         words += (
-            "" if t.params.mode == "absolute" or t.pair else f"; mode {t.params.mode} uses changes alone and needs none"
+            "" if t.params.mode == "absolute" or t.pair else f"; mode {t.params.mode} uses only changes and needs none"
         )
         response.success, response.message = True, words
         return response
@@ -427,7 +427,7 @@ class TendonServices:
         """Start or stop the correction of neural mappings."""
         if not self._learners:
             response.success = False
-            response.message = "only a neural mapping can learn: give the file of one in the parameter mapping"
+            response.message = "only a neural mapping can learn: set the parameter mapping to its file"
             return response
         if request.data and self.tendons.params.mode != "absolute":
             response.success = False
@@ -439,7 +439,7 @@ class TendonServices:
         self._learning = bool(request.data)
         for *_, updater in self._learners:
             updater.start() if self._learning else updater.stop()
-        response.success, response.message = True, "learning" if self._learning else "frozen as it is"
+        response.success, response.message = True, "learning" if self._learning else "frozen"
         return response
 
     def learn(self, lengths: Array, tensions: Array | None) -> None:

@@ -73,7 +73,7 @@ class TendonReport:
         self._faults_read = now
         self.faults = self.estimator.faults.report()
         named = first_few((f"{name} {why}" for name, why in self.faults.items()), NAMED, "; ")
-        self.health.check("tendons", bool(named), Level.WARN, f"left out: {named}")
+        self.health.check("tendons", bool(named), Level.WARN, f"ignored: {named}")
 
     def slack_time(self, left: float) -> None:
         """Check the observability of one group, if time allows."""
@@ -88,9 +88,9 @@ class TendonReport:
         self._here[self.estimator.groups[k].name] = moment_arms_of(self.estimator, k)
         self._cost += SMOOTH * (time.monotonic() - now - self._cost)
         blind = self._blind() if self.estimator.settings.observation == "absolute" else ""
-        self.health.check("blind", bool(blind), Level.WARN, f"the lengths do not tell these joints apart: {blind}")
+        self.health.check("blind", bool(blind), Level.WARN, f"the lengths do not distinguish these joints: {blind}")
         mixed = "" if self.estimator.settings.observation == "absolute" else self._mixed()
-        text = f"changes of length do not tell these joints apart here, the estimate may keep an error: {mixed}"
+        text = f"length changes do not distinguish these joints here, the estimate may keep an error: {mixed}"
         self.health.check("mixed", bool(mixed), Level.WARN, text)
 
     def _uncertain(self, here: Observability) -> float:
@@ -187,7 +187,7 @@ class GroundTruthComparison:
         """Return figures; NEES since the last call."""
         size = np.rad2deg(np.abs(self.error))
         if np.isnan(size).all():
-            return {"compared": "nothing: no joint state of a tendon sample's time"}
+            return {"compared": "nothing: no joint state at the time of a tendon sample"}
         mean, self._nees = self._nees, ChiSquareMean()
         worst = int(np.nanargmax(size))
         return {

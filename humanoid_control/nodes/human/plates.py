@@ -71,7 +71,7 @@ def read_wrench(data: bytes) -> tuple[str, np.ndarray]:
         begin = end + (HEADER - end) % 8  # CDR aligns numbers to their size, counted after the header
         numbers = np.frombuffer(data, dtype="<f8", count=6, offset=begin)
     except (struct.error, ValueError):
-        raise ConfigError(f"{len(data)} bytes that are no WrenchStamped: passed over") from None
+        raise ConfigError(f"{len(data)} bytes that are not a WrenchStamped: ignored") from None
     return data[HEADER + 12 : end - 1].decode("utf-8", "replace"), numbers
 
 
@@ -159,15 +159,15 @@ class PlateInput:
         for topic, plate in self._plates.items():
             if plate.last is None or now - plate.heard > SILENCE:
                 wrong = now - plate.nonsense <= SILENCE
-                why = "sends forces that are no numbers, or that nobody has" if wrong else "is silent"
+                why = "sends non-numeric or implausible forces" if wrong else "is silent"
                 self.problems[topic] = f"{topic} {why}: no moments"
                 all_heard = False
                 continue
             X = self._pose(plate.frame)
             if X is None:
                 self.problems[topic] = (
-                    f"{topic} is in the frame '{plate.frame[:60]}', whose place nobody knows: no moments; publish its "
-                    "transform, or name it in plate_frames"
+                    f"{topic} is in the frame '{plate.frame[:60]}', whose pose is unknown: no moments; publish its "
+                    "transform, or add it to plate_frames"
                 )
                 all_heard = False
                 continue

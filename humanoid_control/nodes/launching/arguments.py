@@ -77,10 +77,10 @@ def launch_arguments(stack: Stack) -> list[LaunchArgument]:
         own = str(stack.settings.get(player, {}).get("clip", "dance"))
         arguments += [
             LaunchArgument("clip", own, text),
-            LaunchArgument("motion", "", "the same as clip, as it is called elsewhere"),
+            LaunchArgument("motion", "", "same as clip, the name in other launch files"),
         ]
     if DRIVER in stack:
-        text = "file of the real robot; empty: beside its URDF; simulator or loopback: simulated drives"
+        text = "hardware file of the real robot; empty: next to its URDF; simulator or loopback: simulated drives"
         arguments.append(LaunchArgument("hardware", "", text))
     if VIEWER in stack:
         arguments.append(LaunchArgument("port", "8080", "port of the browser view"))

@@ -67,7 +67,9 @@ def stack_actions(context: Any, stack: Stack, more: Sequence[str] = ()) -> list[
     if options.rviz and not installed("rviz2"):  # launch would detect it only after starting the nodes
         raise EnvironmentProblem("rviz:=true needs rviz2, which is not installed: install ros-$ROS_DISTRO-rviz2")
     if cold := [g for g in stack.kernel_groups({}) if not compiled(g)]:
-        text = "nodes compile their kernels now, only this once, for minutes; ahead of it: humanoid warm"
+        text = (
+            "nodes are compiling their kernels, for minutes, only the first time; to compile in advance: humanoid warm"
+        )
         actions.append(LogInfo(msg=f"{text} {' '.join(cold)}"))
     rsp = options.state_publisher and installed("robot_state_publisher")
     for spec in stack.nodes:
@@ -155,9 +157,9 @@ class LaunchedNode:
         if self.crashes <= RESPAWNS and name != DRIVER:  # a person should check the robot before its driver restarts
             return [TimerAction(period=RESPAWN_DELAY, actions=self.actions())]
         if self.spec.essential:
-            again = "is not started again by itself" if name == DRIVER else f"was started {RESPAWNS} times in vain"
+            again = "is not restarted automatically" if name == DRIVER else f"failed after {RESPAWNS} restarts"
             raise LaunchEnded(f"{name} ended with code {code} and {again}")
-        return [LogInfo(msg=f"{name} is not started again; the other nodes go on: {self.last_line}")]
+        return [LogInfo(msg=f"{name} is not restarted; the other nodes continue: {self.last_line}")]
 
     def _end_launch(self, _: Any) -> None:
         raise LaunchEnded(self.last_line or f"{self.spec.executable} refused its input")

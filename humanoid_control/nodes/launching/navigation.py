@@ -53,7 +53,7 @@ def navigation_arguments() -> list[LaunchArgument]:
     """Return the additional launch arguments."""
     return [
         LaunchArgument("nav2_params", str(share_dir() / "config/nav2/humanoid.yaml"), "parameters of Nav2's servers"),
-        LaunchArgument("localised", "false", "something else publishes map -> odom; false: a static transform does"),
+        LaunchArgument("localised", "false", "map -> odom is published by another node; false: by a static transform"),
     ]
 
 
@@ -85,7 +85,8 @@ def _actions(context: Any, stack: Stack) -> list[Any]:
     missing = [s.package for s in (*SERVERS, MANAGER) if not installed(s.package)]
     if missing:
         raise EnvironmentProblem(
-            f"nav2.launch.py needs {', '.join(missing)}, not installed: install ros-$ROS_DISTRO-navigation2, or launch "
+            f"nav2.launch.py needs {', '.join(missing)}, which are not installed: install "
+            "ros-$ROS_DISTRO-navigation2, or launch "
             "walking.launch.py and publish cmd_vel"
         )
     given = context.launch_configurations

@@ -108,10 +108,10 @@ class PolicyInputs:
     def _on_odometry(self, m: Odometry) -> None:
         p, v = m.pose.pose.position, m.twist.twist.linear
         if m.child_frame_id not in ("", self._root):
-            raise ConfigError(f"odom of '{m.child_frame_id}': only one of the root link is understood: passed over")
+            raise ConfigError(f"odom of '{m.child_frame_id}': only odom of the root link is supported: ignored")
         numbers = np.array([p.x, p.y, p.z, v.x, v.y, v.z])
         if not (np.abs(numbers) < IMPOSSIBLE).all():
-            raise NotANumberError("odom: a value is not a number: passed over")
+            raise NotANumberError("odom: a value is not a number: ignored")
         self._odometry = time.monotonic(), numbers[:3], numbers[3:]
 
     def _on_velocity(self, m: Any) -> None:

@@ -64,15 +64,15 @@ class LiveReference:
             index = {name: k for k, name in enumerate(m.name)}
             for joint in self._policy.model.joints:
                 if joint not in index:
-                    raise UnknownNameError("joint", joint, index, hint="(reference_joint_states: passed over)")
+                    raise UnknownNameError("joint", joint, index, hint="(reference_joint_states: ignored)")
             self._order = (list(m.name), np.array([index[j] for j in self._policy.model.joints]))
         rows = self._order[1]
         if len(m.position) != len(m.name) or len(m.velocity) not in (0, len(m.name)):
-            raise ConfigError("reference_joint_states without a position and a velocity for each name: passed over")
+            raise ConfigError("reference_joint_states without a position and a velocity for each name: ignored")
         q = np.asarray(m.position, dtype=float)[rows]
         v = np.asarray(m.velocity, dtype=float)[rows] if len(m.velocity) else np.zeros(len(rows))
         if not (np.abs(q) < FARTHEST).all() or not (np.abs(v) < FASTEST).all():
-            raise NotANumberError("reference_joint_states: a value is not a number, or impossible: passed over")
+            raise NotANumberError("reference_joint_states: a value is non-numeric or implausible: ignored")
         self._joints = q, v
 
     def on_odometry(self, m: Any) -> None:
@@ -87,7 +87,7 @@ class LiveReference:
         quaternion = numbers[3:7]
         good = (np.abs(numbers[:3]) < FARTHEST).all() and (np.abs(numbers[7:]) < FASTEST).all()
         if not good or not 0.5 < np.linalg.norm(quaternion) < 2.0:
-            raise NotANumberError("reference_odometry: a value is not a number, or impossible: passed over")
+            raise NotANumberError("reference_odometry: a value is non-numeric or implausible: ignored")
         if self._joints is None:
             return
         q, qd = self._joints

@@ -110,7 +110,7 @@ def size_in_words(directory: Path, times: float) -> str:
     if size < MUCH and size < free:
         return ""
     gigabytes = f"the recording will take about {size / 1e9:.1f} GB; {free / 1e9:.1f} GB are free"
-    return gigabytes if size < free else f"{gigabytes}: it will end early, the robot will not"
+    return gigabytes if size < free else f"{gigabytes}: the recording will end early, the robot keeps running"
 
 
 def dance_report(session: Session, run: WatchedRun, robot: Robot, lead_in: float = DANCE_LEAD_IN) -> dict[str, Any]:
@@ -156,5 +156,5 @@ def provoked_by_goals(text: str) -> bool:
 
 def _recording(session: Session) -> Path:
     if session.bag is None:
-        raise ConfigError("the session was not recorded: make it with record=True")
+        raise ConfigError("the session was not recorded: create it with record=True")
     return session.bag

@@ -91,7 +91,7 @@ class Recorder:
                 look = time.monotonic() + 0.25
             self._executor.spin_once(timeout_sec=0.05)
             if self._failure:
-                raise EnvironmentProblem(f"the recording {self.bag.directory} ends here: {self._failure}")
+                raise EnvironmentProblem(f"the recording {self.bag.directory} stops here: {self._failure}")
 
     def _look_for_topics(self) -> None:
         for topic, types in self.node.get_topic_names_and_types():
@@ -107,7 +107,7 @@ class Recorder:
         self._seen.add(topic)
         message = message_class(type_name)
         if message is None:
-            warn(f"humanoid record: {topic} is passed over: its type {type_name} is not installed")
+            warn(f"humanoid record: {topic} is ignored: its type {type_name} is not installed")
             return
         latched = offered.durability == DurabilityPolicy.TRANSIENT_LOCAL
         reliable = offered.reliability == ReliabilityPolicy.RELIABLE
@@ -140,7 +140,7 @@ class Recorder:
             self.bag.close()
         except OSError as e:
             if not self._failure:
-                raise EnvironmentProblem(f"the recording {self.bag.directory} has no end: {e.strerror}") from None
+                raise EnvironmentProblem(f"the recording {self.bag.directory} cannot be closed: {e.strerror}") from None
         self._executor.shutdown()
         self.node.destroy_node()
         rclpy.try_shutdown()
@@ -179,7 +179,7 @@ def robot_in(bag: BagReader) -> str:
             name = re.search(r"<robot\b[^>]*\bname=[\"']([^\"']+)", message.data)
             if name:
                 return name[1]
-    raise ConfigError(f"{bag.path} does not say which robot it is of: give --robot")
+    raise ConfigError(f"{bag.path} does not name its robot: give --robot")
 
 
 class Player:
@@ -209,7 +209,7 @@ class Player:
                 continue
             message = message_class(type_name)
             if message is None:
-                warn(f"humanoid replay: {topic} is passed over: its type {type_name} is not installed")
+                warn(f"humanoid replay: {topic} is ignored: its type {type_name} is not installed")
                 continue
             qos = LATCHED if bag.latched(topic) else PLAYED
             self.publishers[topic] = self.node.create_publisher(message, topic, qos)

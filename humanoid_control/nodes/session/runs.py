@@ -94,9 +94,9 @@ def prune_runs(limit: float = math.inf, keep: int | None = None) -> list[Run]:
         ConfigError: if `limit` is negative or NaN, or `keep` below 1.
     """
     if not limit >= 0:
-        raise ConfigError(f"the limit must be a number of GB from 0 up, got {limit:g}")
+        raise ConfigError(f"the limit must be at least 0 GB, got {limit:g}")
     if keep is not None and keep < 1:
-        raise ConfigError(f"at least 1 run is kept, got {keep}")
+        raise ConfigError(f"the number of runs to keep must be at least 1, got {keep}")
     runs = list_runs()
     size, count, removed = sum(r.size for r in runs), len(runs), []
     for run in reversed(runs[1:]):
@@ -123,7 +123,7 @@ def size_limit() -> float:
     with contextlib.suppress(ValueError):
         if not text or float(text) >= 0:
             return float(text or LIMIT)
-    raise ConfigError(f"{VARIABLE} must be a number of GB from 0 up, or inf for no limit, got '{text}'")
+    raise ConfigError(f"{VARIABLE} must be a number of GB, at least 0, or inf for no limit, got '{text}'")
 
 
 def new_run_directory(name: str) -> Path:

@@ -201,8 +201,8 @@ class Session:
             of_node.release()
             if not free:
                 raise NamesTaken(
-                    f"another stack of this machine has a node {full} in ROS domain {domain}, and would mix with this "
-                    "one: stop it, or give one of them a --namespace or a ROS_DOMAIN_ID of its own"
+                    f"another stack of this machine has a node {full} in ROS domain {domain}, which conflicts with "
+                    "this one: stop it, or give one of them its own --namespace or ROS_DOMAIN_ID"
                 )
 
     def _wait_for(self, what: str) -> None:
@@ -241,7 +241,7 @@ class Session:
     def _reason_of_silence(self, timeout: float) -> str:
         if not self.monitor.nodes:
             return (
-                "the nodes run but are not heard: discovery does not work in this ROS domain; check "
+                "the nodes are running, but no messages arrive: discovery does not work in this ROS domain; check "
                 "ROS_AUTOMATIC_DISCOVERY_RANGE, ROS_DOMAIN_ID and the loopback interface with `humanoid doctor`"
             )
         worst = [f"{name}: {status.message}" for name, status in self.monitor.nodes.items() if status.level]
@@ -254,7 +254,7 @@ class Session:
             StackFailure: if an essential node died too often.
         """
         if self._parent not in (None, os.getppid()) and not self.stopped.is_set():
-            warn("stopping: the process that started this one is gone (to go on without it: nohup or setsid)")
+            warn("stopping: the parent process has ended (to continue without it: nohup or setsid)")
             self.stopped.set()
         if not self.supervisor.watch():
             dead = [c.name for c in self.supervisor.children.values() if c.gave_up and c.essential]

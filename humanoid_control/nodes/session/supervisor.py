@@ -158,7 +158,7 @@ class Supervisor:
         try:
             return self._server.start(module, arguments, {}, {child.heartbeat.variable: child.heartbeat.descriptor})
         except OSError as e:
-            self.report(child.name, f"starts afresh, which takes longer: {e}")
+            self.report(child.name, f"is started without the fork server, which takes longer: {e}")
             return None
 
     def _afresh(self, child: Child) -> subprocess.Popen:
@@ -241,7 +241,7 @@ class Supervisor:
         stalled = child.heartbeat.stalled(child.process.pid)
         limit = self._hang_limit * (1.0 if child.essential else PATIENCE)
         if stalled > limit and child.ready.is_set() and not child.hung:
-            child.hung = f"its loop stood still for {stalled:.1f} s"
+            child.hung = f"its loop was stalled for {stalled:.1f} s"
             self._signal(child, signal.SIGKILL)
 
     def _end_if_never_ready(self, child: Child) -> None:
@@ -268,7 +268,7 @@ class Supervisor:
         child = max(deaf, key=lambda c: c.started[-1])
         recent = sum(now - t < RESTART_WINDOW for t in child.started)
         if DEAF_LIMIT < now - latest < DEAF_WINDOW and recent < child.restarts and not child.hung:
-            child.hung = f"it heard nothing of the others for {DEAF_LIMIT:g} s"
+            child.hung = f"it received nothing from the other nodes for {DEAF_LIMIT:g} s"
             self._signal(child, signal.SIGKILL)
 
     def _restart(self, child: Child) -> None:
@@ -289,12 +289,12 @@ class Supervisor:
         if child.essential:
             self.report(child.name, f"{ended}; {after}")
         else:
-            self.report(child.name, f"{ended}; {after}, the other nodes go on: {child.why}")
+            self.report(child.name, f"{ended}; {after}, the other nodes continue: {child.why}")
 
     def _last_words(self, child: Child) -> str:
         """Return the last output of a child, and whether its disk is full."""
         said = [line for line in child.last_lines if line and not line.startswith(READY)]
-        words = child.hung or (said[-1] if said else "it said nothing")
+        words = child.hung or (said[-1] if said else "no output")
         with contextlib.suppress(OSError):
             if shutil.disk_usage(self.directory).free < FULL:
                 return f"{words}; the disk is full ({self.directory})"

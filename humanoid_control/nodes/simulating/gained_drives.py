@@ -67,7 +67,7 @@ class GainedDrives:
             HumanoidError: if positions are missing or gains invalid; nothing changes.
         """
         if position is None:
-            raise ConfigError("joint_gains belong to commands with positions: passed over")
+            raise ConfigError("joint_gains apply to commands with positions: ignored")
         found, nothing = self._reader.read(*gains_of(gains)), np.full(self._robot.n, np.nan)
         q = np.where(self._free & (np.abs(position) < FARTHEST), position, np.nan)
         v, tau = (nothing if x is None else x for x in (velocity, effort))

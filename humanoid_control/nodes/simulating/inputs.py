@@ -36,7 +36,7 @@ MOST_TIMES = 10.0  # multiple of its limit above which a commanded velocity or e
 # share of the speed limit for blending in: full speed on all joints at once would make the robot unsteady
 RETURN_SHARE = 0.9
 RETURNS = 0.1  # [s] of simulated time without commands after which the next one is blended in
-HELD, LET_DOWN = "no commands: last position held", "no commands: joints under gains are let down"
+HELD, LET_DOWN = "no commands: last position held", "no commands: joints with gains are lowered"
 LATE = 0.2  # [s] of simulated time without commands after which their silence is reported
 
 
@@ -110,12 +110,12 @@ class SimulatorInputs:
             deaf = [self.robot.joint_names[k] for k in self._order[2] if k in self.engine.uncommanded]
             if self.node.params.drives == WINCHES:  # their commands are meant for the controller of the winches
                 deaf = []
-            text = f"tendons at constant tensions move {', '.join(deaf[:3])}: commands for them are passed over"
+            text = f"tendons at constant tensions move {', '.join(deaf[:3])}: commands for them are ignored"
             self.health.check("deaf", bool(deaf), Level.WARN, text)
         if not (len(m.position) or len(m.velocity) or len(m.effort)):
-            raise ConfigError("command without a position, velocity or effort: passed over")
+            raise ConfigError("command without a position, velocity or effort: ignored")
         if twice := named_twice(m.name):
-            raise ConfigError(f"command names joint '{twice[:60]}' twice: passed over")
+            raise ConfigError(f"command names joint '{twice[:60]}' twice: ignored")
         position, velocity, effort = (
             self._in_order(kind, values, "command") if len(values) else None
             for kind, values in (("position", m.position), ("velocity", m.velocity), ("effort", m.effort))
@@ -201,7 +201,7 @@ class SimulatorInputs:
             most = self._most[kind]
             for k in own[np.abs(values[own]) > most[own]]:
                 name = self.robot.joint_names[k]
-                texts.append(f"{kind} of {name} is {values[k]:.4g}, more than {most[k]:.4g}: refused")
+                texts.append(f"{kind} of {name} is {values[k]:.4g}, the maximum is {most[k]:.4g}: rejected")
                 values[k] = np.nan
             values[~np.isfinite(values)] = np.nan
         if position is not None:
@@ -213,7 +213,7 @@ class SimulatorInputs:
     def _in_order(self, kind: str, values: Any, what: str) -> np.ndarray:
         names, places, own = self._order
         if len(values) != len(names):
-            raise ConfigError(f"{what} without a {kind} for each name: passed over")
+            raise ConfigError(f"{what} without a {kind} for each name: ignored")
         out = np.full(self.robot.n, np.nan)
         out[own] = np.asarray(values)[places]
         bad = own[~np.isfinite(out[own])]
@@ -225,7 +225,7 @@ class SimulatorInputs:
         """Hold joints under velocity or effort commands after `timeout` [s]."""
         silence = self.engine.time - self._last
         silent, moves = silence > timeout, bool(self._without_position.any())
-        text = f"no commands: what they began goes on for {timeout:g} s" if moves and not silent else HELD
+        text = f"no commands: the last ones continue for {timeout:g} s" if moves and not silent else HELD
         text = LET_DOWN if self.gained.command.any else text
         self.health.check("silent", silent or silence > LATE, Level.WARN, text)
         if silent:
@@ -284,7 +284,7 @@ class SimulatorInputs:
         R = self.engine.link_pose(link).rotation
         f, t = m.wrench.force, m.wrench.torque
         if not (np.abs([f.x, f.y, f.z, t.x, t.y, t.z]) < STRONGEST).all():
-            raise NotANumberError("push: the wrench is not a number, or greater than any: nothing is pushed")
+            raise NotANumberError("push: the wrench is non-numeric or too large: ignored")
         wrench = np.concatenate([R @ (f.x, f.y, f.z), R @ (t.x, t.y, t.z)])
         self.engine.push(link, wrench, self.node.params.push_duration)
 

@@ -122,4 +122,4 @@ def check_winch_parameters(p: Any) -> None:
     """
     if p.drives != WINCHES and (p.path_friction or p.winch_error):
         name = "path_friction" if p.path_friction else "winch_error"
-        raise ConfigError(f"{name} is of drives 'winches', not of '{p.drives}'")
+        raise ConfigError(f"{name} applies to drives 'winches', not to '{p.drives}'")

@@ -95,7 +95,7 @@ class MarkerInput:
         self.order = tuple(label.strip() for label in order.split(",") if label.strip())
         if len(set(self.order)) < len(self.order):
             twice = next(label for label in self.order if self.order.count(label) > 1)
-            raise ConfigError(f"parameter live_labels names '{twice}' twice")
+            raise ConfigError(f"parameter live_labels contains '{twice}' twice")
         self.problem = ""
         self._reader = MarkerReader(_label)
         self.clock, self.offset, self._node = SourceClock(), ClockOffset(), node
@@ -118,7 +118,7 @@ class MarkerInput:
             m = self._reader.read(message)
             return MarkerFrame(m.names, m.poses[:, :3], self._time(m.stamp, now, arrival), arrival, now)
         if len(message.poses) != len(self.order):
-            self.problem = f"PoseArray of {len(message.poses)} poses, live_labels names {len(self.order)}: passed over"
+            self.problem = f"PoseArray of {len(message.poses)} poses, live_labels has {len(self.order)}: ignored"
             return None
         at = [p.position for p in message.poses]
         stamp = seconds(message.header.stamp)

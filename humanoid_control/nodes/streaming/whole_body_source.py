@@ -58,8 +58,7 @@ class PlayedBody:
             node.get_logger().warning(text)
         if not shows_legs(body):
             raise ClipError(
-                f"{body.name} does not show knees, ankles and toes: start the stack 'imitation', which moves the upper "
-                "body"
+                f"{body.name} has no knees, ankles and toes: start the stack 'imitation', which moves the upper body"
             )
         targets = WholeBodyScaler(body, robot).targets(body)
         for text in targets.notes:
@@ -101,7 +100,7 @@ class PlayedBody:
 
     def serve(self, name: str) -> tuple[bool, str]:
         if name == "calibrate":
-            return False, "a clip is played: only live markers are calibrated"
+            return False, "the source is a clip: only live markers are calibrated"
         if name == "restart":
             self.player.seek(0.0)
         self.player.playing = name != "pause"

@@ -68,11 +68,11 @@ class TargetOwners:
             topic, gid, _ = self._refused[name]
             owner_topic, owner, _ = self._owners[name]
             first, second = self._node_of(owner_topic, owner), self._node_of(topic, gid)
-            texts.append(f"target '{name}': {first} on {owner_topic} is followed, {second} on {topic} is not")
+            texts.append(f"target '{name}': {first} on {owner_topic} is followed, {second} on {topic} is ignored")
         self._node.health.check("owner of a target", bool(texts), Level.ERROR, "; ".join(texts))
 
     def _node_of(self, topic: str, gid: bytes) -> str:
-        return publishers_of(self._node, topic).get(gid, "a node that is gone")
+        return publishers_of(self._node, topic).get(gid, "a node that has ended")
 
 
 class PoseTargets:

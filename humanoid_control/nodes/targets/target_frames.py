@@ -123,7 +123,7 @@ class TargetFrames:
         link = frame.removeprefix(self._prefix)
         if self._links is not None and frame.startswith(self._prefix) and link in self._links:
             if carrier := next((name for name in targets if self._links.carries(name, link)), ""):
-                return None, f"'{carrier[:60]}' moves this frame itself"
+                return None, f"'{carrier[:60]}' moves this frame"
             return self._links.pose(link), ""
         if self._buffer is None:
             return None, "tf2_ros is not installed here to transform them"
@@ -136,7 +136,7 @@ class TargetFrames:
         p, o = t.translation, t.rotation
         numbers = np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w])
         if not (np.abs(numbers) < FARTHEST).all() or abs(np.linalg.norm(numbers[3:]) - 1) > 0.1:
-            return None, "its transform is none"
+            return None, "its transform is invalid"
         numbers[3:] /= np.linalg.norm(numbers[3:])
         return pin.XYZQUATToSE3(numbers), ""
 
@@ -148,7 +148,7 @@ class TargetFrames:
         known = f"'{self._world}'" + (f" or '{self._root}'" if self._root else "")
         known += ", or a link" if self._links is not None else ""
         why = lost[min(lost)]
-        return f"targets in frame {frames} are refused: publish them in {known}, or a transform to it ({why})"
+        return f"targets in frame {frames} are rejected: publish them in {known}, or publish a transform to it ({why})"
 
 
 def _moved(X: pin.SE3, poses: np.ndarray) -> np.ndarray:

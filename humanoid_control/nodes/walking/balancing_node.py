@@ -119,7 +119,7 @@ class BalancingNode(TickNode):
         # After a jump of the clock or of the robot, the state estimate is invalid.
         where = s.elsewhere if self.running and not self.fallen else ""
         if clock.jumped(instant, JUMP) or where:
-            self.health.report("jump", Level.WARN, f"{where or 'the clock of the sensors jumped'}: standing anew")
+            self.health.report("jump", Level.WARN, f"{where or 'the sensor clock jumped'}: restarting from standing")
             self.restart()
             return
         if self.running and JOINTS in s.quiet(self.params.sensor_off):

@@ -37,7 +37,7 @@ class Gamepad:
         self.axes = [round(x) for x in three_numbers("joy_axes", axes)]
         self.speeds, self.held, self.stop = three_numbers("joy_speeds", speeds), held, stop
         if min(self.axes) < 0:
-            raise ConfigError(f"joy_axes are counted from 0, got '{axes}'")
+            raise ConfigError(f"joy_axes must be 0 or more, got '{axes}'")
         self._moves = self._pressed = False
 
     def take(self, message: Any) -> tuple[Twist | None, bool]:
@@ -49,11 +49,11 @@ class Gamepad:
         if max(self.axes) >= len(message.axes) or max(self.held, self.stop) >= len(message.buttons):
             raise ConfigError(
                 f"joy has {len(message.axes)} axes and {len(message.buttons)} buttons: joy_axes {self.axes}, "
-                f"joy_held {self.held} or joy_stop {self.stop} is not among them"
+                f"joy_held {self.held} or joy_stop {self.stop} is out of range"
             )
         sticks = np.array([message.axes[k] for k in self.axes])
         if not (np.abs(sticks) < IMPOSSIBLE).all():
-            raise ConfigError(f"joy: axes {self.axes} are {sticks.tolist()}: no number that a stick gives, passed over")
+            raise ConfigError(f"joy: axes {self.axes} are {sticks.tolist()}, which a stick cannot give: ignored")
         pressed = self.stop >= 0 and bool(message.buttons[self.stop])
         stops, self._pressed = pressed and not self._pressed, pressed
         moves, before = self.held < 0 or bool(message.buttons[self.held]), self._moves
@@ -77,5 +77,5 @@ def three_numbers(name: str, text: str) -> np.ndarray:
     except ValueError:
         out = np.zeros(0)
     if len(out) != 3 or not np.isfinite(out).all():
-        raise ConfigError(f"{name} are three numbers with commas between, got '{text}'")
+        raise ConfigError(f"{name} must be three comma-separated numbers, got '{text}'")
     return out

@@ -53,8 +53,8 @@ class ImuFrame:
             return reading
         if frame not in self._links:
             raise ConfigError(
-                f"imu in frame '{frame[:60]}': neither the root link '{self._robot.root_link}' nor another link of "
-                "this robot has that name: passed over"
+                f"imu in frame '{frame[:60]}': not the root link '{self._robot.root_link}' or another link of this "
+                "robot: ignored"
             )
         R, p, turn, slide = self._placed(frame, q, v)
         w = R @ reading.angular_velocity - turn
@@ -74,7 +74,7 @@ class ImuFrame:
             self._between[frame] = [k for k, name in names if model.getJointId(name) in moving]
         rows = self._between[frame]
         if not (np.isfinite(q[rows]).all() and np.isfinite(v[rows]).all()):
-            raise ConfigError(f"imu in frame '{frame[:60]}': the joints between are not measured yet: passed over")
+            raise ConfigError(f"imu in frame '{frame[:60]}': the joints in between are not measured yet: ignored")
         full = np.zeros(robot.nv)
         full[robot.iv :] = np.where(np.isfinite(v), v, 0.0)
         pin.forwardKinematics(model, data, robot.q(np.where(np.isfinite(q), q, 0.0)), full)
@@ -118,5 +118,5 @@ class TurnBalance:
         self._turned = kept * self._turned + turned
         if self._said <= TIMES * self._turned + ROOM:
             return ""
-        turns = f"turned it by {self._said:.2g} rad lately, its orientation by {self._turned:.2g}"
-        return f"its angular velocity {turns}: is it in degrees a second?"
+        turns = f"rotated it by {self._said:.2g} rad recently, its orientation by {self._turned:.2g}"
+        return f"its angular velocity {turns}: is it in deg/s?"

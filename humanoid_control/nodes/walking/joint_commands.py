@@ -72,7 +72,7 @@ class JointCommands:
         if fault is None or self.fault:
             return False
         self.fault = str(fault)
-        text = f"{fault}: stopped; ~/resync begins anew once the robot stands"
+        text = f"{fault}: stopped; ~/resync restarts once the robot stands"
         self._node.health.report("joints", Level.ERROR, text)
         return True
 

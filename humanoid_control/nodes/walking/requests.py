@@ -60,11 +60,11 @@ class VelocityRequest:
     def _current(self, header: Any, now: float) -> bool:
         """Test frame and age of a header, and report faults."""
         frame, stamp = header.frame_id, header.stamp.sec + 1e-9 * header.stamp.nanosec
-        text = f"cmd_vel in frame '{frame}': only {self._frames[1]} or the root link '{self._frames[-1]}' is understood"
+        text = f"cmd_vel in frame '{frame}': only {self._frames[1]} or the root link '{self._frames[-1]}' is supported"
         if self._health.check("cmd_vel_frame", frame not in self._frames, Level.ERROR, text):
             return False
         old = stamp > 0.0 and now - stamp > self._timeout
-        text = f"cmd_vel is {now - stamp:.2f} s old by its stamp: refused; do the clocks of both computers agree?"
+        text = f"cmd_vel is {now - stamp:.2f} s old by its stamp: rejected; do the clocks of both computers agree?"
         return not self._health.check("cmd_vel_stamp", old, Level.ERROR, text)
 
     def now(self, now: float, timeout: float) -> np.ndarray:
@@ -97,16 +97,16 @@ class UpperRequest:
         """Accept named targets (k, 3) [m] in the world at walker time `t` [s]."""
         at = dict(zip(names, positions, strict=True))
         missing = [name for name in self.NAMES if name not in at]
-        text = f"targets: without {', '.join(missing[:3])}: passed over"
+        text = f"targets: {', '.join(missing[:3])} missing: ignored"
         if self._health.check("targets", bool(missing), Level.WARN, text):
             return
         points = np.array([at[name] for name in self.NAMES])
-        text = "targets: not a number: passed over"
+        text = "targets: not a number: ignored"
         if self._health.check("targets", not np.isfinite(points).all(), Level.WARN, text):
             return
         good = self.motion.take(points, t)
         self.count += 1
-        self._health.check("targets_jump", not good, Level.WARN, "targets jump: the old ones are kept for a while")
+        self._health.check("targets_jump", not good, Level.WARN, "targets jump: the previous ones are held for a while")
 
 
 def read_goal(message: Any, X_odom_footprint: pin.SE3, odom_frame: str, footprint: str = FOOTPRINT) -> pin.SE3:

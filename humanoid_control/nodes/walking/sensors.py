@@ -85,17 +85,15 @@ class SoleFrames:
             return wrench
         topic = f"wrench/{sole} in frame '{frame[:60]}'"
         if frame not in self._links:
-            raise ConfigError(
-                f"{topic}: neither '{sole_frame(sole)}' nor a link of this robot has that name: passed over"
-            )
+            raise ConfigError(f"{topic}: not '{sole_frame(sole)}' or a link of this robot: ignored")
         (foot, X_foot), (link, X_link) = self._soles[sole], self._links[frame]
         supports = self._model.supports
         if link not in supports[foot] and foot not in supports[link]:
-            raise ConfigError(f"{topic}: that link carries no force of this foot: passed over")
+            raise ConfigError(f"{topic}: that link does not belong to this foot: ignored")
         X = X_foot.inverse() * X_link
         if link != foot:
             if not np.isfinite(joints).all():
-                raise ConfigError(f"{topic}: the joints between are not measured yet: passed over")
+                raise ConfigError(f"{topic}: the joints in between are not measured yet: ignored")
             pin.forwardKinematics(self._model, self._data, self._robot.q(joints))
             X = (self._data.oMi[foot] * X_foot).actInv(self._data.oMi[link] * X_link)
         return np.asarray(X.act(pin.Force(wrench)).vector)
@@ -184,52 +182,52 @@ class Sensors:
             self._order = (list(m.name), *self.robot.order_of(m.name))
         names, places, own = self._order
         if len(m.position) != len(names):
-            raise ConfigError("joint_states without a position for each name: passed over")
+            raise ConfigError("joint_states without a position for each name: ignored")
         if len(m.velocity) != len(names):  # zero velocities would make a moving robot appear at rest
-            raise ConfigError("joint_states carry no velocities: passed over; let the robot's driver publish them")
+            raise ConfigError("joint_states without velocities: ignored; configure the robot driver to publish them")
         q, v = np.asarray(m.position, dtype=float)[places], np.asarray(m.velocity, dtype=float)[places]
         if not len(own):
-            raise ConfigError("joint_states without a joint of this robot: passed over")
+            raise ConfigError("joint_states without a joint of this robot: ignored")
         if twice := named_twice(names):
-            raise ConfigError(f"joint_states name '{twice[:60]}' twice: passed over")
+            raise ConfigError(f"joint_states name '{twice[:60]}' twice: ignored")
         bad = np.flatnonzero(~(_possible(q) & _possible(v)))
         if len(bad):
             k = bad[0]
             name = self.robot.joint_names[own[k]]
-            raise NotANumberError(f"joint_states: {name} is not a number that can be ({q[k]:g}, {v[k]:g}): passed over")
+            raise NotANumberError(f"joint_states: {name} is non-numeric or implausible ({q[k]:g}, {v[k]:g}): ignored")
         fast = np.abs(v) > FASTEST * self.robot.velocity[own]
         if fast.any():
             k = int(np.argmax(fast))
             text = f"{self.robot.joint_names[own[k]]} moves at {v[k]:.3g} rad/s, more than {FASTEST:g} times its limit"
-            raise ConfigError(f"joint_states: {text}: passed over")
+            raise ConfigError(f"joint_states: {text}: ignored")
         q, wrapped = self._turns.unwrap(own, q)
         if wrapped.any():
             name = self.robot.joint_names[own[int(np.argmax(wrapped))]]
-            raise ConfigError(
-                f"joint_states: {name} is a whole turn from where it was, its encoder began again: passed over"
-            )
+            raise ConfigError(f"joint_states: {name} jumped by a whole turn, its encoder restarted: ignored")
         # Distance beyond the reach at the speed limit: larger ones mean that the robot was moved.
         far = np.abs(q - self._q[own]) - self.robot.velocity[own] * max(self._since(JOINTS, m), 0.0)
         leap = np.nan_to_num(far, nan=0.0)
         k = int(np.argmax(leap))
         if leap[k] > LEAPT:
-            self.elsewhere = f"{self.robot.joint_names[own[k]]} is at once {leap[k]:.1f} rad from where it was"
+            self.elsewhere = f"{self.robot.joint_names[own[k]]} jumped by {leap[k]:.1f} rad"
         self._q[own], self._v[own] = q, v
 
     def _take_imu(self, m: Imu) -> None:
         frame, o, w, a = self._local_frame(m.header.frame_id), m.orientation, m.angular_velocity, m.linear_acceleration
         for what, covariance in _covariances(m).items():
             if not covariance[0] >= 0.0:  # -1 marks an unknown covariance (definition of sensor_msgs/Imu)
-                raise ConfigError(f"imu: no {what} was measured, by its covariance of {covariance[0]:g}: passed over")
+                raise ConfigError(
+                    f"imu: {what} not measured, according to its covariance of {covariance[0]:g}: ignored"
+                )
         if (variance := max(m.orientation_covariance[0], m.orientation_covariance[4])) > USELESS:
-            raise ConfigError(f"imu: the orientation has a variance of {variance:.3g} rad^2: passed over")
+            raise ConfigError(f"imu: the orientation has a variance of {variance:.3g} rad^2: ignored")
         orientation = np.array([o.x, o.y, o.z, o.w])
         turning, force = np.array([w.x, w.y, w.z]), np.array([a.x, a.y, a.z])
         if not (_possible(orientation).all() and _possible(turning).all() and _possible(force).all()):
-            raise NotANumberError("imu: a value is not a number: passed over")
+            raise NotANumberError("imu: a value is not a number: ignored")
         length = float(np.linalg.norm(orientation))
         if abs(length - 1) > UNIT:
-            raise ConfigError(f"imu: an orientation of length {length:.2f} is no unit quaternion: passed over")
+            raise ConfigError(f"imu: an orientation of length {length:.2f} is not a unit quaternion: ignored")
         time = 1e-9 * (m.header.stamp.sec * 10**9 + m.header.stamp.nanosec)
         reading = self._imu_frame.to_root(
             frame, ImuReading(orientation / length, turning, force), time, self._q, self._v
@@ -237,10 +235,10 @@ class Sensors:
         turning, force = reading.angular_velocity, reading.linear_acceleration
         speed, pull = float(np.linalg.norm(turning)), float(np.linalg.norm(force))
         if self.soles and self._imu is None and pull < WEIGHTLESS:
-            text = f"the first acceleration is {pull:.3g} m/s^2, a robot that stands feels 9.81"
-            raise ConfigError(f"imu: {text}: is it in g, or without gravity? passed over")
+            text = f"the first acceleration is {pull:.3g} m/s^2, a standing robot measures 9.81"
+            raise ConfigError(f"imu: {text}: is it in g, or without gravity? ignored")
         if speed > FASTEST_TURN or pull > HARDEST:
-            raise ConfigError(f"imu: {speed:.3g} rad/s and {pull:.3g} m/s^2 are more than a body does: passed over")
+            raise ConfigError(f"imu: {speed:.3g} rad/s and {pull:.3g} m/s^2 are implausible: ignored")
         since = max(self._since(IMU, m), 0.0)
         if self._imu is not None and (leap := _leap(self._imu, reading, since)):
             # An outlier is accepted once BELIEVED consecutive outliers agree with each other.
@@ -249,18 +247,18 @@ class Sensors:
                 count += self._odd[2]
             self._odd = reading, stamp, count
             if count < BELIEVED:
-                raise ConfigError(f"imu: {leap}: passed over")
+                raise ConfigError(f"imu: {leap}: ignored")
             if _turn(self._imu, reading) > TURNED:
                 self.elsewhere = leap
         if self.soles and (fault := self._balance.fault(reading, time)):
-            raise ConfigError(f"imu: {fault} passed over")
+            raise ConfigError(f"imu: {fault} ignored")
         self._imu, self._odd = reading, None
 
     def _take_wrench(self, sole: str, m: WrenchStamped) -> None:
         frame, f, t = self._local_frame(m.header.frame_id), m.wrench.force, m.wrench.torque
         wrench = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
         if not _possible(wrench).all():
-            raise NotANumberError(f"wrench/{sole}: a value is not a number: passed over")
+            raise NotANumberError(f"wrench/{sole}: a value is not a number: ignored")
         wrench = self._frames.to_sole(sole, frame, wrench, self._q)
         before = self._wrenches.get(sole)
         # Repeated zeros are normal for a foot in the air, but not for one that carries weight.
@@ -333,10 +331,10 @@ def _leap(before: ImuReading, after: ImuReading, since: float) -> str:
     """Describe a change that no body makes within `since` [s]; empty: it is possible."""
     angle, speed = _turn(before, after), float(np.linalg.norm(after.angular_velocity))
     if angle - max(speed, float(np.linalg.norm(before.angular_velocity))) * since > TURNED:
-        return f"the IMU is at once turned by {np.degrees(angle):.0f} deg"
+        return f"the IMU orientation jumped by {np.degrees(angle):.0f} deg"
     change = float(np.linalg.norm(after.angular_velocity - before.angular_velocity))
     if change > SUDDEN + ANGULAR * since:
-        return f"the angular velocity changes at once by {change:.3g} rad/s"
+        return f"the angular velocity jumped by {change:.3g} rad/s"
     return ""
 
 

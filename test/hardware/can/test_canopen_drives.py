@@ -175,14 +175,16 @@ def test_another_device_than_the_file_says_is_refused(rig, options, words):
 def test_drives_that_do_not_answer_are_named(rig):
     r = rig(3)
     r.drives[1].die()
-    with pytest.raises(HardwareError, match=r"^no answer from j2 \(leg 2\); there: 1, 3; power, wires, bitrate\?$"):
+    with pytest.raises(
+        HardwareError, match=r"^no response from j2 \(leg 2\); found: 1, 3; check power, wires and bitrate$"
+    ):
         r.open()
 
 
 def test_a_drive_that_somebody_else_gave_power_is_left_alone(rig):
     r = rig(1)
     r.drives[0].machine.enter("OPERATION ENABLED")
-    with pytest.raises(HardwareError, match=r"j1 \(leg 1\): has power that this program did not give"):
+    with pytest.raises(HardwareError, match=r"j1 \(leg 1\): was powered by another program"):
         r.open()
     assert r.drives[0].machine.state == "OPERATION ENABLED"
 
@@ -192,7 +194,7 @@ def test_a_drive_that_somebody_else_gave_power_is_left_alone(rig):
     [
         (0x607D, r"^j1 \(leg 1\): 0x607D:1 lower limit refused: "),
         (0x6080, r"^j1 \(leg 1\): 0x6080 speed limit refused: "),
-        (0x60C2, r"^j1 \(leg 1\): takes no period of 5 ms \(0x60C2, 0x1006\)$"),
+        (0x60C2, r"^j1 \(leg 1\): does not accept a period of 5 ms \(0x60C2, 0x1006\)$"),
     ],
 )
 def test_a_drive_that_takes_no_limits_or_period_is_refused(rig, without, words):
@@ -226,7 +228,7 @@ def test_a_drive_without_watchdog_gets_no_power(rig, without):
     [
         ({"interface": "soketcan"}, "unknown interface 'soketcan': did you mean socketcan"),
         ({"when_silent": "wait"}, "when_silent must be one of quick_stop, disable_voltage, fault, nothing"),
-        ({"own_id": 1}, "own_id must be in 1 .. 127 and of no drive, got 1"),
+        ({"own_id": 1}, "own_id must be in 1 .. 127 and not the id of a drive, got 1"),
         ({"bitrate": 5}, "bitrate must be in 10000 .. 1000000, got 5"),
     ],
 )

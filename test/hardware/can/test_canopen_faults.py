@@ -96,11 +96,11 @@ def test_a_node_that_restarts_is_named_and_configured_again_when_faults_are_clea
     r = rig(3, **RATE).open().enable()
     r.drives[1].restart()
     r.until(lambda: r.transport.trouble())
-    assert r.transport.trouble() == "j2 (id 2) restarted by itself"
+    assert r.transport.trouble() == "j2 (id 2) restarted unexpectedly"
     r.until(lambda: r.state.have(Flag.FRESH).tolist() == [True, False, True])
     for _ in range(30):
         r.cycle(write=False)
-    assert r.transport.trouble() == "j2 (id 2) restarted by itself", "latched"
+    assert r.transport.trouble() == "j2 (id 2) restarted unexpectedly", "latched"
     assert r.drives[1].od.read(0x1600, 0) == 0
     r.transport.quick_stop()
     r.transport.clear_faults()
@@ -116,7 +116,7 @@ def test_a_node_that_leaves_operational_by_itself_is_named_and_started_again(rig
         r.cycle(write=False)
     r.drives[0].leave_operational()
     r.until(lambda: r.transport.trouble())
-    assert r.transport.trouble() == "j1 (id 1) left its state by itself: it is pre-operational"
+    assert r.transport.trouble() == "j1 (id 1) left its state unexpectedly: it is pre-operational"
     r.transport.clear_faults()
     r.until(lambda: not r.transport.trouble() and r.state.have(Flag.FRESH).all())
 
@@ -135,14 +135,14 @@ def test_a_node_that_cannot_be_configured_again_says_why(rig):
 def test_two_devices_of_one_id_are_refused_at_open_and_named_later(rig):
     r = rig(2)
     r.drives.append(Drive(r.hub, 2))
-    with pytest.raises(HardwareError, match=r"^two devices answer as j2 \(leg 2\): give one another id$"):
+    with pytest.raises(HardwareError, match=r"^two devices respond as j2 \(leg 2\): change the id of one$"):
         r.open()
     later = rig(2).open()
     copy = can.Bus(later.channel, "virtual")
     own = message(0x182, bytes(8))
     later.until(lambda: later.transport.trouble(), each=lambda: copy.send(own))
     copy.shutdown()
-    assert later.transport.trouble() == "two devices answer as j2 (id 2): give one another id"
+    assert later.transport.trouble() == "two devices respond as j2 (id 2): change the id of one"
 
 
 def error_frame(kind, status=0):
@@ -157,7 +157,7 @@ def error_frame(kind, status=0):
         (error_frame(0x040), "bus off: wires, terminators and bitrate"),
         (error_frame(0x004, 0x10), "error passive"),
         (error_frame(0x004, 0x20), "error passive"),
-        (error_frame(0x020), "nobody acknowledges frames"),
+        (error_frame(0x020), "no device acknowledges frames"),
     ],
 )
 def test_what_the_controller_reports_is_named(rig, frame, words):
@@ -180,7 +180,7 @@ def test_a_counter_of_warnings_is_no_trouble(rig):
 def test_a_bus_that_is_gone_raises_and_opens_again_without_power(rig):
     r = rig(1).open().enable()
     r.transport.bus.raw.shutdown()
-    with pytest.raises(HardwareError, match=rf"^bus leg: {r.channel} is gone: Cannot operate on a closed bus$"):
+    with pytest.raises(HardwareError, match=rf"^bus leg: {r.channel} disappeared: Cannot operate on a closed bus$"):
         for _ in range(30):
             r.cycle()
     r.transport.quick_stop()

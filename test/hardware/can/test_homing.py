@@ -134,7 +134,7 @@ def test_no_homing_without_power_or_a_row_for_it(rig):
 def test_a_drive_that_cannot_home_is_refused(rig, monkeypatch):
     r = rig(1, actuator={"homing": SWITCH})
     r.drives[0].od.write(0x6502, 0, 0x380)
-    with pytest.raises(HardwareError, match=r"^j1 \(leg 1\): its drive cannot look for its zero \(0x6502 is 0x380\)$"):
+    with pytest.raises(HardwareError, match=r"^j1 \(leg 1\): its drive does not support homing \(0x6502 is 0x380\)$"):
         r.open()
 
 

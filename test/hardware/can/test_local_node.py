@@ -160,5 +160,7 @@ def test_an_eds_of_something_else_is_refused(tmp_path):
     text = EDS.read_text()
     path.write_text(text[: text.index("[6040]")])
     spec = ActuatorSpec("a", 1, options={"counts": 4096, "eds": str(path)}, where="my.hardware.yaml:3")
-    with pytest.raises(ConfigError, match=r"^my.hardware.yaml:3: .*io.eds is no drive .*: it lacks 0x6040, 0x6041, "):
+    with pytest.raises(
+        ConfigError, match=r"^my.hardware.yaml:3: .*io.eds is not a drive .*: it lacks 0x6040, 0x6041, "
+    ):
         CanopenTransport(BusSpec("leg", (spec,), 0.002, {"interface": "virtual", "channel": "x"}))

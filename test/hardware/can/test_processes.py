@@ -179,7 +179,7 @@ while True:
             r.open()
             break
         except Exception as e:
-            assert "has power that this program did not give" in str(e) and time.monotonic() < end
+            assert "was powered by another program" in str(e) and time.monotonic() < end
     for _ in range(3):
         r.cycle(write=False)
     assert (r.transport.data.state == 5).all(), "quick stop, not switched off"

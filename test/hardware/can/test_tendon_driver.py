@@ -161,7 +161,7 @@ def test_a_mistake_in_the_file_is_named_with_its_line(tmp_path, old, new, words)
 def test_each_driver_refuses_the_file_of_the_other(tmp_path):
     path = tmp_path / "arm.hardware.yaml"
     path.write_text(FILE)
-    with pytest.raises(RobotError, match=r":7: the file is of muscle units: start tendon_driver"):
+    with pytest.raises(RobotError, match=r":7: the file describes muscle units: start tendon_driver"):
         read_hardware_file(path)
     path.write_text(FILE.replace("tendons:", "joints:"))
     with pytest.raises(RobotError, match="the file has no tendons: it belongs to robot_driver"):

@@ -91,7 +91,7 @@ def test_servos_stop_when_the_computer_falls_silent_and_it_shows(three, driver):
         d.cycle()
         assert all(three[k].get(98, 1) == 255 for k in (1, 2, 3))
         d.until(lambda: d.state.have(Flag.FAULT).all(), "fault")
-        assert d.transport.fault_text(int(d.state.code[0])) == "bus watchdog: no frames came"
+        assert d.transport.fault_text(int(d.state.code[0])) == "bus watchdog: no frames received"
         d.until(lambda: d.transport.power(False), "off")
         d.until(lambda: not d.state.have(Flag.FAULT).any(), "watchdog cleared")
 
@@ -149,10 +149,10 @@ def test_a_servo_that_is_not_what_the_file_says_is_named(three):
     text = refused(three, [spec(1), spec(2, model=1060)])
     assert text == "j2 (arms 2): it is XM430-W350 (1020), expected XL430-W250 (1060)"
     assert refused(three, [spec(1), spec(9)]).startswith(
-        "j9 (arms 9): no answer at 1000000 baud (ids that answer: 1, 2"
+        "j9 (arms 9): no response at 1000000 baud (ids that respond: 1, 2"
     )
     three[1].put(0, 777, 2)
-    assert "j1 (arms 1): model 777 is not known (known: XH430-W350" in refused(three, [spec(1)])
+    assert "j1 (arms 1): unknown model 777; known: XH430-W350" in refused(three, [spec(1)])
     three[2].put(6, 37, 1)
     assert "firmware 37 has no bus watchdog, expected 38" in refused(three, [spec(2)])
 
@@ -160,7 +160,7 @@ def test_a_servo_that_is_not_what_the_file_says_is_named(three):
 def test_servos_at_another_rate_are_found_there():
     with Bus([Servo(k) for k in (1, 2, 3)], baud=57600) as bus:
         text = refused(bus, [spec(k) for k in (1, 2, 3)])
-        assert text == "j1 (arms 1) and 2 more: no answer at 1000000 baud, but ids at 57600 baud: 1, 2, 3"
+        assert text == "j1 (arms 1) and 2 more: no response at 1000000 baud, but ids at 57600 baud: 1, 2, 3"
         lines = DynamixelTransport.scan({"port": bus.path})
         assert lines[1] == "id 2: XM430-W350 (1020), firmware 45, 57600 baud" and len(lines) == 3
         d = DynamixelTransport(BusSpec("arms", (spec(1),), 0.005, {"port": bus.path, "baud": 57600}))
@@ -174,7 +174,7 @@ def test_settings_of_a_servo_are_set_or_said(three):
     three[2].put(64, 1, 1)
     text = refused(three, [spec(1), spec(2)])
     assert three[1].get(11, 1) == 3 and three[1].get(9, 1) == 0
-    assert "j2 (arms 2): " in text and "it has torque: switch that off first" in text
+    assert "j2 (arms 2): " in text and "its torque is on: switch it off first" in text
     three[3].put(48, 3000, 4)
     text = refused(three, [spec(3, lower=-1.0, upper=2.0)])
     assert "its position limits are -3.142 .. 1.460 rad, the file's range goes to 2.000" in text
@@ -183,9 +183,9 @@ def test_settings_of_a_servo_are_set_or_said(three):
 
 
 def test_a_port_that_cannot_be_used_says_why(three, driver, tmp_path):
-    assert "no such port (have: " in refused("/dev/ttyUSB77", [spec(1)])
+    assert "port not found; available: " in refused("/dev/ttyUSB77", [spec(1)])
     with driver(three, [1, 2, 3]):
-        assert refused(three, [spec(1)]) == f"{three.path}: another program uses it"
+        assert refused(three, [spec(1)]) == f"{three.path}: in use by another program"
     if os.geteuid():
         closed = tmp_path / "tty"
         closed.touch(mode=0)
@@ -197,7 +197,7 @@ def test_a_port_that_cannot_be_used_says_why(three, driver, tmp_path):
     [
         (spec(253), {}, "id must be 0 .. 252"),
         (spec(1, operating="pwm"), {}, "operating must be one of position, extended"),
-        (spec(1, operating="velocity"), {}, "operating velocity is no mode of POSITION"),
+        (spec(1, operating="velocity"), {}, "operating velocity does not match mode POSITION"),
         (spec(1), {"watchdog": 3.0}, "watchdog must be 0.02 .. 2.54"),
         (spec(1), {"watchdog": 0.001}, "watchdog must be 0.02"),
         (spec(1), {"watchdog": 0.02}, "shorter than two cycles"),
@@ -260,9 +260,9 @@ def test_a_port_that_is_gone_is_an_error_and_opens_again(driver):
         bus._end = True
         bus._thread.join()
         bus.hang_up()
-        with pytest.raises(HardwareError, match="is gone"):
+        with pytest.raises(HardwareError, match="disappeared"):
             d.cycle(50, wait=0.1)
-        with pytest.raises(HardwareError, match="is gone"):
+        with pytest.raises(HardwareError, match="disappeared"):
             d.transport.write(d.command)
         d.transport.quick_stop()
         d.transport.close()

@@ -206,7 +206,7 @@ def test_faults_and_warnings_of_motors():
     assert state.have(Flag.FAULT).tolist() == [False, False, True, True]
     assert state.have(Flag.WARNING).tolist() == [False, True, False, False]
     assert fault_words(0x204) == "lasting over-voltage, winding too hot"
-    assert fault_words(0x80100000) == "computer heard nothing from the motor, fault 0x100000"
+    assert fault_words(0x80100000) == "computer received nothing from the motor, fault 0x100000"
 
 
 def test_no_number_that_is_none_leaves():

@@ -177,7 +177,7 @@ def test_buttons_on_the_remote_control_stop_the_robot(robot, drive):
 def test_a_robot_that_becomes_another_one_is_trouble(robot, drive):
     d = drive()
     robot.tell(machine=6)
-    assert d.until(d.bus.trouble) and "mode_machine was 5 and is 6" in d.bus.trouble()
+    assert d.until(d.bus.trouble) and "mode_machine changed from 5 to 6" in d.bus.trouble()
 
 
 def test_faults_of_motors(robot, drive):
@@ -286,7 +286,7 @@ def test_no_robot_no_network(robot, drive, monkeypatch):
         ({"model": "", "motors": 20}, "has id 20: there are 0 .. 19"),
         ({"model": ""}, "left_hip_pitch has no gains: give kp and kd, or the bus a model"),
         ({"mode_pr": "BA"}, "mode_pr must be PR or AB, got BA"),
-        ({"remote_stop": "L2+Z"}, "no button Z on the remote control"),
+        ({"remote_stop": "L2+Z"}, "unknown button Z of the remote control"),
     ],
 )
 def test_a_bus_row_that_fits_no_robot(options, words):

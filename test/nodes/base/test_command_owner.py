@@ -42,7 +42,10 @@ def start_twice(graph, node, *parameters, args=()):
 def test_of_two_that_start_at_once_one_commands_and_the_other_takes_over_when_it_ends(graph):
     both, ears = start_twice(graph, "whole_body_ik", "robot:=hrp2")
     said = graph.until_said("whole_body_ik", "; nothing is commanded", ears.speak)
-    assert said["level"] == 2 and "joint_commands has another publisher, /whole_body_ik: one must go" in said["message"]
+    assert (
+        said["level"] == 2
+        and "joint_commands has another publisher, /whole_body_ik: stop one of them" in said["message"]
+    )
     first, count = ears.senders(), len(ears.rows)
     os.kill(both[0].pid, signal.SIGSTOP)
     graph.spin(0.3)
@@ -70,7 +73,7 @@ def test_fifty_double_starts_never_pull_a_robot_to_two_sides(graph):
 def test_a_streamer_that_solves_is_one_of_them(graph):
     wired = ("-r", "reference_joint_states:=joint_commands")
     both, ears = start_twice(graph, "trajectory_streamer", "robot:=hrp2", "solve:=true", args=wired)
-    graph.until_said("trajectory_streamer", "has another publisher, /trajectory_streamer: one must go", ears.speak)
+    graph.until_said("trajectory_streamer", "has another publisher, /trajectory_streamer: stop one of them", ears.speak)
     ik = graph.start("whole_body_ik", "robot:=hrp2")
     said = graph.until_said("whole_body_ik", "another publisher, /trajectory_streamer", ears.speak)  # once it is found
     assert "nothing is commanded" in said["message"] and said["level"] == 2

@@ -61,7 +61,7 @@ def test_a_publisher_of_another_type_is_named_with_its_node(graph, listener):
     level, text = node.health.open["types"]
     assert level == Level.WARN
     assert "/cmd_vel has publishers of another type, teleop (geometry_msgs/msg/TwistStamped)" in text
-    assert "this node reads geometry_msgs/msg/Twist alone" in text
+    assert "this node reads only geometry_msgs/msg/Twist" in text
     teleop.destroy_node()
     context.try_shutdown()
     graph.until(lambda: "types" not in looked(node), "it to be gone")
@@ -111,7 +111,7 @@ def test_the_second_of_two_robots_in_a_domain_is_refused_at_once(graph):
     graph.start("simulator", "robot:=hrp2", "base:=fixed")
     second = graph.start("simulator", "robot:=lola", "base:=fixed", wait=False, fresh=True)
     assert second.wait(60) == 2
-    said = "simulator: another node /simulator runs in this domain: give one stack a namespace or a domain of its own"
+    said = "simulator: another node /simulator runs in this domain: give one stack its own namespace or domain"
     assert graph.output(second).splitlines().count(said) == 1
 
 

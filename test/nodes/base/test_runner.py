@@ -64,7 +64,7 @@ def test_an_occupied_port_is_said(graph):
         taken = s.getsockname()[1]
         process = graph.start("viewer", f"port:={taken}", wait=False)
         assert process.wait(60) == 2
-    assert f"port {taken} is occupied" in graph.output(process)
+    assert f"port {taken} is in use" in graph.output(process)
 
 
 @pytest.mark.timed

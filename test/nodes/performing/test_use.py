@@ -118,7 +118,7 @@ def test_a_silent_sensor_is_waited_for_and_then_the_robot_rests_on_both_feet(sta
     d.bus.silent = set()
     d.until_state("STAND")
     d.run(0.5)
-    assert d.state == "STAND" and "was lost" in d.walker.stopped and "lost" in d.open, "until it is asked again"
+    assert d.state == "STAND" and "lost" in d.walker.stopped and "lost" in d.open, "until it is asked again"
     assert d.call("start").success
     d.until_state("PERFORM")
     assert "lost" not in d.open and "FALLEN" not in d.states

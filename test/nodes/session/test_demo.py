@@ -49,7 +49,11 @@ def test_times_of_a_run_are_told_in_hundredths_of_a_second():
     [
         (10.0, ""),
         (400.0, "the recording will take about 1.2 GB; 2.0 GB are free"),
-        (900.0, "the recording will take about 2.7 GB; 2.0 GB are free: it will end early, the robot will not"),
+        (
+            900.0,
+            "the recording will take about 2.7 GB; 2.0 GB are free: the recording will end early, "
+            "the robot keeps running",
+        ),
     ],
 )
 def test_a_recording_that_will_be_large_is_told_before_it_is(times, words, monkeypatch, tmp_path):

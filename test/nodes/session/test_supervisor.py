@@ -81,7 +81,7 @@ def test_a_helper_that_keeps_dying_is_given_up_and_the_others_go_on(supervised):
         "ended with code 3: restarted (1 of 3)",
         "ended with code 3: restarted (2 of 3)",
         "ended with code 3: restarted (3 of 3)",
-        "ended with code 3; not restarted again after 3 restarts, the other nodes go on: no paper left",
+        "ended with code 3; not restarted again after 3 restarts, the other nodes continue: no paper left",
     ]
     assert supervised.children["control"].alive
 
@@ -108,7 +108,7 @@ def test_a_loop_that_stands_still_is_found_within_a_second_and_started_again(sup
     supervised.watch_until(lambda: child.hung)
     took = time.monotonic() - since
     supervised.watch_until(lambda: child.process is not first)
-    assert re.fullmatch(r"its loop stood still for 0\.[89] s: restarted \(1 of 3\)", supervised.complaints[-1][1])
+    assert re.fullmatch(r"its loop was stalled for 0\.[89] s: restarted \(1 of 3\)", supervised.complaints[-1][1])
     assert supervised.complaints[-1][0] == "control" and len(supervised.complaints) == 1
     if fault != "turning":  # it may have to wait for a processor, which is not counted
         assert 0.75 < took < 1.3
@@ -180,7 +180,9 @@ def test_a_child_that_hears_nothing_of_the_others_is_started_once_more(supervise
     supervised.start("control", loop(before=before))
     child = supervised.children["control"]
     supervised.watch_until(lambda: len(child.started) == 3 and child.ready.is_set())
-    assert "it heard nothing of the others for 1.5 s: restarted (2 of 3)" in [t for n, t in supervised.complaints]
+    assert "it received nothing from the other nodes for 1.5 s: restarted (2 of 3)" in [
+        t for n, t in supervised.complaints
+    ]
     assert 1.4 < child.started[2] - child.started[1] < 4.0
     begin = time.monotonic()
     supervised.watch_until(lambda: time.monotonic() - begin > 2.5)

@@ -49,7 +49,7 @@ def test_arms_follow_targets_while_the_robot_stands_and_walks_and_what_is_wrong_
             marker.header.frame_id = "camera"
         stream()
         assert (
-            "'camera' are refused: publish them in 'world'" in d.walker.health.open["frame"][1]
+            "'camera' are rejected: publish them in 'world'" in d.walker.health.open["frame"][1]
             and d.walker.upper.count == taken
         )
         for marker in message.markers:

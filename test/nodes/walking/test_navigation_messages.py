@@ -63,7 +63,7 @@ def test_a_manager_brings_the_walker_up_and_stamped_velocities_of_simulated_time
     assert min(np.diag(np.reshape(odom[-1].pose.covariance, (6, 6)))) > 0.0
     assert min(np.diag(np.reshape(odom[-1].twist.covariance, (6, 6)))) > 0.0
 
-    graph.until_said("walker", "s old by its stamp: refused", meanwhile=lambda: drive(old=2.0))
+    graph.until_said("walker", "s old by its stamp: rejected", meanwhile=lambda: drive(old=2.0))
     graph.until(lambda: state[-1].data == "STAND", "at rest without valid velocities", meanwhile=lambda: drive(old=2.0))
     assert transition(graph, "DEACTIVATE") == State.PRIMARY_STATE_INACTIVE
     assert transition(graph, "CLEANUP") == State.PRIMARY_STATE_UNCONFIGURED

@@ -172,7 +172,7 @@ def test_an_angular_velocity_in_degrees_is_refused_once_the_robot_sways(sensed, 
         noise = 0.02 * np.sin(700 * t)
         taken.append(s.on_imu(turned_imu(robot, int(1e9 * t) + 1, angle, factor * (rate + noise), 9.81)))
     assert all(taken) if factor == 1.0 else not taken[-1]
-    assert factor == 1.0 or "is it in degrees a second?" in str(health.open["imu"])
+    assert factor == 1.0 or "is it in deg/s?" in str(health.open["imu"])
 
 
 def test_encoders_that_begin_again_are_unwrapped_where_a_joint_has_no_ends_and_refused_elsewhere():
@@ -190,7 +190,7 @@ def test_encoders_that_begin_again_are_unwrapped_where_a_joint_has_no_ends_and_r
     bad = joints(robot, 9)
     bad.position[0] = 0.1 - 2 * np.pi
     assert not s.on_joints(bad) and not s.elsewhere
-    assert s._q[-1] == 0.1 and any("its encoder began again" in text for text in said)
+    assert s._q[-1] == 0.1 and any("its encoder restarted" in text for text in said)
     assert s.on_joints(joints(robot, 10))
 
 

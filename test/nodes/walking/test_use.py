@@ -129,7 +129,7 @@ def test_footsteps_and_goals_of_one_node_are_carried_out_before_those_of_another
     for publisher, message in ((others, goal(-0.6, 0.0, 0.0)), (steps_of_tool, steps)):
         publisher.publish(message)
         key, why = said()
-        assert key == "refused" and f"{publisher.topic} of /tool is refused: goal_pose of /planner" in why
+        assert key == "refused" and f"{publisher.topic} of /tool is rejected: goal_pose of /planner" in why
         assert d.walker.walker.planner.queue == queue and why in d.walker.health.worst()[1]
     goals.publish(goal(0.3, 0.0, 0.0))
     assert said()[0] == "accepted", "its own goal it may change"
@@ -211,7 +211,7 @@ def test_the_simulator_is_paused_reset_and_the_robot_put_elsewhere(stack):
     turned.pose.position.z = float(d.engine.base_state()[0][2])
     d.bus.publish("~/set_base", turned)
     d.run(0.02)
-    assert d.state == "WAITING" and "the IMU is at once turned by 90 deg" in d.walker.health.open["jump"][1]
+    assert d.state == "WAITING" and "the IMU orientation jumped by 90 deg" in d.walker.health.open["jump"][1]
     assert d.run(5.0, lambda: d.state == "STAND", go)
     d.run(0.3)
     assert np.abs(np.diff(sent, axis=0)).max() <= 0.05 + 1e-9 and "FALLEN" not in d.states
