@@ -90,7 +90,7 @@ def _check_size(text: str) -> None:
     for event in yaml.parse(text, LOADER):
         if isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _ in inside):
-                raise _mistake(f"the alias '*{shown(event.anchor)}' is within what it names", event.start_mark)
+                raise _mistake(f"the alias '*{shown(event.anchor)}' refers to itself", event.start_mark)
             nodes += sizes.get(str(event.anchor), 1)
         elif isinstance(event, yaml.ScalarEvent):
             nodes += 1
@@ -106,7 +106,7 @@ def _check_size(text: str) -> None:
             if anchor is not None:
                 sizes[anchor] = nodes - before
         if nodes > MOST_NODES:
-            raise _mistake(f"it holds more than {MOST_NODES} values, aliases counted", event.start_mark)
+            raise _mistake(f"it contains more than {MOST_NODES} values, aliases counted", event.start_mark)
 
 
 class _TagLoader(_Loader):
@@ -172,7 +172,7 @@ def read_xml_text(path: Path) -> str:
     try:
         text = data.decode("utf-8-sig" if encoding.lower().replace("-", "") == "utf8" else encoding)
     except LookupError:
-        said = f"it states the encoding '{shown(encoding)}', which is not known: save it as UTF-8"
+        said = f"it states the encoding '{shown(encoding)}', which is unknown: save it as UTF-8"
         raise OSError(errno.EINVAL, said) from None
     return text.removeprefix("\ufeff")
 
@@ -211,7 +211,7 @@ def load_arrays(path: Path, numbers: Iterable[str] = ()) -> dict[str, np.ndarray
     try:
         with zipfile.ZipFile(path) as file:
             if sum(item.file_size for item in file.infolist()) > MOST_ARRAYS:
-                raise ValueError(f"it holds more than {MOST_ARRAYS // 10**6} MB")
+                raise ValueError(f"it contains more than {MOST_ARRAYS // 10**6} MB")
             contents = {item.removesuffix(".npy"): file.read(item) for item in file.namelist()}
             out = {name: read_array(io.BytesIO(content), len(content)) for name, content in contents.items()}
     except OSError:
@@ -237,8 +237,8 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
     if dtype.hasobject:
-        raise ValueError("an array holds objects")
+        raise ValueError("an array contains objects")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size:
-        raise ValueError("an array does not hold what its head says")
+        raise ValueError("an array does not match its header")
     file.seek(0)
     return np.asarray(np.lib.format.read_array(file, allow_pickle=False))

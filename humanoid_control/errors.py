@@ -153,7 +153,7 @@ def offer_names(name: str, known: Iterable[str], what: str = "known") -> str:
     """Return advice for a mistyped name: the nearest known names, or all."""
     known = list(known)
     if not known:
-        return "there is none"
+        return "none available"
     near = nearest_names(name, known)
     return f"did you mean {' or '.join(near)}?" if near else f"{what}: {', '.join(known)}"
 

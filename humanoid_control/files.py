@@ -63,7 +63,7 @@ def regular_file(path: Path) -> Path:
     """
     real = Path(os.path.realpath(path))
     if real.exists() and not real.is_file() and not real.is_dir():
-        raise ConfigError(f"{path} is not a regular file: name one that may be replaced")
+        raise ConfigError(f"{path} is not a regular file: give one that may be replaced")
     return real
 
 
@@ -113,8 +113,8 @@ def why(error: OSError | UnicodeDecodeError | yaml.YAMLError) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"{error.problem or error.context} (line {error.problem_mark.line + 1})"
     if isinstance(error, UnicodeDecodeError):
-        place = f"byte {error.object[error.start]:#04x} at place {error.start}"
-        return f"it is no text in {error.encoding.upper()} ({place}): save it as UTF-8"
+        place = f"byte {error.object[error.start]:#04x} at position {error.start}"
+        return f"it is not {error.encoding.upper()} text ({place}): save it as UTF-8"
     return getattr(error, "strerror", None) or first_line(error)
 
 

@@ -56,7 +56,7 @@ def in_child(function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -
     finally:
         _, status = os.waitpid(pid, 0)
     if not told:
-        raise EnvironmentProblem(f"a process that was to check the input ended early, exit status {status}")
+        raise EnvironmentProblem(f"the process that checks the input ended early, exit status {status}")
     result, error, attributes = pickle.loads(told)
     if error is None:
         return result

@@ -33,7 +33,7 @@ def share_dir() -> Path:
         if (share / "urdf").is_dir():
             return share
     raise EnvironmentProblem(
-        f"the shared files of {PACKAGE} (urdf, config) were not found beside {tree}: install the package again"
+        f"the shared files of {PACKAGE} (urdf, config) were not found next to {tree}: install the package again"
     )
 
 

@@ -230,7 +230,7 @@ def world_cases(name: str) -> list[TimedCall]:
         try:
             world = make_engine(robot, engine, settings)
         except EnvironmentProblem as e:
-            warn(f"{row} is left out: {e}")
+            warn(f"{row} is ignored: {e}")
             continue
         world.step(SETTLING)
         dof = len(getattr(world, "full_v", world.v))

@@ -47,7 +47,7 @@ def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
         try:
             cases += make(model, motion)
         except ImportError as e:
-            warn(f"{name}'s rows are left out: {e} (`make bench` installs it)")
+            warn(f"{name}'s rows are ignored: {e} (`make bench` installs it)")
     for name in dict.fromkeys((robot, *SATURATED)):
         own = model if name == robot else load_robot(name, "floating")
         cases.append(saturated_program(f"tick_qp_saturated_{name}", own))

@@ -151,7 +151,7 @@ def _methods(robot: Robot, targets: Targets, first: np.ndarray, stack: ExitStack
             for m in methods:
                 m.begin()
         except ImportError as e:
-            warn(f"{name}'s rows are left out: {e} (`make bench` installs it)")
+            warn(f"{name}'s rows are ignored: {e} (`make bench` installs it)")
         else:
             out += methods
     return out

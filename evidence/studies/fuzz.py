@@ -103,7 +103,7 @@ def numbers_in(message: Any) -> list[float]:
 
 # -------- Who gets them
 
-FAULTS = ("Warning:", "Traceback", "tick failed", "failed, passed over", "failed: ")
+FAULTS = ("Warning:", "Traceback", "tick failed", "failed, ignored", "failed: ")
 """Words of a node's log where something happened that nobody thought of."""
 
 

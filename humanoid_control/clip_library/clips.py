@@ -167,7 +167,7 @@ def _listed(path: Path) -> list[LibraryClip]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
-        raise ClipError(f"{path}: not a list of clips: it is no text") from None
+        raise ClipError(f"{path}: not a list of clips: it is not a text file") from None
     except OSError as e:
         raise ClipError(f"{path}: cannot be read: {e.strerror or e}") from None
     clips: dict[str, LibraryClip] = {}
@@ -181,8 +181,8 @@ def _listed(path: Path) -> list[LibraryClip]:
             name = PurePosixPath(*[p for p in Path(text).parts if p not in ("..", "/", "~")]).as_posix()
             clip = LibraryClip(name, str(place))
         if clip.name in clips and clips[clip.name] != clip:
-            raise ConfigError(f"{path}, line {number}: '{shown(clip.name)}' is the name of another clip above")
+            raise ConfigError(f"{path}, line {number}: '{shown(clip.name)}' is the name of an earlier clip")
         clips[clip.name] = clip
     if not clips:
-        raise ClipError(f"{path}: names no clip: write a path on each line")
+        raise ClipError(f"{path}: contains no clip: write one path per line")
     return sorted(clips.values(), key=lambda clip: clip.name)

@@ -189,7 +189,7 @@ class Cluster:
         return alone or now
 
     def _gone(self) -> EnvironmentProblem:
-        return EnvironmentProblem(f"the scheduler at {self.address} does not answer any more")
+        return EnvironmentProblem(f"the scheduler at {self.address} stopped responding")
 
 
 def do_sent(job: Job, expected: dict[str, str]) -> ClipOutcome:
@@ -206,6 +206,6 @@ def _check_versions(worker: str, mine: dict[str, str], theirs: dict[str, str]) -
     for name, version in mine.items():
         if theirs.get(name) != version:
             raise EnvironmentProblem(
-                f"{worker} has {name} {theirs.get(name)}, and here is {version}: install the same, or results would "
-                "differ"
+                f"{worker} has {name} {theirs.get(name)}, but this machine has {version}: install the same, or "
+                "results would differ"
             )

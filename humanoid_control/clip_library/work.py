@@ -286,7 +286,7 @@ def do_job(job: Job) -> ClipOutcome:
     except HumanoidError as e:
         outcome = failure(job, BAD_INPUT, _without_place(job, str(e)))
     except MemoryError:
-        outcome = failure(job, NO_MEMORY, "needs more memory than there is")
+        outcome = failure(job, NO_MEMORY, "needs more memory than available")
     except Exception as e:  # a bug must not stop the library
         outcome = failure(job, UNEXPECTED, one_line(f"unexpected {type(e).__name__}: {first_line(e)}"))
     outcome.record["seconds"] = round(time.monotonic() - begin, 3)
@@ -307,7 +307,7 @@ def _done(job: Job) -> ClipOutcome:
     warnings, numbers = list(body.warnings), dict[str, float]()
     whole = s.whole_body and shows_legs(body)
     if s.whole_body and not whole:
-        warnings.append("shows no legs: only the upper body is retargeted")
+        warnings.append("has no legs: only the upper body is retargeted")
     robot = _robot_of(job, FLOATING if whole else FIXED)
     if whole and not robot.feet:
         whole, robot = False, _robot_of(job, FIXED)
@@ -373,8 +373,8 @@ def _robot_of(job: Job, base: str) -> Robot:
             robot = load_robot(spec, FIXED)
             if robot_digest(robot) != source.digest:
                 raise RobotError(
-                    f"{source.name}: the worker has other files of this robot, or they changed meanwhile: give all the "
-                    "same package and files"
+                    f"{source.name}: the worker has different files of this robot, or they have changed: install the "
+                    "same package and files everywhere"
                 )
             robot = load_robot(spec, base) if base != FIXED else robot
             _ = robot.acceleration_limits  # reads the drive file, which may be temporary

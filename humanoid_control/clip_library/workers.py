@@ -118,13 +118,15 @@ class LocalWorkers:
                     if not w.warm:
                         deaths += 1
                         if deaths >= DEATHS_AT_START:
-                            raise EnvironmentProblem(f"worker processes die before they have begun ({how})")
+                            raise EnvironmentProblem(f"worker processes die at startup ({how})")
                     if job is not None:
                         tries[job.key] = tries.get(job.key, 0) + (1 if w.warm else 0)
                         if tries[job.key] < TRIES:
                             queue.again(job)
                         else:
-                            told = f"its worker died {TRIES} times ({how}): the clip may need more memory than there is"
+                            told = (
+                                f"its worker died {TRIES} times ({how}): the clip may need more memory than available"
+                            )
                             yield failure(job, DIED, told)
         finally:
             for w in team:

@@ -18,7 +18,7 @@ USELESS = 1.0  # [s] offset beyond which stamps are ignored: arrival times are u
 TOLD = 2.0  # [s] duration of a report: diagnostics run once a second
 STANDS_STILL = 1.0  # [s] of equal stamps before a report
 SOURCES = 16  # maximum number of sources
-HINT = "set both clocks by chrony or ptp4l"
+HINT = "synchronise both clocks with chrony or ptp4l"
 
 
 class ClockOffset:
@@ -74,7 +74,7 @@ class ClockOffset:
         if self.heard_at - self._jumped_at < TOLD:
             return self._jumped
         if self.heard_at - self._stamped_at > STANDS_STILL and self._stamp == self._stamp:
-            return "its stamps stand still: stamp each message when it is measured, or not at all"
+            return "its stamps do not change: stamp each message when it is measured, or leave stamps empty"
         if abs(self.offset) <= TOLERATED or math.isnan(self.offset):
             return ""
         use = "corrected" if abs(self.offset) <= USELESS else "its stamps are not used"
@@ -90,11 +90,11 @@ class ClockOffset:
             self._add(delay, arrival)
         elif self._settled(delay, arrival):
             if not math.isnan(off):
-                self._report(f"the sender's clock is {_apart(self._candidate)} at once: {HINT}", arrival)
+                self._report(f"the sender's clock jumped to {_apart(self._candidate)}: {HINT}", arrival)
             self._believe(self._candidate, arrival)
         else:
             if off < 0 or off > USELESS:  # otherwise it may only be late
-                self._report(f"a stamp is {_apart(off)} against the others: not used", arrival)
+                self._report(f"a stamp is {_apart(off)} relative to the others: ignored", arrival)
                 return now
             return now if math.isnan(off) else stamp + self._correction
         return stamp + self._correction if abs(self.offset) <= USELESS else now

@@ -138,12 +138,12 @@ class JointPlausibility:
             velocity = (q - float(self._first[joint])) / elapsed if elapsed > 0.0 else 0.0
             self.restarts[joint] = min(max(velocity, -limit), limit)
         if self._wrapped[joint]:
-            why = "a whole turn from where it was: its encoder began again"
+            why = "jumped by a whole turn: its encoder restarted"
         elif not self._low[joint] <= q <= self._high[joint]:
             why = f"its range is {lower:.2f} .. {upper:.2f}"
         else:
-            why = f"{moved:.2f} rad from where it was, {FASTEST:g} times its speed limit is not so fast"
-        verdict = f"believed, {BELIEVED} in a row agree" if believed else "refused"
+            why = f"{moved:.2f} rad from the previous position, more than {FASTEST:g} times its speed limit"
+        verdict = f"accepted, {BELIEVED} in a row agree" if believed else "refused"
         self._texts[joint] = f"{self._names[joint]} at {q:.4g} rad ({why}): {verdict}", time
         return believed
 

@@ -120,7 +120,7 @@ class RobotSupervision:
         if self.away and not (self.gone or self.paused):
             return Verdict.BEGIN
         self.away = self.gone or self.paused
-        text = f"no {self._topic} for {silence:.1f} s: {'stopped until they are back' if self.gone else 'late'}"
+        text = f"no {self._topic} for {silence:.1f} s: {'stopped until they return' if self.gone else 'late'}"
         self.silence = text if silence > LOST_AFTER else ""
         late = judged and self._joints.late(now)  # commands sent meanwhile would be an error
         quiet = judged and silence > LOST_AFTER  # also if the commands did not move

@@ -192,7 +192,7 @@ class BagReader:
         alone = path.suffix == ".mcap" and path.is_file() and not (path.parent / "metadata.yaml").is_file()
         directory = path.parent if path.suffix == ".mcap" and not alone else path
         if not directory.exists():
-            raise ConfigError(f"there is no bag {path}")
+            raise ConfigError(f"bag not found: {path}")
         self._types = typestore()
         self.path = directory
         self.note = ""
@@ -216,9 +216,9 @@ class BagReader:
         count = self._reader.message_count
         if not count:
             self._reader.close()
-            raise ConfigError(f"{file}: its recorder did not finish it, and no message is whole: {command}")
+            raise ConfigError(f"{file}: its recorder did not finish it, and no message is complete: {command}")
         lost = f", the last {size - end:,} bytes are cut" if size > end else ""
-        self.note = f"{file}: its recorder did not finish it: {count:,} messages are whole and read{lost}"
+        self.note = f"{file}: its recorder did not finish it: {count:,} complete messages are read{lost}"
         warn(self.note)
 
     @contextmanager
@@ -232,7 +232,7 @@ class BagReader:
             reason = "it states a size that does not fit into memory" if isinstance(e, MemoryError) else first_line(e)
             # messages about Python, not about the file
             if isinstance(e, (TypeError, IndexError, struct.error, EOFError)):
-                reason = "it is cut off, or its lengths are wrong"
+                reason = "it is truncated, or its lengths are wrong"
             raise ConfigError(f"{what}: {reason.rstrip('.')}") from None
 
     @property
@@ -287,7 +287,7 @@ class BagReader:
         """
         types = {c.topic: c.msgtype for c in self._reader.connections}
         for topic, time_ns, data in self.raw(topics):
-            with self._damage_told(f"{self.path}: a message of {topic} is damaged, or of no known type"):
+            with self._damage_told(f"{self.path}: a message of {topic} is damaged, or of an unknown type"):
                 message = self._types.deserialize_cdr(data, types[topic])
             yield topic, time_ns, message
 

@@ -60,7 +60,7 @@ MEASURES = (
     _kept("speed_share", "", "a joint's speed over its limit", "joint speeds", 1.0),
     Measure("at_speed_limit_percent", "%", "frames at a speed limit", "joint speeds", (10.0, 25.0, 50.0, 75.0)),
     Measure("torque_p99_percent", "%", "torque of its limit", "torques", (100.0, 150.0, 250.0, 400.0)),
-    Measure("infeasible_percent", "%", "frames whose forces no contact gives", "balance", (20.0, 35.0, 50.0, 70.0)),
+    Measure("infeasible_percent", "%", "frames with forces beyond the contacts", "balance", (20.0, 35.0, 50.0, 70.0)),
     Measure("com_unsupported_cm", "cm", "centre of mass outside its support", "balance", (5.0, 10.0, 20.0, 40.0)),
     Measure("colliding_percent", "%", "frames in self-collision", "self-collision", (0.0, 0.5, 2.0, 5.0)),
     Measure("meshes_percent", "%", "frames in which its meshes touch", "meshes", (0.5, 2.0, 5.0, 10.0)),

@@ -56,7 +56,7 @@ def edge_corners(robot: Robot) -> list[list[tuple[int, np.ndarray]]]:
         RobotError: if the base is fixed, or a leg has no sole.
     """
     if robot.base != FLOATING:
-        raise RobotError(f"{robot.name}: contact with the ground is of a robot with a floating base")
+        raise RobotError(f"{robot.name}: ground contact needs a floating base")
     pin.framesForwardKinematics(robot.model, robot.data, robot.q("neutral"))
     found: dict[str, list[tuple[float, int, np.ndarray]]] = {"l": [], "r": []}
     for foot in robot.feet:

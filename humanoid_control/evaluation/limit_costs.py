@@ -135,15 +135,15 @@ class LimitCosts:
         head = f"{self.robot}: {self.grade}, {_cm(k.mean)} on average, {_cm(k.max)} at the most, {apart}"
         name = self.costliest
         if name is None:
-            return f"{head}; no limit costs what can be seen"
+            return f"{head}; no limit has a visible cost"
         if name == REACH:
-            head += f"; most of it is reach: {_cm(self.cost(name))} are left without any limit, for want of joints"
+            head += f"; most of it is reach: {_cm(self.cost(name))} remain without any limit, for lack of joints"
             name = max(LIMITS, key=self.cost)
             if not self._helps(self.without[name].mean):
                 return head
         often = ", ".join(f"{joint} {100 * share:.0f} %" for joint, share in self.joints.items())
         where = f" (at an end of it, of the time: {often})" if name == "joint range" and often else ""
-        return f"{head}; {name} costs the most: without it {_cm(self.without[name].mean)}{where}"
+        return f"{head}; {name} costs most: without it {_cm(self.without[name].mean)}{where}"
 
     def advice(self) -> list[str]:
         """Return tried options that help, or that slower does not help."""

@@ -133,7 +133,7 @@ def _geometry(robot: Robot, tag: str) -> pin.GeometryModel:
     # pinocchio's loader crashes on some damaged files: read each in another process first.
     files = dict.fromkeys(Path(mesh.get("filename", "")) for mesh in tree.document.iter("mesh"))
     if (broken := next((f for f in files if load_mesh(f) is None), None)) is not None:
-        raise RobotError(f"{robot.name}: the mesh file {broken} cannot be read: cut off or damaged?")
+        raise RobotError(f"{robot.name}: the mesh file {broken} cannot be read: truncated or damaged?")
     return pin.buildGeomFromUrdfString(robot.model, tree.text(), TAGS[tag])
 
 

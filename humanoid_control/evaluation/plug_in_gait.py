@@ -65,13 +65,15 @@ def compare_with_plug_in_gait(
         raise ClipError(f"{path}: cannot be read: {why(error)}") from None
     mass, stature = (content.numbers(f"PROCESSING:{name}") for name in ("BODYMASS", "HEIGHT"))
     if not mass.size or not stature.size:
-        raise ClipError(f"{path}: states no PROCESSING:Bodymass and Height: run Plug-in Gait, and save the file again")
+        raise ClipError(
+            f"{path}: contains no PROCESSING:Bodymass and Height: run Plug-in Gait, and save the file again"
+        )
     clip, wrenches = load_clip(path), force_plates(content, str(path))
     known = SubjectSettings(markers="plug_in_gait", mass=float(mass[0]), stature=1e-3 * float(stature[0]), sex=sex)
     subject = find_subject(clip, wrenches, None, known)
     a = analyse_subject(subject, clip, wrenches, None, settings)
     if a.loads is None:
-        raise ClipError(f"{path}: no forces of plates, or too few frames: there are no moments to compare")
+        raise ClipError(f"{path}: no plate forces, or too few frames: no moments to compare")
     curves = {}
     tau, stands = _moments(a, settings.cutoff)
     for side, letter in SIDES.items():
@@ -105,7 +107,7 @@ def _moments(a: Analysis, cutoff: float) -> tuple[np.ndarray, dict[str, np.ndarr
 def _output(content: C3dContent, name: str, path: Path) -> np.ndarray:
     labels = [label.rpartition(":")[2].strip() for label in content.all_texts("POINT:LABELS")]
     if name not in labels:
-        raise ClipError(f"{path}: holds no '{name}': run Plug-in Gait's dynamic model, and save the file again")
+        raise ClipError(f"{path}: contains no '{name}': run the dynamic model of Plug-in Gait, and save the file again")
     k = labels.index(name)
     return np.where(content.missing[:, k, None], np.nan, content.points[:, k].astype(float))
 

@@ -218,7 +218,7 @@ def read_reach(path: Path, robot: Robot) -> ReachRecording:
     bag.close()
     given = rows["/joint_commands"]
     if len(given) < 2:
-        raise ConfigError(f"{path} holds no commands: did the nodes find each other? try `humanoid doctor`")
+        raise ConfigError(f"{path} contains no commands: did the nodes discover each other? try `humanoid doctor`")
     # Float stamps since 1970 resolve only a quarter of a microsecond: count from the first one.
     first = given.stamps[0]
     commands = commands_of(given, rows["/joint_states"], first, path)
@@ -302,7 +302,7 @@ def reach_parts(r: dict[str, Any]) -> list[Table | str]:
         f"{'kept' if most['kept'] else 'BROKEN'}, up to {most['most_rad_s2']:.0f} of {most['limit_rad_s2']:.0f} rad/s^2"
     )
     if (share := r["recorded_percent"]) is not None and share < COMPLETE:
-        parts.append(f"only {share:.0f} % of the commands were recorded: this machine is too busy for the recorder")
+        parts.append(f"only {share:.0f} % of the commands were recorded: this machine is too slow for the recorder")
     loop = r["loop"]
     if loop:
         parts.append(

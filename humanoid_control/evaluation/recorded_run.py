@@ -181,9 +181,7 @@ def commands_of(commands: JointRows, states: JointRows, first: int, path: object
     if commands.complete:
         return commands.signal(first)
     if len(states) < 2:
-        raise ConfigError(
-            f"{path}: its joint_commands give no position of some joints, and it holds no joint_states to tell them"
-        )
+        raise ConfigError(f"{path}: its joint_commands lack positions of some joints, and it contains no joint_states")
     return commands.signal(first, states.signal(first))
 
 
@@ -256,7 +254,7 @@ def read_run(path: Path, robot: Robot) -> RecordedRun:
     states, commands = rows["/joint_states"], rows["/joint_commands"]
     for what, count in {"joint states": len(states), "commands": len(commands), "targets": len(target_rows)}.items():
         if count < 2:
-            raise ConfigError(f"{path} holds no {what}: did the nodes find each other? try `humanoid doctor`")
+            raise ConfigError(f"{path} contains no {what}: did the nodes discover each other? try `humanoid doctor`")
     # Float stamps since 1970 resolve only a quarter of a microsecond: count from the first one.
     first = target_rows[0][0]
     return RecordedRun(
@@ -286,7 +284,7 @@ def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
     for what, postures in (("joint states", run.states), ("commands", run.commands)):
         if not ((times >= postures.time[0]) & (times <= postures.time[-1])).any():
             raise ConfigError(
-                f"{path}: none of its targets is from the time of its {what}: record longer, or on a machine less busy"
+                f"{path}: none of its targets is from the time of its {what}: record longer, or on a less busy machine"
             )
     return {
         "robot": robot.name,

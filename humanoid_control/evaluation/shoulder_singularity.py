@@ -96,7 +96,7 @@ def _shoulder(robot: Robot, side: str) -> tuple[list[int], list[np.ndarray], lis
     chain = serial_chain(tree, link_of(elements[names[0]], "parent"), link_of(elements[names[-1]], "child"))
     found = [j.name for j in chain.joints]
     if found != names or any(j.kind != "revolute" for j in chain.joints):
-        raise RobotError(f"{robot.name}: {', '.join(str(n) for n in names)} do not follow one another: found {found}")
+        raise RobotError(f"{robot.name}: {', '.join(str(n) for n in names)} do not form a chain: found {found}")
     X = [j.X[:3, :3] for j in chain.joints]
     X[0] = np.eye(3)  # the mounting of the shoulder is irrelevant
     return [robot.joint_index(n) for n in found], X, [j.axis for j in chain.joints]

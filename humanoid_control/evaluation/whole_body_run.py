@@ -54,11 +54,11 @@ def whole_body_report(path: Path, robot: Robot) -> dict[str, Any]:
             targets[nanoseconds(m.markers[0].header.stamp)] = np.array([at[n] for n in POINTS])
     bag.close()
     if len(rows) < 10:
-        raise ConfigError(f"{path} holds {len(rows)} joint states: no run of the stack whole_body")
+        raise ConfigError(f"{path} holds {len(rows)} joint states: not a run of the stack whole_body")
     signal = rows.signal(rows.stamps[0])
     kept = [k for k, ns in enumerate(rows.stamps) if ns in roots and ns in flags]
     if len(kept) < 10:
-        raise ConfigError(f"{path}: odom and contacts of {len(kept)} frames only: no run of the stack whole_body")
+        raise ConfigError(f"{path}: odom and contacts of {len(kept)} frames only: not a run of the stack whole_body")
     q = np.array([np.concatenate([roots[rows.stamps[k]], signal.position[k]]) for k in kept])
     dt = float(np.median(np.diff(signal.time)))
     contact = measure_ground_contact(robot, q, np.array([flags[rows.stamps[k]] for k in kept]), 1.0 / dt)
@@ -112,7 +112,7 @@ def whole_body_parts(report: dict[str, Any]) -> list[Table | str]:
         ["slip of a contact", f"{c['slip_mm']:.3f} mm median, {c['slip_max_mm']:.3f} mm worst"],
         ["soles below the floor", f"{c['penetration_mm']:.3f} mm worst"],
         ["above it in contact", f"{c['floating_mm']:.3f} mm worst"],
-        ["frames with shapes in each other", report["frames_in_collision"]],
+        ["frames with overlapping shapes", report["frames_in_collision"]],
         ["nearest shapes", "far apart" if closest is None else f"{1e3 * closest:.1f} mm"],
         ["joints beyond their range, speed of its limit", f"{beyond}, {limits['speed_share_of_limit']:.2f}"],
         ["error of shoulders, chest and arms", f"{report['error_mm']} mm"],

@@ -66,7 +66,7 @@ class WholeBodyScore:
             RobotError: if the motion is of an upper body.
         """
         if self.measures.whole is None:
-            raise RobotError(f"{self.robot.name}: the motion of an upper body has no whole-body score")
+            raise RobotError(f"{self.robot.name}: an upper-body motion has no whole-body score")
         return self.measures.whole
 
     def joints(self) -> list[JointLoad]:
@@ -154,11 +154,11 @@ def score_motion(
     meshes: MeshContacts | None = None
     try:
         if (tag := geometry_with_meshes(robot)) is None:
-            notes = (*notes, f"{robot.name}: it has no meshes, its shapes are all that is known of it")
+            notes = (*notes, f"{robot.name}: it has no meshes, only its shapes")
         else:
             meshes = mesh_contacts(robot, joints, lambda k: progress(0.5 * k / len(joints)), tag)
     except RobotError as e:
-        notes = (*notes, f"its meshes were not looked at: {e}")
+        notes = (*notes, f"its meshes were not checked: {e}")
     measures = ClipMeasures(robot, trajectory, person, meshes)
     quality = measures.quality()
     if measures.dynamics is None:

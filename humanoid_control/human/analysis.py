@@ -160,10 +160,10 @@ def analyse(
     T, n = found.q.shape
     nothing = np.full((T, n), np.nan), np.full((T, 6), np.nan), np.full((T, 6), np.nan)
     if not wrenches or T < SHORTEST or not free:
-        short = f"'{clip.name}' has {T} frame(s): moments need at least {SHORTEST}, so there are angles alone"
+        short = f"'{clip.name}' has {T} frame(s): moments need at least {SHORTEST}, so only angles are computed"
         bound = f"the root of {person.name} has {len(root_coordinates(person))} coordinates: moments need {FREE_ROOT}, "
-        why_none = short if T < SHORTEST else f"{bound}so there are angles alone"
-        said.append(why_none if wrenches else "no forces were given: angles alone, no moments")
+        why_none = short if T < SHORTEST else f"{bound}so only angles are computed"
+        said.append(why_none if wrenches else "no forces given: only angles, no moments")
         return Analysis(clip, person, found, motion, *nothing, None, {}, settings, tuple(said))
     zeroed = [w.zeroed() for w in wrenches]
     zeroed = [replace(w, times=w.times + settings.offset) for w in zeroed]
@@ -187,7 +187,7 @@ def analyse(
         if moved > FAR_TRUNK:
             said.append(
                 f"tracking moves the centre of mass of the trunk by {1e3 * moved:.0f} mm: check the mass, the size of "
-                "the model and the forces, or leave tracking out"
+                "the model and the forces, or leave out tracking"
             )
     out = Analysis(clip, person, found, motion, tau, before, after, loads, carriers, settings, tuple(said))
     return replace(out, tracking=tracking)
@@ -212,7 +212,7 @@ def _check_same_set(person: Person, clip: MarkerClip) -> None:
         raise ClipError(
             f"'{clip.name}': {len(pairs)} of its {len(clip.labels)} labels are among the {len(person.markers)} of "
             f"{person.name} ({first_few([clip.labels[k] for k in sorted(used)])}), not {first_few(unused)}: "
-            "give a model with these markers, rename them, or name those to follow in a task set (--setup, tasks)"
+            "give a model with these markers, rename them, or list those to follow in a task set (--setup, tasks)"
         )
 
 
@@ -312,7 +312,7 @@ def root_variance(found: Fit, rows: np.ndarray, rate: float, cutoff: float) -> n
     assert found.root_covariance is not None
     known = np.flatnonzero(np.isfinite(found.root_covariance).all(axis=(1, 2)))
     if not len(known):
-        raise ClipError("no frame shows enough markers to tell how certain the root is: moments need more markers")
+        raise ClipError("no frame shows enough markers for the uncertainty of the root: moments need more markers")
     nearest = known[np.argmin(np.abs(rows[:, None] - known[None]), axis=1)]
     return found.root_covariance[nearest] * noise_gain(rate, cutoff)
 
@@ -324,7 +324,7 @@ def calibrated(person: Person, clips: Sequence[MarkerClip], tasks: FitTasks) -> 
     """Return the calibrated person and a note; ClipError if clips share no labels."""
     labels = [label for label in clips[0].labels if all(label in c.labels for c in clips)]
     if not labels:
-        raise ClipError(f"{' and '.join(c.name for c in clips)} have no marker in common: nothing to calibrate by")
+        raise ClipError(f"{' and '.join(c.name for c in clips)} have no marker in common: nothing to calibrate")
     # Equal numbers of frames: a short static trial counts as much as a long motion.
     most = max(c.n_frames for c in clips)
     rows = [np.linspace(0, c.n_frames - 1, most).round().astype(int) for c in clips]
@@ -437,7 +437,7 @@ def feet_of(person: Person) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]
         first = [n for word in CARRIES for n in names if word in n.lower()]
         carriers[side] = first[0] if first else names[0]
     if not feet:
-        raise ClipError(f"{person.name} has no body that is named as a foot: forces cannot be given to one")
+        raise ClipError(f"{person.name} has no body named as a foot: forces cannot be assigned")
     return feet, carriers
 
 

@@ -90,7 +90,7 @@ def calibrate(
     settings = settings or CalibrationSettings()
     for name in ("frames", "rounds", "noise", "anatomical", "tracking", "size"):
         if not getattr(settings, name) > 0:
-            raise ConfigError(f"{name} of the calibration is {getattr(settings, name)}: it must be positive")
+            raise ConfigError(f"{name} of the calibration must be positive, got {getattr(settings, name)}")
     markers = np.asarray(markers, dtype=float)
     used = spread_frames(markers, settings.frames) if used is None else used
     chosen, plain = markers[used], FitSettings(outliers=0.0, swaps=False, tolerance=1e-4)

@@ -79,7 +79,7 @@ def check_cutoff(cutoff: float, rate: float) -> None:
     """Raise ConfigError unless 0 < cutoff < rate / 2 [Hz]."""
     if not (np.isfinite(cutoff) and 0 < cutoff < rate / 2):
         raise ConfigError(
-            f"the cut-off of the low-pass filter is {cutoff:g} Hz: it must be above 0 and below {rate / 2:g} Hz, "
+            f"the cutoff of the low-pass filter is {cutoff:g} Hz, but must be above 0 and below {rate / 2:g} Hz, "
             f"half the rate of {rate:g} Hz"
         )
 
@@ -107,7 +107,7 @@ class _Report:
         if self.bridged:
             said.append(f"{self.bridged} missing samples in short gaps were bridged")
         if self.left:
-            said.append(f"{self.left} samples are missing in gaps too long to bridge: no number there")
+            said.append(f"{self.left} samples are missing in gaps too long to bridge: left as NaN")
         if self.short:
             whole = f"of only {min(self.short)} frame(s)"
             where = "the signal is" if n in self.short else "parts of the signal are"
@@ -122,14 +122,14 @@ def _checked(times: np.ndarray, values: np.ndarray, cutoff: float | None) -> np.
         raise SizeError(f"differentiate: expected values of shape ({len(times)}, ...), got {values.shape}")
     if not np.isfinite(times).all() or not (np.diff(times) > 0).all():
         bad = int(np.argmin(np.concatenate([[True], np.diff(times) > 0]) & np.isfinite(times)))
-        raise ConfigError(f"the times do not grow at sample {bad}: sort the samples or correct the time column")
+        raise ConfigError(f"the times do not increase at sample {bad}: sort the samples or correct the time column")
     if np.isinf(values).any():
         raise ConfigError(f"the signal is infinite in sample {int(np.argwhere(np.isinf(values))[0][0])}: correct it")
     if cutoff is not None:
         if len(times) > 1:
             check_cutoff(cutoff, rate_of(times))
         elif not (np.isfinite(cutoff) and cutoff > 0):
-            raise ConfigError(f"the cut-off of the low-pass filter is {cutoff:g} Hz: it must be positive")
+            raise ConfigError(f"the cutoff of the low-pass filter must be positive, got {cutoff:g} Hz")
     return values
 
 

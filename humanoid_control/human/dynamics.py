@@ -127,7 +127,7 @@ def correction_of(
 def noise_gain(rate: float, cutoff: float) -> float:
     """Return variance(q'') / variance(q) of filtered white noise: (2 pi f_c)^4 2 f_c / (5 f_s)."""
     if not 0 < cutoff < rate / 2:
-        raise ConfigError(f"the cut-off is {cutoff:g} Hz: it must be above 0 and below {rate / 2:g} Hz, half the rate")
+        raise ConfigError(f"the cutoff is {cutoff:g} Hz, but must be above 0 and below {rate / 2:g} Hz, half the rate")
     return (2 * np.pi * cutoff) ** 4 * 2 * cutoff / (5 * rate)
 
 
@@ -148,7 +148,7 @@ def acceleration_variance(std: np.ndarray, rate: float, cutoff: float) -> np.nda
 def _motion(person: Person, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     checked = tuple(person.check(a, name) for a, name in zip(arrays, ("q", "qd", "qdd"), strict=True))
     if len({len(a) for a in checked}) > 1:
-        raise SizeError(f"q, qd and qdd have {', '.join(str(len(a)) for a in checked)} frames: give as many of each")
+        raise SizeError(f"q, qd and qdd have {', '.join(str(len(a)) for a in checked)} frames: give equal numbers")
     for a, name in zip(checked, ("q", "qd", "qdd"), strict=True):
         if not np.isfinite(a).all():
             t, k = np.argwhere(~np.isfinite(a))[0]
@@ -173,7 +173,7 @@ def _run(
             raise SizeError(f"the load of '{name}' must be ({T} frames, 6), got {given.shape}")
         if not np.isfinite(given).all():
             raise NotANumberError(
-                f"the load of '{name}' in frame {np.argwhere(~np.isfinite(given))[0][0]} is no number"
+                f"the load of '{name}' in frame {np.argwhere(~np.isfinite(given))[0][0]} is non-numeric"
             )
         wrenches[:, k] = given
     chain = person.chain.record

@@ -60,11 +60,11 @@ class TrackingSettings:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= MOST_RATE:
-            raise ConfigError(f"the rate of tracking is {self.rate:g}/s: it must be above 0 and at most {MOST_RATE:g}")
+            raise ConfigError(f"the rate of tracking must be above 0 and at most {MOST_RATE:g}/s, got {self.rate:g}/s")
         if not (np.isfinite(self.plate_variance) and self.plate_variance > 0):
-            raise ConfigError(f"the plates' variance is {self.plate_variance:g}: it must be positive")
+            raise ConfigError(f"the variance of the plates must be positive, got {self.plate_variance:g}")
         if not (np.isfinite(self.sway) and self.sway > 0):
-            raise ConfigError(f"the factor sway is {self.sway:g}: it must be positive")
+            raise ConfigError(f"the factor sway must be positive, got {self.sway:g}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,9 @@ def track(
     q, qd, qdd = (person.check(a, name) for a, name in zip(motion, ("q", "qd", "qdd"), strict=True))
     T, n = q.shape
     if T < 2 or len(times) != T or not (np.diff(times) > 0).all():
-        raise SizeError(f"tracking needs two frames or more with growing times, got {T} frames and {len(times)} times")
+        raise SizeError(
+            f"tracking needs at least two frames with increasing times, got {T} frames and {len(times)} times"
+        )
     chain, bodies = person.chain.record, [person.body_index(name) for name in loads]
     wrenches = np.stack([np.asarray(w, dtype=float) for w in loads.values()], axis=1) if loads else np.zeros((T, 0, 6))
     whole = _with_sway(person, correction_of(person, T, variance[0], settings.plate_variance, variance[1]), settings)

@@ -35,7 +35,7 @@ class Function:
         if bool(self.coefficients) == bool(self.x):
             raise RobotError("a function is either a polynomial with coefficients or a spline with points")
         if not np.isfinite((*self.coefficients, *self.x, *self.y, self.gain)).all():
-            raise RobotError("a function holds a number that is not finite")
+            raise RobotError("a function contains a non-finite number")
         if self.x:
             check_spline(self.x, self.y)
 

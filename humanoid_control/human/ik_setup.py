@@ -53,13 +53,11 @@ class FitTasks:
         for name, task in self.coordinates.items():
             k = person.index(name)
             if task.weight > 0 and person.coordinates[k].locked:
-                raise ConfigError(
-                    f"the coordinate '{name}' is locked, and a task pulls it: unlock it, or drop the task"
-                )
+                raise ConfigError(f"the coordinate '{name}' is locked, but a task uses it: unlock it, or drop the task")
         weights = {**self.markers, **{n: t.weight for n, t in self.coordinates.items()}, "others": self.others}
         for name, weight in weights.items():
             if not 0 <= weight <= HEAVIEST:  # a larger weight would swamp the digits of all others; also rejects NaN
-                raise ConfigError(f"the weight of '{name}' is {weight:g}: it must be from 0 to {HEAVIEST:g}")
+                raise ConfigError(f"the weight of '{name}' must be from 0 to {HEAVIEST:g}, got {weight:g}")
 
 
 def read_ik_setup(path: str | Path, person: Person, motion: Mapping[str, np.ndarray] | None = None) -> FitTasks:
@@ -83,7 +81,7 @@ def read_ik_setup(path: str | Path, person: Person, motion: Mapping[str, np.ndar
         raise RobotError(f"{path}: cannot be read: {why(error)}") from None
     holder = document.find(".//IKTaskSet")
     if holder is None:
-        raise RobotError(f"{path}: holds no IKTaskSet: give a setup file of OpenSim's inverse kinematics")
+        raise RobotError(f"{path}: contains no IKTaskSet: give a setup file of OpenSim's inverse kinematics")
     markers: dict[str, float] = {}
     coordinates: dict[str, CoordinateTask] = {}
     with told_of(path):
@@ -115,7 +113,7 @@ def _value(element: ET.Element, person: Person, name: str, motion: Mapping[str, 
     if kind == "manual_value":
         return float(numbers_of(element, "value", 1, (0.0,))[0])
     if kind != "from_file":
-        raise ConfigError(f"task '{shown(name)}': value_type '{shown(kind)}' is none of OpenSim's: correct it")
+        raise ConfigError(f"task '{shown(name)}': value_type '{shown(kind)}' is unknown to OpenSim: correct it")
     if name not in motion:
         raise ConfigError(f"task '{shown(name)}': takes its values from a file: give the motion")
     return np.asarray(motion[name], dtype=float)

@@ -277,7 +277,7 @@ class ClipFit:
         info = self.results.info
         slow = np.flatnonzero((info[:, 1] == 1) | (info[:, 1] == 2))
         if len(slow):
-            self.warnings.append(f"{len(slow)} frame(s) did not converge, the first is {slow[0]}: look at its markers")
+            self.warnings.append(f"{len(slow)} frame(s) did not converge, the first is {slow[0]}: check its markers")
         return Fit(
             self.person, q, std, self.labels, self.results.residual, self.weights, self.results.cost,
             info[:, 0].copy(), info[:, 1].copy(), info[:, 2] == 1, tuple(self.warnings),
@@ -327,7 +327,7 @@ class ClipFit:
                 ours[back] = theirs[worse]
             if len(back) < len(frames):
                 count = len(frames) - len(back)
-                self.warnings.append(f"{self.labels[a]} and {self.labels[b]} were exchanged in {count} frame(s)")
+                self.warnings.append(f"{self.labels[a]} and {self.labels[b]} were swapped in {count} frame(s)")
 
     def _exchange(self, frames: np.ndarray, a: int, b: int) -> None:
         """Swap two markers and their weights."""
@@ -348,9 +348,7 @@ class ClipFit:
         self.targets = np.ascontiguousarray(targets[:, order])
         self.solve(frame, True)
         if self.results.cost[frame][0] < MIRRORED_GAIN * before:
-            self.warnings.append(
-                "left and right labels seem exchanged throughout: exchange them, or turn off mirroring"
-            )
+            self.warnings.append("left and right labels seem swapped throughout: swap them, or turn off mirroring")
         self.targets = targets
         for ours, theirs in zip(self.results, kept, strict=True):
             ours[frame] = theirs
@@ -370,7 +368,7 @@ class ClipFit:
         never = np.isinf(self.results.variance).all(axis=0) | (self.results.variance > UNSEEN**2).all(axis=0)
         names = [self.person.names[c] for c in self.problem.layout.entry[never]]
         if names and len(names) < len(never):
-            self.warnings.append(f"no marker tells of {first_few(names)}: held at rest")
+            self.warnings.append(f"{first_few(names)} without markers: held at rest")
 
     def _tell_gimbal(self) -> None:
         used = {self.person.body_names[b] for b in self.problem.layout.used}
@@ -378,8 +376,8 @@ class ClipFit:
             near = np.flatnonzero(volume < GIMBAL)
             if len(near) and name in used:
                 self.warnings.append(
-                    f"the joint of {name} is near gimbal lock in {len(near)} frame(s), the first is {near[0]}: "
-                    "its first and third angle say little there"
+                    f"the joint of {name} is near gimbal lock in {len(near)} frame(s), the first is {near[0]}: its "
+                    "first and third angle are ill-defined there"
                 )
 
 

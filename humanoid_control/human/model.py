@@ -208,32 +208,30 @@ def _check(person: Person) -> None:
             raise RobotError(f"{where}: the {kind} '{twice[0]}' occurs more than once: keep one of them")
     bodies, coordinates = set(named["body"]), set(named["coordinate"])
     if not bodies:
-        raise RobotError(f"{where}: holds no bodies: give a model with bodies and joints")
+        raise RobotError(f"{where}: contains no bodies: give a model with bodies and joints")
     for joint in person.joints:
         for name in (joint.parent, joint.child):
             if name not in bodies and name != GROUND:
-                raise RobotError(f"{where}: joint '{joint.name}' names the body '{name}', which is not there")
+                raise RobotError(f"{where}: joint '{joint.name}' names the body '{name}', which does not exist")
         for axis in (*joint.rotations, *joint.translations):
             if axis.coordinate not in coordinates and not (axis.coordinate == "" and axis.function.constant):
-                raise RobotError(f"{where}: joint '{joint.name}' moves with '{axis.coordinate}', which is not there")
+                raise RobotError(f"{where}: joint '{joint.name}' moves with '{axis.coordinate}', which does not exist")
     for marker in person.markers:
         if marker.body not in bodies:
-            raise RobotError(f"{where}: marker '{marker.name}' is on '{marker.body}', which is not there")
+            raise RobotError(f"{where}: marker '{marker.name}' is on '{marker.body}', which does not exist")
         if not np.isfinite(marker.place).all():
-            raise RobotError(f"{where}: marker '{marker.name}' has no finite place")
+            raise RobotError(f"{where}: marker '{marker.name}' has no finite position")
     for coordinate in person.all_coordinates:
         if not coordinate.lower <= coordinate.upper:
             lower, upper = coordinate.lower, coordinate.upper
-            raise RobotError(f"{where}: the range of '{coordinate.name}' is {lower} to {upper}: exchange the two")
+            raise RobotError(f"{where}: the range of '{coordinate.name}' is {lower} to {upper}: swap them")
         if not np.isfinite(coordinate.default):
             raise RobotError(f"{where}: the default of '{coordinate.name}' is not a number")
     _check_couplings(person, coordinates)
     for body in person.bodies:
         finite = np.isfinite(body.com).all() and np.isfinite(body.inertia).all() and np.isfinite(body.mass)
         if not finite or body.mass < 0:
-            raise RobotError(
-                f"{where}: body '{body.name}' has a mass of {body.mass} kg, or an inertia without a number"
-            )
+            raise RobotError(f"{where}: body '{body.name}' has a mass of {body.mass} kg, or a non-numeric inertia")
 
 
 def _check_couplings(person: Person, coordinates: set[str]) -> None:
@@ -241,7 +239,7 @@ def _check_couplings(person: Person, coordinates: set[str]) -> None:
     for coupling in person.couplings:
         for name in (coupling.dependent, coupling.independent):
             if name not in coordinates:
-                raise RobotError(f"{person.name}: a coupling names the coordinate '{name}', which is not there")
+                raise RobotError(f"{person.name}: a coupling names the coordinate '{name}', which does not exist")
         if coupling.independent in dependent:
             raise RobotError(
                 f"{person.name}: '{coupling.dependent}' follows '{coupling.independent}', which follows another: "

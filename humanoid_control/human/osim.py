@@ -75,7 +75,7 @@ def parse_osim(text: str, where: str) -> Person:
     try:
         version = int(document.get("Version", ""))
     except ValueError:
-        raise RobotError(f"{where}: states no version of OpenSim: save it with OpenSim again") from None
+        raise RobotError(f"{where}: contains no version of OpenSim: save it with OpenSim again") from None
     if version < OLDEST:
         raise RobotError(f"{where}: is of version {version}, before {OLDEST}: save it with OpenSim 4 again")
     with told_of(where):
@@ -163,7 +163,7 @@ def _function_within(element: ET.Element, where: str) -> Function:
     wrapped = element.find("function")
     candidates = list(wrapped) if wrapped is not None else [e for e in element if e.get("name") == "function"]
     if not candidates:
-        raise RobotError(f"{where}: holds no function: give it one")
+        raise RobotError(f"{where}: contains no function: add one")
     return read_function(candidates[0], where)
 
 
@@ -225,7 +225,7 @@ class _OsimReader:
             body, X = self._body_of(parent, local, where, depth + 1)
             return body, X @ _offset(inner)
         if not name or name in local:
-            raise RobotError(f"{where}: its frame '{shown(path)}' belongs to no body: name one")
+            raise RobotError(f"{where}: its frame '{shown(path)}' belongs to no body: give one")
         return name, OffsetFrame()
 
     # -------- Joints
@@ -246,7 +246,7 @@ class _OsimReader:
             whose = f": it is {_KNOWN_ELSEWHERE[kind]}" if kind in _KNOWN_ELSEWHERE else ": replace it by a CustomJoint"
             raise RobotError(f"{where}: {shown(kind)} is not supported{whose}")
         if flag(element, "reverse"):
-            raise RobotError(f"{where}: is reversed: exchange its parent and its child")
+            raise RobotError(f"{where}: is reversed: swap its parent and its child")
         if holder:
             parent, child = text_of(element, "parent_body"), holder
             P = _place(element, "location_in_parent", "orientation_in_parent")
@@ -298,12 +298,12 @@ class _OsimReader:
             holder = element.find("coupled_coordinates_function")
             inside = list(holder) if holder is not None else []
             if not inside:
-                raise RobotError(f"constraint '{name}': holds no function: give it one")
+                raise RobotError(f"constraint '{name}': contains no function: add one")
             function = read_function(inside[0], f"constraint '{name}'")
             factor = float(numbers_of(element, "scale_factor", 1, (1.0,))[0])
             dependent = text_of(element, "dependent_coordinate_name")
             couplings.append(Coupling(dependent, independent[0], function.scaled(factor)))
-        notes = [f"constraints that are switched off were left out: {first_few(off)}"] if off else []
+        notes = [f"constraints that are switched off were ignored: {first_few(off)}"] if off else []
         return couplings, notes
 
     def _left_out(self) -> list[str]:
@@ -317,7 +317,7 @@ class _OsimReader:
         if not counts:
             return []
         told = ", ".join(f"{count} {word}{'s' * (count > 1)}" for word, count in sorted(counts.items()))
-        return [f"left out: {told}"]
+        return [f"ignored: {told}"]
 
 
 def _place(element: ET.Element, location: str, orientation: str) -> OffsetFrame:
@@ -354,7 +354,9 @@ def _prescribed(element: ET.Element, name: str) -> float:
         raise RobotError(f"{where} is prescribed without a function: set <prescribed> to false")
     function = read_function(inner[0], where)
     if not function.constant:
-        raise RobotError(f"{where} is prescribed by a function of time, which is not read: set <prescribed> to false")
+        raise RobotError(
+            f"{where} is prescribed by a function of time, which is not supported: set <prescribed> to false"
+        )
     return float(function.coefficients[0] * function.gain)
 
 

@@ -119,7 +119,7 @@ class ModelTree(NamedTuple):
                 kind = model.joints[j].shortname().removeprefix("JointModel")
                 raise RobotError(
                     f"model '{model.name}': joint '{model.names[j]}' is of the kind {kind}: only a base may have "
-                    "several degrees of freedom, and a joint without limits needs wide ones"
+                    "several degrees of freedom; give an unlimited joint wide limits"
                 )
             axis[j], slides[j] = joint_axis(model, j)
         R = np.array([X.rotation for X in model.jointPlacements])
@@ -294,7 +294,9 @@ class KinematicTree(NamedTuple):
         """
         floating = model.njoints > 1 and model.joints[1].nq == 7
         if model.nq != model.njoints - 1 + 6 * floating:
-            raise RobotError(f"{model.name}: a kinematic tree needs joints of one degree of freedom, but for its base")
+            raise RobotError(
+                f"{model.name}: a kinematic tree needs joints of one degree of freedom, except for its base"
+            )
         first, base = (2, 6) if floating else (1, 0)
         coordinate = {int(j): (base + k, 1.0, 0.0) for k, j in enumerate(joints)}
         for follower, leader, multiplier, offset in mimic:

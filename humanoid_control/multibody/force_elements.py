@@ -293,7 +293,9 @@ def _felt(model: Model, link: str, element: str) -> int:
     i = model.body(link)
     body = model.bodies[i]
     if body.inertia.mass == 0 and body.joint.motion == REVOLUTE and i not in model.parents:
-        raise RobotError(f"element '{element}': '{link}' is a massless shaft and feels no force: take its parent")
+        raise RobotError(
+            f"element '{element}': '{link}' is a massless shaft, which cannot carry a force: use its parent"
+        )
     return i
 
 

@@ -97,8 +97,8 @@ class DriveMechanism(ABC):
                 return found
         given, span = np.round(phi, 6).tolist(), np.round([self.lower, self.upper], 4).tolist()
         raise RobotError(
-            f"{self.name}: no joint angles between {span[0]} and {span[1]} rad give the motor angles {given} rad: "
-            "check the motor angles and where they count from"
+            f"{self.name}: no joint angles between {span[0]} and {span[1]} rad match the motor angles {given} rad: "
+            "check the motor angles and their zeros"
         )
 
     def _newton(self, phi: np.ndarray, q: np.ndarray) -> np.ndarray | None:

@@ -91,7 +91,7 @@ class Joint:
         elif self.coupling == IDENTITY:
             kind, coordinates, size = "identity", n, 0
         else:
-            raise RobotError(f"joint of '{names}': no such coupling: {self.coupling}")
+            raise RobotError(f"joint of '{names}': unknown coupling: {self.coupling}")
         if (n, got) != (coordinates, size):
             need = f"{coordinates} coordinate{'s' * (coordinates > 1)} and {size} parameters"
             raise RobotError(f"joint of '{names}': a {kind} coupling has {need}, not {n} and {got}")

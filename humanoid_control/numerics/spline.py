@@ -25,11 +25,11 @@ def check_spline(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarra
         RobotError: if there are fewer than two points, lengths differ, x does not increase, or a number is not finite.
     """
     if len(x) != len(y) or len(x) < 2:
-        raise RobotError(f"a spline of {len(x)} x and {len(y)} y: it needs two points or more of both")
+        raise RobotError(f"a spline needs at least two x and y, got {len(x)} and {len(y)}")
     if not np.isfinite([*x, *y]).all():
-        raise RobotError("a spline holds a number that is not finite")
+        raise RobotError("a spline contains a non-finite number")
     if not (np.diff(x) > 0).all():
-        raise RobotError("the x of a spline must rise")
+        raise RobotError("the x of a spline must increase")
 
 
 def spline_size(points: int) -> int:

@@ -71,8 +71,8 @@ def make_feasible(
     source = SourceMotion.of(trajectory, robot, s)
     if source.flight > s.most_flight:
         raise ClipError(
-            f"{100 * source.flight:.0f} % of the clip is in flight, at most {100 * s.most_flight:.0f} % can be filled: "
-            "check its floor, or take it without --feasible"
+            f"{100 * source.flight:.0f} % of the clip is in flight, at most {100 * s.most_flight:.0f} % can be "
+            "filled: check its ground, or leave out --feasible"
         )
     run, pace = _Run(source, s), np.ones(max(2, round(source.clock[-1] * s.rate) + 1))
     for _ in range(0 if s.pace else PACE_ROUNDS):

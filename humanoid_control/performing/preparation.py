@@ -45,14 +45,14 @@ def check_performer(robot: Robot) -> None:
         RobotError: if floating base, legs, soles, masses or torque limits are missing.
     """
     if robot.base != "floating":
-        raise RobotError(f"{robot.name} is held at its base: a robot that performs stands on its own feet")
+        raise RobotError(f"{robot.name} has a fixed base: a performing robot stands on its own feet")
     RigidSoles.of(robot)
     unknown = [n for n, known in zip(robot.joint_names, robot.effort_known, strict=True) if not known]
     if unknown:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         raise RobotError(
-            f"{robot.name}: no torque limit is known of {', '.join(unknown[:3])}{more}: write it into the URDF "
-            '(effort="..." of <limit>); torques without a limit are not commanded'
+            f"{robot.name}: no torque limit is known for {', '.join(unknown[:3])}{more}: add it to the URDF "
+            '(effort="..." of <limit>); torques are not commanded without a limit'
         )
 
 
@@ -113,7 +113,7 @@ class Preparer:
 
     def _way(self, q: np.ndarray) -> DynamicMotion | None:
         assert self.motion is not None
-        self.say("finding the way to the first posture")
+        self.say("planning the path to the first posture")
         soles = RigidSoles.of(self.robot)
         R, p = (x[0] for x in soles.poses(self.robot, q[None]))
         return way_to(self.robot, soles, q, placed_on(self.motion, R, p))

@@ -80,11 +80,11 @@ class FeasibilitySettings:
             value = getattr(self, f.name)
             endless = f.name in ENDLESS and value == math.inf
             if isinstance(value, float) and not endless and not (math.isfinite(value) and value >= 0):
-                raise ConfigError(f"feasibility: {f.name} must be a number that is not negative, got {value}")
+                raise ConfigError(f"feasibility: {f.name} must not be negative, got {value}")
         if not 50.0 <= self.rate <= 500.0:
             raise ConfigError(f"feasibility: rate must be between 50 and 500 Hz, got {self.rate:g}")
         if self.pace and not 0.1 <= self.pace <= 2.0:
-            raise ConfigError(f"feasibility: pace must be between 0.1 and 2, got {self.pace:g}; 0: chosen by itself")
+            raise ConfigError(f"feasibility: pace must be between 0.1 and 2, got {self.pace:g}; 0: automatic")
         if not 0.1 <= self.least_pace <= 1.0:
             raise ConfigError(f"feasibility: least_pace must be between 0.1 and 1, got {self.least_pace:g}")
         if self.passes < 1:

@@ -94,7 +94,7 @@ class RigidSoles:
         """
         legs = Legs.of(robot)
         if not robot.mass > 0:
-            raise RobotError(f"{robot.name}: its links have no mass, so forces of its motion are not known")
+            raise RobotError(f"{robot.name}: its links have no mass, so the forces of its motion are unknown")
         joints = (legs.joints[3], legs.joints[4])
         pin.forwardKinematics(robot.model, robot.data, robot.q("neutral"))
         X_joint_sole, corners = [], np.empty((2, 4, 3))
@@ -270,8 +270,8 @@ def check_trajectory(trajectory: WholeBodyTrajectory, robot: Robot) -> None:
     names = tuple(trajectory.joint_names)
     if names != tuple(robot.joint_names):
         other = sorted({*names} ^ {*robot.joint_names})
-        what = f"joint {other[0]} is in only one of both" if other else "its joints come in another order"
-        raise ClipError(f"the motion is not one of {robot.name}: {what}")
+        what = f"joint {other[0]} is in only one of them" if other else "its joints have another order"
+        raise ClipError(f"the motion does not belong to {robot.name}: {what}")
     if not (np.isfinite(trajectory.rate) and trajectory.rate > 0):
         raise ClipError(f"the motion has a rate of {trajectory.rate:g} Hz: expected a positive number")
     q = trajectory.q()

@@ -161,7 +161,7 @@ class WholeBodyController:
             ClipError: if the motion belongs to another robot.
         """
         if tuple(robot.joint_names) != motion.joint_names:
-            raise ClipError(f"the motion of {motion.robot} is not one of {robot.name}")
+            raise ClipError(f"the motion of {motion.robot} does not belong to {robot.name}")
         self.robot, self.motion, self.settings, self.read = robot, motion, settings or ControllerSettings(), read
         self.soles, self.feet_of = RigidSoles.of(robot), Feet(robot)
         self.data, self.estimator = robot.model.createData(), FloatingBaseEstimator(robot, self.feet_of.frames)

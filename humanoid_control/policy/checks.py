@@ -79,7 +79,7 @@ def examine(model: PolicyModel, network: PolicyNetwork | None, robot: Robot | No
     found += _check_inputs(model) + _check_outputs(model)
     if network is not None and network.bad_weights:
         names = first_few(shown(n or "a constant") for n in network.bad_weights)
-        found.append(_wrong(model, f"weights that are not numbers: {names}; export it again"))
+        found.append(_wrong(model, f"non-numeric weights: {names}; export it again"))
     outputs: dict[str, np.ndarray] | None = None
     if network is not None and not any(f.level == CONTRADICTION for f in found):
         try:
@@ -91,7 +91,7 @@ def examine(model: PolicyModel, network: PolicyNetwork | None, robot: Robot | No
     if outputs is not None:
         bad = [name for name, values in outputs.items() if not np.isfinite(values).all()]
         if bad:
-            found.append(_wrong(model, f"at rest the output {shown(bad[0])} is not a number: not a policy to run"))
+            found.append(_wrong(model, f"at rest the output {shown(bad[0])} is non-numeric: the policy cannot run"))
         else:
             targets, kp, kd = _asked(model, outputs)
             found += _check_rotations(model, outputs)
@@ -148,7 +148,7 @@ def _check_rotations(model: PolicyModel, outputs: dict[str, np.ndarray]) -> list
         if "quat" in output.kind:
             size = np.linalg.norm(outputs[output.name].reshape(-1, 4), axis=1) if output.size % 4 == 0 else np.zeros(1)
             if np.abs(size - 1.0).max() > UNIT_SLACK:
-                found.append(_wrong(model, f"the output '{shown(output.name)}' holds no unit quaternions"))
+                found.append(_wrong(model, f"the output '{shown(output.name)}' does not contain unit quaternions"))
     return found
 
 
@@ -165,16 +165,16 @@ def _check_inputs(model: PolicyModel) -> list[PolicyRemark]:
             if expected and expected != term.size:
                 found.append(_wrong(model, f"the term '{shown(term.name)}' has {term.size} numbers, not {expected}"))
             if reason := KINDS[term.kind].refused:
-                found.append(_wrong(model, f"the term '{shown(term.name)}' is needed, and {reason}"))
+                found.append(_wrong(model, f"the term '{shown(term.name)}' is required, but {reason}"))
             if term.kind in ("phase", "sin_phase", "cos_phase") and model.gait is None:
                 found.append(_wrong(model, f"the term '{shown(term.name)}' needs a gait: state its period"))
             if term.kind == "base_lin_vel":
                 found.append(
-                    _note(model, f"the term '{term.name}' needs a velocity of the base, which only an estimator has")
+                    _note(model, f"the term '{term.name}' needs the base velocity, which only an estimator provides")
                 )
     found += _check_reference(model)
     if not any(one.blocks for one in model.inputs):
-        found.append(_wrong(model, "none of its inputs is an observation"))
+        found.append(_wrong(model, "it has no observation input"))
     return found
 
 
@@ -186,15 +186,15 @@ def _check_reference(model: PolicyModel) -> list[PolicyRemark]:
         missing = sorted({"joint_pos", "joint_vel"} - held)
         return [_wrong(model, f"the network gives no '{missing[0]}' of its motion")] if missing else []
     if "reference_anchor_pos" in needs:
-        return [_wrong(model, "the place of an anchor link is only known of motions that a network holds")]
+        return [_wrong(model, "the pose of an anchor link is known only for motions stored in the network")]
     return []
 
 
 def _sum_told(model: PolicyModel, one: Input, size: int) -> str:
     terms = ", ".join(f"{t.name} {t.size}" + (f" x {t.history}" if t.history > 1 else "") for t in model.terms)
     return (
-        f"the input '{shown(one.name)}' takes {one.size} numbers, and its terms are {size} ({shown(terms, 300)}): "
-        "a term, a joint or the history is wrong"
+        f"the input '{shown(one.name)}' takes {one.size} numbers, but its terms have {size} ({shown(terms, 300)}): a "
+        "term, a joint or the history is wrong"
     )
 
 
@@ -202,7 +202,7 @@ def _check_outputs(model: PolicyModel) -> list[PolicyRemark]:
     found, n = [], len(model.acted)
     asked = [o for o in model.outputs if o.kind in (ACTION, TARGET)]
     if len(asked) != 1:
-        found.append(_wrong(model, f"it must have one output with an action or targets, and has {len(asked)}"))
+        found.append(_wrong(model, f"it must have one output with an action or targets, got {len(asked)}"))
     for output in model.outputs:
         width = n if output.kind in (ACTION, TARGET, STIFFNESS, DAMPING) else output.size
         if output.kind in (f"{REFERENCE}.joint_pos", f"{REFERENCE}.joint_vel"):
@@ -211,7 +211,8 @@ def _check_outputs(model: PolicyModel) -> list[PolicyRemark]:
             found.append(
                 _wrong(
                     model,
-                    f"the output '{shown(output.name)}' has {output.size} numbers for {width} joints: other joints",
+                    f"the output '{shown(output.name)}' has {output.size} numbers for {width} joints: the joints do "
+                    "not match",
                 )
             )
     return found
@@ -237,7 +238,10 @@ def _check_gains(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Pol
         elif gains.max() > STIFFEST:
             worst = model.acted[int(np.argmax(gains))]
             found.append(
-                _wrong(model, f"{name} of {worst} is {gains.max():g} {UNITS[name]}: no drive has it; other units")
+                _wrong(
+                    model,
+                    f"{name} of {worst} is {gains.max():g} {UNITS[name]}: implausible for a drive; check the units",
+                )
             )
     if not found and not np.any(kd):
         found.append(_wrong(model, "every kd is 0: nothing damps the joints; export it again"))
@@ -260,7 +264,7 @@ def _check_sides(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Pol
             and abs(value - by_name[other]) > SIDE_SLACK * max(value, by_name[other], LEAST_OF_SIDES)
         ]
         if odd:
-            text = f"{what} [{unit}] differs between left and right: {first_few(odd)}: are joints in another order?"
+            text = f"{what} [{unit}] differs between left and right: {first_few(odd)}: is the joint order different?"
             found.append(_note(model, text))
     return found
 
@@ -290,7 +294,9 @@ def _check_rate(model: PolicyModel) -> list[PolicyRemark]:
 
 def _check_commands(model: PolicyModel) -> list[PolicyRemark]:
     return [
-        _note(model, f"the range of the command '{axis}', {low:g} to {high:g}, does not hold 0: it cannot stand")
+        _note(
+            model, f"the range of the command '{axis}', {low:g} to {high:g}, does not contain 0: the robot cannot stand"
+        )
         for axis, (low, high) in model.commands.items()
         if not low <= 0.0 <= high
     ]
@@ -308,8 +314,8 @@ def _check_names(model: PolicyModel, robot: Robot) -> list[PolicyRemark]:
     return [
         _wrong(
             model,
-            f"{len(missing)} of its {len(model.joints)} joints are not of {robot.name}, which has {robot.n}: "
-            f"{first_few(missing)}: {offer}it is of another robot, or of another version of it",
+            f"{len(missing)} of its {len(model.joints)} joints are not joints of {robot.name}, which has {robot.n}: "
+            f"{first_few(missing)}: {offer}it belongs to another robot, or to another version of it",
         )
     ]
 
@@ -326,7 +332,7 @@ def _check_posture(model: PolicyModel, robot: Robot) -> list[PolicyRemark]:
         _wrong(
             model,
             f"the rest posture of {joint}, {model.default[k]:.3g} rad, is outside its range "
-            f"{low[k]:.3g} to {high[k]:.3g}: joints in another order, or another robot",
+            f"{low[k]:.3g} to {high[k]:.3g}: the joint order or the robot is different",
         )
     ]
 
@@ -345,7 +351,7 @@ def _check_soles(model: PolicyModel, robot: Robot) -> list[PolicyRemark]:
         said = f"one sole is {1000 * np.ptp(heights):.0f} mm above the other"
     else:
         return []
-    return [_note(model, f"in its rest posture {said}: are joints in another order, or is it of another robot?")]
+    return [_note(model, f"in its rest posture {said}: is the joint order or the robot different?")]
 
 
 def sole_tilts(robot: Robot, q: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -381,9 +387,9 @@ def _check_torques(model: PolicyModel, torques: np.ndarray, limits: np.ndarray |
     over = [f"{model.acted[k]} {torques[k]:.0f} of {limits[k]:.0f}" for k in np.argsort(-share) if share[k] > 1.0]
     if not over:
         return []
-    text = f"at rest it asks {len(over)} joints for more than their torque limits [N m]: {first_few(over)}"
+    text = f"at rest it exceeds the torque limits of {len(over)} joints [N m]: {first_few(over)}"
     if np.median(share) > MOST_AT_REST:
-        return [_wrong(model, f"{text}: a scale, the gains or the order of joints is wrong")]
+        return [_wrong(model, f"{text}: a scale, the gains or the joint order is wrong")]
     return [_note(model, f"{text}: the drives clip it")]
 
 
@@ -398,6 +404,6 @@ def _check_scales(model: PolicyModel, kp: np.ndarray, limits: np.ndarray) -> lis
         _note(
             model,
             f"an action of 1 asks {model.acted[k]} for {share[k] * limits[k]:.3g} N m, {share[k]:.2g} of its limit: "
-            "the action scale or the gains may be of another policy",
+            "the action scale or the gains may belong to another policy",
         )
     ]

@@ -74,7 +74,7 @@ def _load(path: Path, robot: Robot, joints: tuple[str, ...]) -> Motion:
                 return _motion(path, values, names, robot, joints)
     if path.suffix == ".npz":  # a clip of a person
         return _retargeted(path, robot, joints)
-    raise PolicyError(f"{path}: it holds no motion of a robot: {', '.join(FIELDS[0])} are needed")
+    raise PolicyError(f"{path}: contains no robot motion: {', '.join(FIELDS[0])} are needed")
 
 
 def _table(path: Path) -> np.ndarray | None:
@@ -91,7 +91,7 @@ def _of_table(path: Path, rows: np.ndarray, robot: Robot, joints: tuple[str, ...
     """Convert a numeric table."""
     if rows.shape[1] != ROOT + robot.n:
         raise PolicyError(
-            f"{path}: {rows.shape[1]} columns of numbers: a motion of {robot.name} has {ROOT + robot.n}, place and "
+            f"{path}: {rows.shape[1]} columns of numbers: a motion of {robot.name} has {ROOT + robot.n}, position and "
             f"quaternion x y z w of the root, then its {robot.n} joints"
         )
     stated = re.search(r"(\d+) ?hz", path.stem, re.IGNORECASE)
@@ -116,13 +116,13 @@ def _motion(
     count = len(q)
     shapes = position.shape == (count, 3) and quaternion.shape == (count, 4) and q.ndim == 2 and rate.size == 1
     if not shapes or count < 2 or not all(np.isfinite(a).all() for a in (rate, position, quaternion, q)):
-        raise PolicyError(f"{path}: {', '.join(names)} must be a rate and finite arrays of as many frames")
+        raise PolicyError(f"{path}: {', '.join(names)} must be a rate and finite arrays with the same number of frames")
     if not 1.0 <= float(rate.ravel()[0]) <= 1000.0 or (np.linalg.norm(quaternion, axis=1) < 0.5).any():
         raise PolicyError(f"{path}: a rate of 1 to 1000 Hz and unit quaternions are needed")
     missing = [j for j in joints if j not in order]
     if missing or q.shape[1] != len(order):
         what = f"no joint '{missing[0]}'" if missing else f"{q.shape[1]} joints for {len(order)} names"
-        raise PolicyError(f"{path}: it has {what}: it is of another robot than {robot.name}")
+        raise PolicyError(f"{path}: it has {what}: it belongs to another robot than {robot.name}")
     return Motion(float(rate.ravel()[0]), position, quaternion, q[:, [order.index(j) for j in joints]])
 
 

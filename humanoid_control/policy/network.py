@@ -87,7 +87,7 @@ def read_network(path: Path) -> PolicyNetwork:
         raise PolicyError(f"{path}: not an ONNX file: {shown(first_line(e))}") from None
     graph = model.graph
     if not graph.output or not graph.node:
-        raise PolicyError(f"{path}: not an ONNX file: it holds no network")
+        raise PolicyError(f"{path}: not an ONNX file: contains no network")
     _check_operators(path, model)
     weights = {w.name for w in graph.initializer}
     inputs = tuple(_tensor(path, v) for v in graph.input if v.name not in weights)
@@ -95,7 +95,7 @@ def read_network(path: Path) -> PolicyNetwork:
     for kind, tensors in (("inputs", inputs), ("outputs", outputs)):
         names = [t.name for t in tensors]
         if len(set(names)) != len(names) or not tensors:
-            raise PolicyError(f"{path}: its {kind} have no names of their own: export it again")
+            raise PolicyError(f"{path}: its {kind} have duplicate or empty names: export it again")
     if sum(len(p.key) + len(p.value) for p in model.metadata_props) > MOST_METADATA:
         raise PolicyError(f"{path}: its metadata is longer than {MOST_METADATA // 10**6} MB: not a policy's")
     count, bad = _check_weights(path, graph)
@@ -112,7 +112,7 @@ def _text(value: str | bytes) -> str:
 def _content(path: Path) -> bytes:
     try:
         if not path.is_file():
-            raise PolicyError(f"{path}: there is no such file")
+            raise PolicyError(f"{path}: file not found")
         if path.stat().st_size > MOST_BYTES:
             raise PolicyError(f"{path}: larger than {MOST_BYTES // 10**6} MB: not a policy's network")
         return path.read_bytes()
@@ -146,11 +146,11 @@ def _check_operators(path: Path, model: Any) -> None:
             operator, domain = _text(node.op_type), _text(node.domain)
             if domain not in OWN_DOMAINS:
                 raise PolicyError(
-                    f"{path}: the operator '{shown(operator)}' is of '{shown(domain)}', a library of its own, "
-                    "which is never loaded: export the policy with standard operators"
+                    f"{path}: the operator '{shown(operator)}' is of '{shown(domain)}', a custom library, which is "
+                    "never loaded: export the policy with standard operators"
                 )
             if operator in ENDLESS:
-                raise PolicyError(f"{path}: it holds a '{operator}', which may not end: export it without loops")
+                raise PolicyError(f"{path}: contains a '{operator}', which may not terminate: export it without loops")
     if count > MOST_NODES:
         raise PolicyError(f"{path}: it has more than {MOST_NODES} operators: not a policy's network")
 
@@ -190,17 +190,17 @@ def _external(path: Path, tensor: Any, seen: dict[str, bytes]) -> bytes:
     name = rows.get("location", "")
     place = path.parent / name.replace("\0", "")
     if not name or "\0" in name or Path(name).is_absolute() or ".." in Path(name).parts or place.is_symlink():
-        raise PolicyError(f"{path}: it asks for weights in '{shown(name)}', outside its folder: refused")
+        raise PolicyError(f"{path}: it asks for weights in '{shown(name)}', outside its folder: rejected")
     if name not in seen:
         if not place.is_file():
-            raise PolicyError(f"{path}: its weights are in '{shown(name)}' beside it, which is missing: copy it too")
+            raise PolicyError(f"{path}: its weights are in '{shown(name)}' next to it, which is missing: copy it, too")
         seen[name] = _content(place)
     try:
         begin, length = int(rows.get("offset", 0)), int(rows.get("length", len(seen[name])))
     except ValueError:
         begin = length = -1
     if begin < 0 or length < 0 or begin + length > len(seen[name]):
-        raise PolicyError(f"{path}: '{shown(name)}' is shorter than its network says: copy it again")
+        raise PolicyError(f"{path}: '{shown(name)}' is shorter than its network requires: copy it again")
     return seen[name][begin : begin + length]
 
 
@@ -232,7 +232,7 @@ def try_network(path: Path, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarra
             f"{path}: the runtime crashed, or needed more than {MEGABYTES} MB: the file is damaged, or not a policy's"
         ) from None
     if "error" in told:
-        raise PolicyError(f"{path}: the runtime refuses it: {shown(told['error'], 200)}")
+        raise PolicyError(f"{path}: the runtime rejects it: {shown(told['error'], 200)}")
     return {name: np.array(values, dtype=float).reshape(shape) for name, (shape, values) in told["outputs"].items()}
 
 
@@ -254,7 +254,7 @@ class InferenceSession:
                 str(path), sess_options=options, providers=["CPUExecutionProvider"]
             )
         except Exception as e:  # the runtime has many exception classes
-            raise PolicyError(f"{path}: the runtime refuses it: {shown(first_line(e), 200)}") from None
+            raise PolicyError(f"{path}: the runtime rejects it: {shown(first_line(e), 200)}") from None
         self.outputs = [o.name for o in self._session.get_outputs()]
 
     def run(self, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -266,4 +266,4 @@ class InferenceSession:
         try:
             return dict(zip(self.outputs, self._session.run(None, feeds), strict=True))
         except Exception as e:  # raised by the runtime
-            raise PolicyError(f"{self._path}: the runtime refuses its inputs: {shown(first_line(e), 200)}") from None
+            raise PolicyError(f"{self._path}: the runtime rejects its inputs: {shown(first_line(e), 200)}") from None

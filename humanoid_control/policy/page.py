@@ -30,9 +30,9 @@ def policy_page(found: Examination) -> Iterator[Table | str]:
     wrong = [f.text for f in found.findings if f.level == CONTRADICTION]
     notes = [f.text for f in found.findings if f.level != CONTRADICTION]
     if notes:
-        yield "\n".join(["to look at:", *(f"  {text}" for text in notes)])
+        yield "\n".join(["to check:", *(f"  {text}" for text in notes)])
     if wrong:
-        yield "\n".join([f"contradictions: {len(wrong)}; this policy is not run:", *(f"  {text}" for text in wrong)])
+        yield "\n".join([f"contradictions: {len(wrong)}; this policy cannot run:", *(f"  {text}" for text in wrong)])
     else:
         yield "no contradictions"
 
@@ -136,7 +136,7 @@ def _joint_table(found: Examination) -> Table:
         "scale [rad]",
         "kp [N m/rad]",
         "kd [N m s/rad]",
-        "asks at rest [N m]",
+        "requests at rest [N m]",
     )
     return Table("joints, in the policy's order", columns, rows)
 

@@ -67,7 +67,7 @@ class EmbeddedReference:
             return np.eye(3), np.full(3, np.nan)
         size = float(np.linalg.norm(quaternion))
         if not 0.5 < size < 2.0:
-            raise PolicyError(f"{self._model.path}: the motion's rotation {shown(quaternion)} is no unit quaternion")
+            raise PolicyError(f"{self._model.path}: the motion's rotation {shown(quaternion)} is not a unit quaternion")
         return pin.Quaternion(quaternion / size).toRotationMatrix(), position
 
     def channels(self, R_anchor: np.ndarray, p_anchor: np.ndarray) -> dict[str, np.ndarray]:

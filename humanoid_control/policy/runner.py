@@ -86,7 +86,7 @@ class Policy:
             more = len(found.contradictions) - 1
             raise PolicyError(found.contradictions[0] + (f" (and {more} more contradictions)" if more else ""))
         if found.network is None:
-            raise PolicyError(f"{found.model.path}: it has no network to run")
+            raise PolicyError(f"{found.model.path}: contains no network to run")
         missing = [j for j in found.model.joints if j not in robot.index]
         if missing or robot.base != "floating":
             what = f"no joint '{missing[0]}'" if missing else "a base that is fixed"

@@ -170,7 +170,7 @@ class PolicySupervisor:
             PolicyError: if not in RUN, or periods differ.
         """
         if self.state != RUN:
-            raise PolicyError(f"a policy is switched while one runs: the state is '{self.state}'")
+            raise PolicyError(f"a policy can be switched only while one is running, the state is '{self.state}'")
         if abs(policy.period - self.policy.period) > 1e-9:
             raise PolicyError(
                 f"{policy.model.name} has a period of {policy.period:g} s, {self.policy.model.name} one of "
@@ -248,7 +248,7 @@ class PolicySupervisor:
     def _descending(self, state: RobotState) -> PolicyTargets:
         share = min((self._time - self._since) / self.settings.sit, 1.0)
         if self.state == SIT and share >= 1.0:
-            self._change(DAMP, "on the floor")
+            self._change(DAMP, "on the ground")
         n = self.policy.robot.n
         zero, none = np.zeros(n), np.zeros(n)
         fall = PolicyTargets(np.where(np.isfinite(state.q), state.q, 0.0), zero, none, none, self._damping)
@@ -274,7 +274,7 @@ class PolicySupervisor:
             self._change(SIT, "the orientation is not a number")
             return
         if late > s.late * self.policy.period:
-            why = f"an inference was {1000 * late:.0f} ms late: close other programs, or let the machine not save power"
+            why = f"an inference was {1000 * late:.0f} ms late: close other programs, or disable power saving"
             self._change(SIT, why)
             return
         if why := self._misfit(state):
@@ -312,8 +312,11 @@ class PolicySupervisor:
             return ""
         if more.min() > self.settings.sole_tilt:
             told = ", ".join(tilted)
-            return f"by the IMU no sole is level, {told}: it is turned, elsewhere, or its quaternion in another order"
-        return f"the sole {tilted[int(np.argmax(more))]}: a joint of that leg has another sign, zero or place"
+            return (
+                f"no sole is level according to the IMU, {told}: it is rotated, mounted elsewhere, or its quaternion "
+                "has another order"
+            )
+        return f"the sole {tilted[int(np.argmax(more))]}: a joint of that leg has a wrong sign, zero or position"
 
     def _catch(self, why: str) -> None:
         self._calm = 0.0

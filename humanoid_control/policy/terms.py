@@ -162,7 +162,7 @@ KINDS: dict[str, TermKind] = {  # a new kind is one entry
         lambda s, t, k: np.concatenate([np.sin(s.phases[: t.size // 2]), np.cos(s.phases[: t.size // 2])]),
     ),
     "height_scan": TermKind(
-        0, "m", ROOT, ("height_scan", "height_measurements", "heights"), _none, "nothing here measures the terrain"
+        0, "m", ROOT, ("height_scan", "height_measurements", "heights"), _none, "no sensor measures the terrain"
     ),
     "reference_motion": TermKind(
         0,

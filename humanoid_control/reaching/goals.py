@@ -59,11 +59,11 @@ class GoalSampler:
             RobotError: if wrists or their joints are missing, or the base floats.
         """
         if robot.base != "fixed":
-            raise RobotError(f"{robot.name}: goals for the hands are made for a base that is held")
+            raise RobotError(f"{robot.name}: goals of the hands need a fixed base")
         missing = [h for h in HANDS if h not in robot.points]
         if missing:
             raise RobotError(
-                f"{robot.name} lacks the points {', '.join(missing)}: name its wrists in a robot file beside its URDF "
+                f"{robot.name} lacks the points {', '.join(missing)}: name its wrists in a robot file next to its URDF "
                 "(docs/adding_a_robot.md; `humanoid robots map` guesses one)"
             )
         self.robot, self.clearance = robot, clearance
@@ -212,7 +212,7 @@ class ScriptSettings:
     def __post_init__(self) -> None:
         shares = (self.unreachable, self.jump, self.faults)
         if not (self.speed > 0 and self.stay > 0 and self.jump_stay >= 0 and all(0 <= s <= 1 for s in shares)):
-            raise ConfigError("a script of goals needs a speed and a stay above 0, and shares between 0 and 1")
+            raise ConfigError("a script of goals needs a speed and a dwell time above 0, and shares between 0 and 1")
 
 
 @dataclass(frozen=True)

@@ -450,7 +450,7 @@ def fit_first_frame(
             the targets.
     """
     if not np.isfinite(target).all():
-        raise ClipError(f"{name}: the first frame has targets that are not numbers")
+        raise ClipError(f"{name}: the first frame has non-numeric targets")
     rng = np.random.default_rng(0)
     span = np.minimum(problem.upper - problem.lower, np.pi)
     span[: problem.base] = 0.0
@@ -478,7 +478,7 @@ def fit_first_frame(
     reached = mean_error(w, target, errors)
     if not reached <= WORST:
         raise ClipError(
-            f"{name}: the best first posture is {100 * reached:.0f} cm from its targets: refused; check that the clip "
+            f"{name}: the best first posture is {100 * reached:.0f} cm from its targets: rejected; check that the clip "
             "stands upright, faces forward and is in metres"
         )
     return best

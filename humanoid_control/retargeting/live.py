@@ -162,7 +162,7 @@ class LiveTargets:
             self._collect(labels, positions, now)
             return self.targets
         markers = self._order.arrange(labels, positions)
-        self._say("labels", f"label {first_few(self._order.twice)} occurs twice: held" if self._order.twice else "")
+        self._say("labels", f"label {first_few(self._order.twice)} is duplicate: held" if self._order.twice else "")
         if self._at_frame is not None and now <= self._last_update:
             self._tracks = self._at_frame
         else:
@@ -193,7 +193,7 @@ class LiveTargets:
     def _collect(self, labels: tuple[str, ...], positions: np.ndarray, now: float) -> None:
         c = self._calibration
         names, at, twice = distinct(labels, positions)
-        self._say("labels", f"label {first_few(twice)} occurs twice: not used" if twice else "")
+        self._say("labels", f"label {first_few(twice)} is duplicate: ignored" if twice else "")
         c.add(names, at, now)
         if c.collected < 0.999 * c.duration:
             self._say("calibration", f"calibrating, stand upright: {c.collected:.1f} of {c.duration:g} s")

@@ -125,7 +125,7 @@ class RetargetSettings:
             value = getattr(self, f.name)
             endless = f.name in ENDLESS_SETTINGS and value == math.inf
             if isinstance(value, float) and not endless and not (math.isfinite(value) and value >= 0):
-                raise ConfigError(f"{f.name} must be a number that is not negative, got {value}")
+                raise ConfigError(f"{f.name} must not be negative, got {value}")
         if self.iterations < 1 or any(getattr(self, name) == 0 for name in ENDLESS_SETTINGS):
             raise ConfigError(f"iterations, {', '.join(ENDLESS_SETTINGS)} must be positive")
 
@@ -258,7 +258,7 @@ class Retargeter:
         if not self.lever:
             return points
         if targets.forearms is None:
-            raise ClipError(f"{targets.name}: does not show how the forearms are turned")
+            raise ClipError(f"{targets.name}: does not show the forearm rotation")
         return np.concatenate([points, points[:, 5:7] + self.lever * targets.forearms], axis=1)
 
     def start(self, targets: np.ndarray, name: str = "clip") -> np.ndarray:

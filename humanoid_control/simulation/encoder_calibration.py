@@ -110,7 +110,7 @@ def jig_poses(leg: LegChain, count: int) -> np.ndarray:
         if not len(apart) or apart.min() > 0:
             out.append(posture)
     if len(out) < count:
-        raise RobotError(f"{robot.name}: only {len(out)} poses of {leg.name} keep it apart from itself; ask for fewer")
+        raise RobotError(f"{robot.name}: only {len(out)} poses of {leg.name} are free of self-collision; request fewer")
     return np.array(out)
 
 

@@ -257,7 +257,7 @@ class SimulationConfig:
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name):g}")
         robot = robot or load_robot(self.robot, self.base)
         if self.ground and self.slope:
-            raise ConfigError(f"slope is of the plane that is there without ground='{self.ground}': give one of them")
+            raise ConfigError(f"slope conflicts with ground='{self.ground}': give one of them")
         ground = ground_of(self.ground) if self.ground else Ground.plane(slope=self.slope)
         if self.touching not in TOUCHING:
             raise UnknownNameError("choice of touching", self.touching, TOUCHING)

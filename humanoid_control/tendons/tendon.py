@@ -97,7 +97,7 @@ class Tendon:
             if sum(points) < 2 or not points[0] or not points[-1]:
                 raise RobotError(f"{where}: needs a point at both ends of its path")
             if any(not a and not b for a, b in itertools.pairwise(points)):
-                raise RobotError(f"{where}: two wrapping solids follow each other; put a point between them")
+                raise RobotError(f"{where}: two consecutive wrapping solids; put a point between them")
         if not 0 <= self.min_tension <= self.max_tension:
             raise RobotError(
                 f"tendon '{self.name}': needs 0 <= min_tension <= max_tension, "

@@ -65,9 +65,9 @@ class MuscleUnit:
                     raise ConfigError(f"muscle unit: thermal must be four numbers above 0, got {list(self.thermal)}")
             elif what in NEVER_BELOW:
                 if not (np.isfinite(value) and value >= 0):
-                    raise ConfigError(f"muscle unit: {what} is {value:g}, must not be negative")
+                    raise ConfigError(f"muscle unit: {what} must not be negative, got {value:g}")
             elif not (np.isfinite(value) and value > 0):
-                raise ConfigError(f"muscle unit: {what} is {value:g}, must be above 0")
+                raise ConfigError(f"muscle unit: {what} must be above 0, got {value:g}")
 
 
 class WinchMotor(NamedTuple):
@@ -104,9 +104,9 @@ def unit_of_motor(motor: WinchMotor, **more: float) -> MuscleUnit:
     """
     for what, value in motor._asdict().items():
         if not (np.isfinite(value) and value > 0):
-            raise ConfigError(f"muscle unit: {what} is {value:g}, must be above 0")
+            raise ConfigError(f"muscle unit: {what} must be above 0, got {value:g}")
     if motor.efficiency > 1:
-        raise ConfigError(f"muscle unit: efficiency is {motor.efficiency:g}, a share of 0..1")
+        raise ConfigError(f"muscle unit: efficiency must be in 0..1, got {motor.efficiency:g}")
     per_current = motor.torque_constant * motor.gear * motor.efficiency / motor.drum
     referred = {
         "mass": motor.rotor * motor.gear**2 / motor.drum**2,

@@ -157,7 +157,9 @@ class Browser:
                 self.console.append(" ".join(str(a.get("value", a.get("description", ""))) for a in args))
             if message.get("id") == self._id:
                 return dict(message.get("result", {}))
-        raise EnvironmentProblem(f"the browser did not answer {method} within {timeout:g} s: is the machine too busy?")
+        raise EnvironmentProblem(
+            f"no response from the browser to {method} within {timeout:g} s: is the machine overloaded?"
+        )
 
     def _receive(self, timeout: float) -> str | bytes:
         """Return the next message.
@@ -284,5 +286,5 @@ def photograph(
         browser.draw_seldom()
         browser.open(f"http://127.0.0.1:{port}")
         if not browser.settle((0, 0, int(width * share), height), scripts=scripts):
-            warn("the page did not come to rest; the picture is of its last state")
+            warn("the page did not settle; the picture shows its last state")
         return browser.picture()

@@ -199,10 +199,10 @@ class StripLayout:
         if pixels < LEAST_HEIGHT:
             raise ConfigError(
                 f"a strip of {len(wide)} moments, a row for each of {len(tall)} robots, would show them "
-                f"{max(pixels, 0):.0f} pixels high: give more of --width and --height, or fewer --moments"
+                f"{max(pixels, 0):.0f} pixels high: increase --width and --height, or reduce --moments"
             )
         if down > LARGEST:
-            raise ConfigError(f"a strip of {len(tall)} rows would be {down} pixels high: give less of --width")
+            raise ConfigError(f"a strip of {len(tall)} rows would be {down} pixels high: reduce --width")
         middles = np.empty((*all_of.shape[:2], 2))
         middles[:, :, 0] = 0.5 * (all_of[:, :, 0, 0] + all_of[:, :, 1, 0])
         middles[:, :, 1] = 0.5 * (low + top)[:, None]

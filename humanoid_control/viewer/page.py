@@ -113,7 +113,7 @@ class ViewState:
         lines = []
         for name, status in list(self.nodes.items()):
             if (age := now - self._told[name]) > SILENT:
-                lines.append((3, f"**{name} has said nothing for {age:.0f} s**"))
+                lines.append((3, f"**{name} has been silent for {age:.0f} s**"))
             elif status.level:
                 text = status.message.replace("*", r"\*").replace("<", "&lt;")
                 lines.append((status.level, f"**{name}**: {text}"))
@@ -247,7 +247,7 @@ class ViewerPage:
         if not known:
             words = "**waiting for joint states**: is a simulator or a driver running?"
         elif age > STALE:
-            words = f"**no joint states for {age:.0f} s**: the picture is old"
+            words = f"**no joint states for {age:.0f} s**: the picture is outdated"
         else:
             words = f"{self.robot.title}: {state.walking.lower() or 'live'}"
         self.panel.set_status("\n\n".join([words, *state.troubles()[:MOST_TROUBLES]]))

@@ -26,12 +26,12 @@ SHOWN = {
     "dancer": "dancer",
     "shapes": "collision shapes, coloured by distance",
     "com": "centre of mass",
-    "ik_markers": "what the inverse kinematics sees",
+    "ik_markers": "inverse kinematics view",
     "tendon_markers": "tendons, coloured by agreement or tension",
     "human/markers": "the person: markers measured and fitted, forces",
-    "footsteps/planned": "coming footsteps, and the points of balance",
-    "contacts": "edges of the soles: green while they are held",
-    "follow": "the camera goes along with the robot",
+    "footsteps/planned": "planned footsteps and balance points",
+    "contacts": "edges of the soles: green while in contact",
+    "follow": "the camera follows the robot",
     "shadows": "shadows (slow without a graphics processor)",
 }
 HIDDEN = ("shapes", "com", "ik_markers", "human/markers", "footsteps/planned", "follow")  # initially
@@ -127,7 +127,7 @@ class Panel:
             self._status.content = text
 
     def set_over(self, words: str, command: str) -> None:
-        self.set_status(f"**This run is over.** {words}" + (f"\n\n`{command}`" if command else ""))
+        self.set_status(f"**This run has ended.** {words}" + (f"\n\n`{command}`" if command else ""))
 
     def set_errors(self, time: float, errors: dict[str, float]) -> None:
         """Show the distance of each point to its target [m] at a time [s]."""

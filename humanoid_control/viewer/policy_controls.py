@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 FREE = ("stop",)  # requests without token, because they stop motion
 BUTTONS = (
-    ("STOP", "stop", "red", "let the robot down: stiffness fades, damping grows"),
-    ("START", "start", "green", "lead the robot to the first posture, then run the policy"),
+    ("STOP", "stop", "red", "lower the robot: stiffness fades, damping grows"),
+    ("START", "start", "green", "move the robot to the first posture, then run the policy"),
     ("SWITCH", "switch", "blue", "hand over to the other policy"),
 )
 """Label, request, colour and hint."""
@@ -57,7 +57,7 @@ class PolicyControls:
             if request not in FREE and not may_command(self._server, event):
                 self.answer(request, False, REFUSED.removeprefix("refused: "))
             elif not self.actions.call(request):
-                self.answer(request, False, "no policy is there to be asked")
+                self.answer(request, False, "no policy node is running")
 
     def answer(self, request: str, done: bool, text: str) -> None:
         color, words = (GREEN if done else RED), text or ("done" if done else "refused")

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 FREE = ("stop", "estop")  # requests without token, because they stop motion
 BUTTONS = (
-    ("ENABLE", "enable", "green", "give power, or go on after a stop"),
-    ("STOP", "stop", "orange", "come to rest and hold, with power; ENABLE goes on"),
-    ("EMERGENCY STOP", "estop", "red", "the drives stop by their own means, then power goes"),
+    ("ENABLE", "enable", "green", "switch power on, or resume after a stop"),
+    ("STOP", "stop", "orange", "come to rest and hold, with power; ENABLE resumes"),
+    ("EMERGENCY STOP", "estop", "red", "the drives stop on their own, then power is switched off"),
 )
 """Label, request, colour and hint."""
 MORE = {"switch off": "disable", "release e-stop": "release", "clear faults": "clear", "home": "home"}
@@ -84,7 +84,7 @@ class PowerControls:
         with self._lock:
             self._asked[request] = time.monotonic()
         if not self.actions.call(request):
-            self.answer(request, False, "no driver is there to be asked")
+            self.answer(request, False, "no driver node is running")
 
     def answer(self, request: str, done: bool, text: str) -> None:
         with self._lock:
@@ -102,7 +102,7 @@ class PowerControls:
         with self._lock:
             late = [r for r, at in self._asked.items() if now - at > PATIENCE]
         for request in late:
-            self.answer(request, False, f"no answer for {PATIENCE:g} s")
+            self.answer(request, False, f"no response for {PATIENCE:g} s")
 
     def set_state(self, text: str) -> None:
         """Show 'STATE: reason'; empty: hide the panel."""

@@ -39,7 +39,7 @@ def port_is_free(host: str, port: int) -> bool:
         try:
             s.bind((host, port))
         except (socket.gaierror, ValueError, TypeError):  # the last two: invalid characters
-            raise ConfigError(f"'{shown(host)}' is no address of this machine to listen on") from None
+            raise ConfigError(f"'{shown(host)}' is not an address of this machine") from None
         except OSError:
             return False
     return True

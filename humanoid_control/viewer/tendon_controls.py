@@ -43,8 +43,8 @@ class TendonControls:
         with gui.add_folder("Tendons"):
             requests = gui.add_button_group("winches", REQUESTS)
             tendon = gui.add_dropdown("tendon", names, initial_value=first)
-            cut = gui.add_button("cut this tendon", color="red", hint="in the simulator: its wire never pulls again")
-            mend = gui.add_button("mend all tendons", color="gray")
+            cut = gui.add_button("cut this tendon", color="red", hint="in the simulator: permanently")
+            mend = gui.add_button("repair all tendons", color="gray")
             slider = gui.add_slider("co-contraction [N]", min=0.0, max=MOST, step=1.0, initial_value=0.0)
             self._answer = gui.add_markdown("")
 

@@ -106,7 +106,7 @@ class Feet:
         """
         missing = [f"{s}_foot_tcp" for s in SIDES if f"{s}_foot_tcp" not in robot.points]
         if missing or robot.base != "floating" or len(robot.feet) < 2:
-            what = f"lacks the points {', '.join(missing)}" if missing else "has no two soles under `feet`"
+            what = f"lacks the points {', '.join(missing)}" if missing else "does not have two soles under `feet`"
             what = "has a fixed base" if robot.base != "floating" else what
             raise RobotError(f"{robot.name} {what}: walking needs a floating base and two feet with soles")
         model = robot.model

@@ -289,13 +289,13 @@ class VelocityPlanner:
             ConfigError: if the goal is too far, not finite, or needs a turn that the legs cannot make.
         """
         if not np.isfinite(X_goal.homogeneous).all():
-            raise ConfigError("the pose to walk to is not finite")
+            raise ConfigError("the goal pose is not finite")
         goal = planar(X_goal)
         offset = [0.0, 0.5 * self.limits.width]
         ends = [goal * pin.SE3(np.eye(3), np.array([0.0, s * offset[1], 0.0])) for s in (1.0, -1.0)]
         turn = yaw_of(middle_of(feet).actInv(goal))
         if not self.limits.possible[2] and abs(turn) > LEAST:
-            raise ConfigError(f"the pose to walk to is turned by {np.degrees(turn):.0f} deg: the legs cannot turn")
+            raise ConfigError(f"the goal pose is rotated by {np.degrees(turn):.0f} deg: the legs cannot turn")
         far = float(np.hypot(*(goal.translation - 0.5 * (feet[0].translation + feet[1].translation))[:2]))
         scout = VelocityPlanner(self.limits, self.times, self.terrain)
         at, d, out = list(feet), np.zeros(3), list[Footstep]()
@@ -314,7 +314,7 @@ class VelocityPlanner:
             out.append(steps[0])
             at[foot] = steps[0].X
             foot = 1 - foot
-        raise ConfigError(f"the pose to walk to is {far:.1f} m away: more than {MOST_STEPS} footsteps")
+        raise ConfigError(f"the goal pose is {far:.1f} m away: more than {MOST_STEPS} footsteps")
 
     def _velocity_to(self, goal: pin.SE3, feet: Sequence[pin.SE3]) -> np.ndarray:
         m, T = self.limits, self.times.nominal

@@ -49,8 +49,8 @@ class GaitSettings:
         lengths = np.isfinite([self.step_length, self.side_step])
         if not (lengths.all() and self.lift >= 0):
             raise ConfigError(
-                f"step_length {self.step_length:g} m, side_step {self.side_step:g} m or lift {self.lift:g} m is no "
-                "length of a step"
+                f"step_length {self.step_length:g} m, side_step {self.side_step:g} m or lift {self.lift:g} m is not a "
+                "valid step size"
             )
         if not abs(self.turn) < 1.0:
             raise ConfigError(f"turn must be less than 1 rad a step, got {self.turn:g}")

@@ -109,8 +109,8 @@ class StartCheck:
         if max(tilts) > lim.level:
             side = SIDES[int(np.argmax(tilts))]
             out.append(
-                f"{side}_foot is tilted by {np.degrees(max(tilts)):.0f} deg against the IMU: steep ground, or the IMU "
-                "is mounted otherwise"
+                f"{side}_foot is tilted by {np.degrees(max(tilts)):.0f} deg against the IMU: steep ground, or a "
+                "wrongly mounted IMU"
             )
         out += self._moving(m)
         self.problems = out
@@ -187,7 +187,7 @@ class ShiftCheck:
         self._asked += dt * float(asked @ asked)
         self._felt += dt * float(a @ a)
         if self._swapped > SWAPPED_TIME:
-            self.problem = "the weight goes to the other foot than was asked for: wrenches of the feet are swapped"
+            self.problem = "the weight shifts to the wrong foot: the wrenches of the feet are swapped"
             return
         turned = float(np.arctan2(self._across, self._along))
         self._late += m.joints.stamp - self._stamp > LATE * dt
@@ -197,4 +197,7 @@ class ShiftCheck:
         both = math.hypot(self._along, self._across)
         alike = both > 0.4 * self._asked and both > ALIKE * math.sqrt(self._asked * self._felt)
         if self._asked > ENOUGH and alike and abs(turned) > TURNED:
-            self.problem = f"the weight shifts {np.degrees(turned):.0f} deg off where the IMU feels it go: it is turned"
+            self.problem = (
+                f"the weight shifts {np.degrees(turned):.0f} deg away from the direction that the IMU measures: the "
+                "IMU is rotated"
+            )

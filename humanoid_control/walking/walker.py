@@ -221,7 +221,7 @@ class Walker:
     def _after_step(self) -> tuple[tuple[pin.SE3, pin.SE3], int | None]:
         """Return poses of both soles after the current step, and its foot; None at rest."""
         if not self._started:
-            raise ConfigError("footsteps can be asked for from the first tick on: before it the feet are not known")
+            raise ConfigError("footsteps can be requested only after the first tick: before it, the feet are unknown")
         if self.state == WalkState.STAND or not self.plan.phases:
             return self.plan.soles(self.t), None
         phase = self.plan.phases[max(self.plan.index(self.t), 0)]

@@ -31,7 +31,7 @@ GROUPS = (
     WALKING,
     HARDWARE,
 )
-COMPILING = "compiling kernels for this machine, only this once: up to some minutes (ahead of it: humanoid warm)"
+COMPILING = "compiling kernels for this machine, only the first time: up to a few minutes (in advance: humanoid warm)"
 TELL_EVERY = 10.0  # [s]
 RARE_COLLECTIONS = (100_000, 50, 100)  # a compiler creates millions of long-lived objects
 

@@ -87,10 +87,10 @@ def name_uses(graph: SourceGraph, sources: Mapping[str, Source], path: str, old:
 def _source_path(file: Path, root: Path) -> str:
     """Return the path of a source relative to the package's parent folder."""
     if not file.exists():
-        raise ConfigError(f"{shown(file, 200)} does not exist: name a source file of {root.name}")
+        raise ConfigError(f"{shown(file, 200)} not found: give a source file of {root.name}")
     real = file.resolve()
     if real.suffix != ".py" or not real.is_file() or not real.is_relative_to(root.resolve()):
-        raise ConfigError(f"{shown(file, 200)} is not a source of {root.name}: name a .py file below {root}")
+        raise ConfigError(f"{shown(file, 200)} is not a source of {root.name}: give a .py file below {root}")
     return real.relative_to(root.resolve().parent).as_posix()
 
 

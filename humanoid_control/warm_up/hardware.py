@@ -31,7 +31,7 @@ from humanoid_control.hardware.unitree.layout import family_of
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
-ADVICE = "compiling the driver for this machine, only this once: about half a minute"
+ADVICE = "compiling the driver for this machine, only the first time: about half a minute"
 KERNELS: tuple[Any, ...] = (
     curve_at,
     add_command,

@@ -18,7 +18,7 @@ from humanoid_control.human.newton_euler import generalised_forces
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
-ADVICE = "compiling the fit of a person for this machine, only this once: about half a minute"
+ADVICE = "compiling the fit of a person for this machine, only the first time: about half a minute"
 KERNELS: tuple[Any, ...] = (
     axis_directions,
     place_clip,

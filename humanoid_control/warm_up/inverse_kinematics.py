@@ -12,7 +12,7 @@ from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
-ADVICE = "compiling inverse kinematics for this machine, only this once: about half a minute"
+ADVICE = "compiling inverse kinematics for this machine, only the first time: about half a minute"
 KERNELS: tuple[Any, ...] = (fill_pair_rows, max_safe_scale, tick)
 
 

@@ -16,7 +16,9 @@ from humanoid_control.simulation.state_space.model import full_rates, reduced_ra
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
-ADVICE = "compiling dynamics, distances and reaches for this machine, only this once: up to three minutes on two cores"
+ADVICE = (
+    "compiling dynamics, distances and reaches for this machine, only the first time: up to three minutes on two cores"
+)
 KERNELS: tuple[Any, ...] = (
     articulated_body_at,
     sparse_at,

@@ -16,7 +16,7 @@ from humanoid_control.walking.support import convex_hull
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
-ADVICE = "compiling the solver of feasible motions for this machine, only this once: about a minute"
+ADVICE = "compiling the solver of feasible motions for this machine, only the first time: about a minute"
 
 KERNELS: tuple[Any, ...] = (follow_clip, filtered_both_ways, convex_hull, follow_soles, solve_box_qp)
 

@@ -15,7 +15,7 @@ from humanoid_control.robots.self_collision import ShapeParts, part_poses
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
-ADVICE = "compiling the solver for this machine, only this once: about half a minute"
+ADVICE = "compiling the solver for this machine, only the first time: about half a minute"
 
 
 KERNELS: tuple[Any, ...] = (

@@ -7,7 +7,7 @@ from humanoid_control.simulation.worlds.step import run_driven_steps, run_steps
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
-ADVICE = "compiling the simulation for this machine, only this once: about a minute"
+ADVICE = "compiling the simulation for this machine, only the first time: about a minute"
 KERNELS = (run_steps, run_driven_steps, close_loops, keep_range, keep_speed)
 
 

@@ -19,7 +19,7 @@ from humanoid_control.tendons.routing.kernels import measure_at, moment_arm_deri
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
-ADVICE = "compiling the tendons for this machine, only this once: about half a minute"
+ADVICE = "compiling the tendons for this machine, only the first time: about half a minute"
 KERNELS: tuple[Any, ...] = (
     measure_at,
     moment_arm_derivative_at,

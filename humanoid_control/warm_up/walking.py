@@ -12,7 +12,7 @@ from humanoid_control.walking.support import ask_for_zmp, left_share, nearest_in
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
-ADVICE = "compiling the walker for this machine, only this once: about a minute"
+ADVICE = "compiling the walker for this machine, only the first time: about a minute"
 KERNELS: tuple[Any, ...] = (fill_rows, solve_program, ask_for_zmp, left_share)
 SECONDS = 1.2  # [s] of a walk: it stands and shifts its weight; planning of steps happens at creation
 

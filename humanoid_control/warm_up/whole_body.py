@@ -28,7 +28,7 @@ from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
-ADVICE = "compiling the solver of the whole body for this machine, only this once: about a minute"
+ADVICE = "compiling the solver of the whole body for this machine, only the first time: about a minute"
 
 KERNELS: tuple[Any, ...] = (
     solve_packed_frames,

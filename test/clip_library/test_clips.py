@@ -52,7 +52,7 @@ def test_a_list_may_name_what_is_not_there(library):
     with pytest.raises(ClipError, match=r"missing\.bvh: cannot be read"):
         clips[4].digest()
     text.write_text("a/b.bvh\n../a/b.bvh\n")
-    with pytest.raises(ConfigError, match=r"line 2: 'a/b\.bvh' is the name of another clip"):
+    with pytest.raises(ConfigError, match=r"line 2: 'a/b\.bvh' is the name of an earlier clip"):
         find_clips(str(text))
 
 

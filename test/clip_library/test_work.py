@@ -75,7 +75,7 @@ def test_a_robot_of_ones_own_travels_with_its_files(jobs, outcome, tmp_path):
 def test_a_worker_with_another_robot_refuses(jobs, hrp2):
     work._kept.robots.clear()
     other = do_job(replace(jobs[1], robot=replace(hrp2, digest="0" * 64)))
-    assert other.record["failed"] == work.BAD_INPUT and "other files of this robot" in other.record["reason"]
+    assert other.record["failed"] == work.BAD_INPUT and "different files of this robot" in other.record["reason"]
 
 
 def test_whatever_a_robot_is_made_of_is_in_its_digest(tmp_path):

@@ -70,7 +70,7 @@ def _runs(pid: int) -> bool:
 
 def test_workers_that_cannot_begin_end_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "_serve", fall_over)
-    with pytest.raises(EnvironmentProblem, match=r"die before they have begun \(exit code 7\)"):
+    with pytest.raises(EnvironmentProblem, match=r"die at startup \(exit code 7\)"):
         list(LocalWorkers(1, do=refuse).outcomes(jobs_of(tmp_path, ["a"])))
 
 

@@ -113,7 +113,7 @@ def place(pairs, robot, data, q):
 
 @pytest.mark.parametrize("name", ["hrp2", "we4rii", "lola"])
 def test_gradient_in_joint_space_is_the_finite_difference(name):
-    """To 1e-6, outside and inside, with the joints' Jacobians; pairs with two equally near places are passed over."""
+    """To 1e-6, outside and inside, with the joints' Jacobians; pairs with two equally near places are ignored."""
     robot, rng, eps = load_robot(name, "floating"), np.random.default_rng(2), 1e-6
     pairs = CollisionPairs(shape_arrays(robot.model, robot.shapes), robot.pairs, robot.ancestor_mask)
     data, moved = robot.model.createData(), robot.model.createData()

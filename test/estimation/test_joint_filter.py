@@ -66,8 +66,8 @@ def test_uneven_samples_and_repeats():
     for _ in range(1000):
         t += rng.uniform(0.0005, 0.006)
         f.update(t, np.array([0.3 * t]))
-        f.update(t, np.array([99.0]))  # the same time again: passed over
-        f.update(t - 0.1, np.array([99.0]))  # older: passed over
+        f.update(t, np.array([99.0]))  # the same time again: ignored
+        f.update(t - 0.1, np.array([99.0]))  # older: ignored
     assert f.position[0] == pytest.approx(0.3 * t, abs=1e-3)
     assert f.velocity[0] == pytest.approx(0.3, abs=1e-2)
 

@@ -88,7 +88,7 @@ def test_forces_that_no_contact_gives_are_counted_and_the_worst_second_is_found(
 def test_no_a_where_every_fifth_frame_is_infeasible():
     assert grade_numbers(GOOD | {"infeasible_percent": 20.0}).grade == "A"
     worse = grade_numbers(GOOD | {"infeasible_percent": 20.1})
-    assert worse.grade == "B" and "frames whose forces no contact gives 20.1 %" in worse.verdict
+    assert worse.grade == "B" and "frames with forces beyond the contacts 20.1 %" in worse.verdict
 
 
 def test_the_goals_are_those_of_the_documentation():

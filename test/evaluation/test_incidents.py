@@ -106,7 +106,7 @@ def test_a_run_at_rest_says_nothing(tmp_path, robot):
         ("estimated_joint_states nan", "estimate", "/estimated_joint_states", "not a number"),
         ("estimated_joint_states far", "estimate", "/estimated_joint_states", "0.300 rad from its measurement"),
         ("power", "power", "/hardware_state", "RUN -> FAULT: bus0: l_elbow_flexion overheated"),
-        ("supply", "power", "/battery", "supply of 30.0 V, 48.0 V at the begin"),
+        ("supply", "power", "/battery", "supply of 30.0 V, 48.0 V at the start"),
         ("report", "reported", "whole_body_ik", "warning: targets jump"),
     ],
 )
@@ -163,5 +163,5 @@ def test_a_bag_without_anything_to_judge_is_refused(tmp_path):
     bag.add_topic("/chatter", KINDS["String"])
     put(bag, "/chatter", 1, text("x"))
     bag.close()
-    with pytest.raises(ConfigError, match="there is nothing to judge"):
+    with pytest.raises(ConfigError, match="nothing to check"):
         read_streams(tmp_path / "run")

@@ -39,7 +39,7 @@ def test_nothing_is_blamed_where_everything_goes_well(body, able):
     costs = measure_limit_costs(body, able, 0.5)
     assert costs.kept.mean == pytest.approx(error(body, able, 0.5))
     assert costs.costliest is None and costs.grade == "close" and costs.advice() == []
-    assert "no limit costs what can be seen" in costs.verdict
+    assert "no limit has a visible cost" in costs.verdict
 
 
 def test_shapes_are_said_to_touch_where_they_do(body, able):

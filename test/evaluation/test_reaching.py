@@ -155,4 +155,4 @@ def test_the_report_says_in_words_what_was_found(run, percent):
     assert "reachable goals: 1 of 1 within 10 mm" in text and "unreachable goals: 1 of 1 held" in text
     assert f"self-collision: 0 of {2 * len(commands.time) - 1} postures" in text
     assert f"limits: kept in {len(commands.time)} commands" in text and "BROKEN" not in text
-    assert ("too busy for the recorder" in text) == (percent is not None and percent < 99)
+    assert ("too slow for the recorder" in text) == (percent is not None and percent < 99)

@@ -95,7 +95,7 @@ def test_both_reports_are_made_of_velocities_alone(robot, tmp_path):
 
 def test_without_anything_measured_one_line_says_so(robot, tmp_path):
     path = write(tmp_path / "bare", robot, velocities(robot), states=False)
-    with pytest.raises(ConfigError, match="give no position of some joints, and it holds no joint_states"):
+    with pytest.raises(ConfigError, match="lack positions of some joints, and it contains no joint_states"):
         read_reach(path, robot)
 
 

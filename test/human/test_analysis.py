@@ -215,4 +215,4 @@ def test_a_root_that_cannot_move_freely_gives_angles_alone(small_person):
     wrench = MeasuredWrench("plate", clip.times, zeros, zeros, np.array([0.0, 1, 0]), np.zeros(3))
     a = analyse(person, clip, [wrench])
     assert np.isnan(a.tau).all()
-    assert any("has 3 coordinates: moments need 6, so there are angles alone" in w for w in a.warnings)
+    assert any("has 3 coordinates: moments need 6, so only angles are computed" in w for w in a.warnings)

@@ -1,4 +1,4 @@
-"""Bad recordings through the whole analysis: refused with what to do, or done as far as can be, and said.
+"""Bad recordings through the whole analysis: rejected with what to do, or done as far as can be, and said.
 
 Beside these, one by one: labels of left and right that are exchanged and setup files (test_marker_fit), models
 (test_osim, test_model), tables of forces and absurd points (test_loads), channels at their limit (test_wrenches,
@@ -116,13 +116,13 @@ def test_a_limb_that_nobody_sees_is_at_rest_and_said(standing):
     limb = [k for k, n in enumerate(person.names) if n.startswith(gone)]
     assert np.isinf(a.fit.std[:, limb]).all()
     np.testing.assert_allclose(a.fit.q[:, limb], np.tile(person.rest[limb], (clip.n_frames, 1)), atol=1e-6)
-    assert any("no marker tells of" in w and "held at rest" in w for w in a.warnings)
+    assert any("without markers" in w and "held at rest" in w for w in a.warnings)
 
 
 def test_a_locked_coordinate_that_a_task_pulls_is_named(standing):
     person, clip, _ = standing
     locked = tuple(replace(c, locked=c.name == "tibia_r_0") for c in person.all_coordinates)
-    with pytest.raises(ConfigError, match=r"'tibia_r_0' is locked, and a task pulls it: unlock it, or drop the task"):
+    with pytest.raises(ConfigError, match=r"'tibia_r_0' is locked, but a task uses it: unlock it, or drop the task"):
         fit(
             replace(person, all_coordinates=locked), clip.positions, clip.labels,
             FitTasks(coordinates={"tibia_r_0": CoordinateTask(1.0, 0.2)}),

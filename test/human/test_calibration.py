@@ -100,5 +100,5 @@ def test_what_is_no_size_of_a_person_is_refused(walker):
         calibrate(walker, 2.0 * markers, labels)
     with pytest.raises(ClipError, match="no frame shows three markers"):
         calibrate(walker, np.full_like(markers, np.nan), labels)
-    with pytest.raises(ConfigError, match="rounds of the calibration is 0"):
+    with pytest.raises(ConfigError, match="rounds of the calibration must be positive, got 0"):
         calibrate(walker, markers, labels, None, CalibrationSettings(rounds=0))

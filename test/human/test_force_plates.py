@@ -256,7 +256,7 @@ def test_the_file_says_when_the_plate_was_unloaded():
     assert said.unloaded is not None
     peak = np.abs(said.zeroed().normal_force).max()
     assert peak == pytest.approx(700.0, abs=1e-3)
-    assert any("reads 120.0 N unloaded: taken out" in w for w in said.zeroed().warnings)
+    assert any("reads 120.0 N unloaded: subtracted" in w for w in said.zeroed().warnings)
     guessed = drifted([0, 0], 120.0, "later")
     assert guessed.unloaded is None and np.abs(guessed.zeroed().normal_force).max() == pytest.approx(820.0, abs=1e-3)
 

@@ -139,7 +139,7 @@ def test_headers_of_every_kind(model_file, name, degrees, rows):
 
 def test_header_that_lies_about_rows_is_said(files):
     right, _ = read_loads(files(table=mot().replace("nRows=3", "nRows=100")))
-    assert "says 100 rows, the file holds 3" in right.warnings[0]
+    assert "says 100 rows, the file contains 3" in right.warnings[0]
 
 
 def test_force_that_is_switched_off_is_left_out(files):
@@ -234,10 +234,10 @@ def test_the_moment_has_many_names(moment, tmp_path):
 def test_columns_that_no_load_takes_are_named(tmp_path):
     odd = "ground_twist_1_x ground_twist_1_y ground_twist_1_z"
     (load,) = read_loads(plain(tmp_path, f"{FORCE} {odd}", [70, 700, 0, 0.2, 0, 0.1, 0, 12, 0]))
-    assert any("left out: ground_twist_1_x, ground_twist_1_y, ground_twist_1_z" in w for w in load.warnings)
+    assert any("ignored: ground_twist_1_x, ground_twist_1_y, ground_twist_1_z" in w for w in load.warnings)
     second = "2_ground_force_vx 2_ground_force_vy 2_ground_force_vz"
     (load,) = read_loads(plain(tmp_path, f"{FORCE} {second}", [70, 700, 0, 0.2, 0, 0.1, 0, 9, 0]))
-    assert any("no force with a point of application are left out: 2_ground_force_vx" in w for w in load.warnings)
+    assert any("columns without a force with a point of application are ignored: 2_ground_force_vx" in w for w in load.warnings)
     cop = f"{second} 2_ground_cop_x 2_ground_cop_y 2_ground_cop_z"
     assert len(read_loads(plain(tmp_path, f"{FORCE} {cop}", [70, 700, 0, 0.2, 0, 0.1, 0, 9, 0, 0.3, 0, 0.2]))) == 2
 
@@ -292,7 +292,7 @@ def test_forces_in_another_unit_of_time_are_known_by_the_rate_and_reported(tmp_p
 def test_forces_at_times_of_no_unit_or_of_two_recordings_are_refused(tmp_path):
     path = tmp_path / "grf.mot"
     path.write_text(standing(np.arange(100) * 0.2))
-    with pytest.raises(ClipError, match="make 10 to 4000 Hz in no unit: write them in seconds"):
+    with pytest.raises(ClipError, match="is not 10 to 4000 Hz in any unit: write times in seconds"):
         read_loads(path)
     times = np.arange(200) / 100
     path.write_text(standing(np.where(times < 1, times, times + 3600)))
@@ -318,7 +318,7 @@ def test_words_for_nothing_decimal_commas_and_weak_forces_are_understood(tmp_pat
     weak = read([r.replace("70.0 700.0", "0.07 0.7") for r in rows])
     assert any("0.703 N: are the forces in kN" in w for w in weak.warnings) and not plain.warnings
     for cell, says in (
-        ("abc", "line 13 holds something that is no number"),
+        ("abc", "line 13 contains a non-numeric value"),
         ("nan", "line 13: the time is not a number"),
     ):
         with pytest.raises(ClipError, match=says):

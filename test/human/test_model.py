@@ -68,9 +68,9 @@ def test_what_does_not_belong_together_is_refused(small_person):
         "'trunk' occurs more than once": {"bodies": (TRUNK, TRUNK)},
         "form a loop": {"joints": (loop, knee)},
         "has no joint": {"joints": (root,)},
-        "moves with 'k', which is not there": {"all_coordinates": tuple(Coordinate(c) for c in "abcxyzl")},
+        "moves with 'k', which does not exist": {"all_coordinates": tuple(Coordinate(c) for c in "abcxyzl")},
         "names the body 'arm'": {"joints": (root, AnatomicalJoint("knee", "arm", "shank"))},
-        "on 'arm', which is not there": {"markers": (Marker("m", "arm", np.zeros(3)),)},
+        "on 'arm', which does not exist": {"markers": (Marker("m", "arm", np.zeros(3)),)},
         "no finite place": {"markers": (Marker("m", "shank", np.full(3, np.nan)),)},
         "exchange the two": {
             "all_coordinates": (*person.all_coordinates[:-1], Coordinate("l", True, 0.0, 1.0, -1.0, True)),

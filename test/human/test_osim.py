@@ -67,7 +67,7 @@ def test_old_versions_hold_the_same_as_those_converted_by_opensim(human_motion, 
 
 
 def test_what_is_left_out_is_counted(walker):
-    assert walker.notes == ("left out: 17 forces, 80 muscles, 40 wrap objects",)
+    assert walker.notes == ("ignored: 17 forces, 80 muscles, 40 wrap objects",)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_what_is_left_out_is_counted(walker):
         ("<inertia>1 2 3 0.1 0.2 0.3", "<inertia>1 2 3", "'a': inertia must be 6 numbers"),
         ("-1 2", "2 -1", "range of 'k' is 2.0 to -1.0: exchange"),
         ("inner</socket_parent>", "outer</socket_parent>", "belongs to no body"),
-        ("/bodyset/a</socket_parent>", "/bodyset/arm</socket_parent>", "names the body 'arm', which is not there"),
+        ("/bodyset/a</socket_parent>", "/bodyset/arm</socket_parent>", "names the body 'arm', which does not exist"),
         ("<Coordinate name=\"tz\"/>", "", "a FreeJoint has 6 coordinates, the file gives 5"),
         ("</Model>", "", "XML error"),
         ("<clamped>", "<reverse>true</reverse><clamped>", None),

@@ -114,7 +114,7 @@ def test_two_feet_on_one_plate_share_it_and_it_is_marked():
     loads = assign_plates([plate(true["left"] + true["right"])], FRAMES, standing())
     assert loads.estimated.all() and loads.contacts[0].estimated
     assert loads.contacts[0].feet == ("left", "right")
-    assert "left and right share it: the share of each is an estimate" in loads.warnings[0]
+    assert "left and right share it: their shares are estimates" in loads.warnings[0]
     total = np.hstack([sum(w.force for w in loads.wrenches.values()), sum(w.moment for w in loads.wrenches.values())])
     np.testing.assert_allclose(total, true["left"] + true["right"], atol=1e-9)
     for foot, wrench in loads.wrenches.items():

@@ -94,7 +94,7 @@ def test_what_is_not_known_is_said():
 
     pig = ("RASI", "LASI", "RPSI", "LPSI", "RKNE", "LKNE", "RANK")
     match = find_template(clip(*pig, "HELMET"))
-    assert match.unknown == ("HELMET",) and "left out: HELMET" in match.sentence()
+    assert match.unknown == ("HELMET",) and "ignored: HELMET" in match.sentence()
     with pytest.raises(HumanoidError, match=r"no known marker set .*--model"):
         find_template(clip("a", "b", "c"))
     with pytest.raises(HumanoidError, match="two subjects"):

@@ -85,7 +85,7 @@ def test_a_rate_of_the_user_goes_before_that_of_the_file(folder, result, humanoi
     assert "120" in out
 
 
-@fault("B37", "whole: 60 messages; no footer: 60 with a warning, or the way to repair it; cut chunk: refused")
+@fault("B37", "whole: 60 messages; no footer: 60 with a warning, or the way to repair it; cut chunk: rejected")
 def test_a_bag_whose_recorder_died(folder, result, caplog, capsys):
     found = []
     for name in ("whole", "no_footer", "cut_half"):

@@ -155,7 +155,7 @@ def bad_rotation(robot, M):
     return refusal(step)
 
 
-@fault("B25", "floating under world: 24 joints; with a camera: read with a note, or what to take out; planar: refused")
+@fault("B25", "floating under world: 24 joints; with a camera: read with a note, or what to take out; planar: rejected")
 def test_joints_under_the_world(folder, result):
     plain = load_robot(str(folder / "a_floating_under_world.urdf")).n
     camera = load_robot(str(folder / "b_world_has_a_camera_too.urdf"))

@@ -71,7 +71,7 @@ HOSTILE = {
     "nested mappings": ("a: {" * 100_000, "nested more than 50 deep"),
     "nested rows": ("- " * 100_000, "nested more than 50 deep"),
     "aliases of aliases": (BOMB, "more than 200000 values"),
-    "alias of itself": ("schema: x\na: &a [1, *a]", "the alias '*a' is within what it names (line 2)"),
+    "alias of itself": ("schema: x\na: &a [1, *a]", "the alias '*a' refers to itself (line 2)"),
     "key twice": ("schema: x\nlink: a\nlink: b", "the key 'link' appears twice (line 3)"),
     "key twice in a row": ("schema: x\nrows: [{a: 1, a: 2}]", "the key 'a' appears twice (line 2)"),
     "no date": ("schema: x\nat: 2001-99-99", "'2001-99-99' is not readable as timestamp (line 2)"),
@@ -252,7 +252,7 @@ def promise(path, shape):
 def test_an_array_that_promises_more_than_it_holds_is_refused_before_room_is_made_for_it(tmp_path):
     path = tmp_path / "a.npz"
     promise(path, b"(3000000, 3000000)")
-    with pytest.raises(ValueError, match="does not hold what its head says"):
+    with pytest.raises(ValueError, match="does not match its header"):
         load_arrays(path)
     promise(path, b"(-3, 3)")
     with pytest.raises(ValueError):
@@ -345,13 +345,13 @@ def test_of_a_bag_that_its_recorder_did_not_finish_whole_messages_are_read(tmp_p
     assert all(sorted(some) == sorted(messages) for some in read[:6])
     assert 0 < len(read[6]) < len(messages) and set(read[6]) <= set(messages)
     file.write_bytes(content[:200])
-    assert "no message is whole: `mcap recover" in refused(read_all, file)
+    assert "no message is complete: `mcap recover" in refused(read_all, file)
 
 
 def test_a_bag_of_a_few_bytes_is_refused_in_words_about_the_file(tmp_path):
     file = tmp_path / "few.mcap"
     file.write_bytes(b"\x89MCAP0\r\n")
-    assert "few.mcap is not a ROS 2 bag, or a damaged one: it is cut off, or its lengths are wrong" in refused(
+    assert "few.mcap is not a ROS 2 bag, or a damaged one: it is truncated, or its lengths are wrong" in refused(
         read_all, file
     )
 

@@ -97,7 +97,5 @@ def test_a_robot_that_cannot_perform_is_refused_by_name():
     check_performer(robot)
     robot.effort_known[:4] = False
     first = ", ".join(robot.joint_names[:3])
-    with pytest.raises(
-        RobotError, match=f"hrp2: no torque limit is known of {first} and 1 more: write it into the URDF"
-    ):
+    with pytest.raises(RobotError, match=f"hrp2: no torque limit is known for {first} and 1 more: add it to the URDF"):
         check_performer(robot)

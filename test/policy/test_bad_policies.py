@@ -67,7 +67,7 @@ METADATA = [
     ({"anchor_body_name": "chest"}, "the anchor 'chest' is not one of 'body_names'"),
     ({"default_joint_pos": "-"}, "its metadata has no 'default_joint_pos'"),
     ({"observation_names": "height_scan,joint_pos,joint_vel,actions", "observation_history_lengths": "1,1,1,1"},
-     "height_scan' is needed, and nothing here measures the terrain"),
+     "height_scan' is required, but no sensor measures the terrain"),
 ]  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def test_the_unchanged_file_has_no_contradiction(tmp_path):
 
 def test_sums_that_do_not_fit_the_network_are_named_with_the_terms(tmp_path):
     text = told(beyondmimic_network(tmp_path / "p.onnx", width=34))
-    assert "takes 34 numbers, and its terms are 35 (command 8, motion_anchor_pos_b 3" in text
+    assert "takes 34 numbers, but its terms have 35 (command 8, motion_anchor_pos_b 3" in text
 
 
 def test_outputs_for_other_joints_are_named(tmp_path):
@@ -96,7 +96,7 @@ def test_weights_that_are_not_numbers_are_named(tmp_path):
     W[1, 3] = np.nan
     changed = {"observation_names": "base_ang_vel,projected_gravity,command,joint_pos,joint_vel,actions"}
     said = beyondmimic_metadata(observation_history_lengths="-", **changed)
-    assert "weights that are not numbers: W" in told(
+    assert "non-numeric weights: W" in told(
         linear_network(tmp_path / "p.onnx", {"obs": 21}, {"actions": 4}, said, weights=W)
     )
 
@@ -109,14 +109,14 @@ def test_a_first_step_that_asks_for_more_than_the_torque_limits_is_named(g1, tmp
     said = beyondmimic_metadata(joints, observation_history_lengths="-", **changed)
     path = linear_network(tmp_path / "p.onnx", {"obs": 9 + 3 * n}, {"actions": n}, said, bias=np.full(n, 12.0))
     text = told(path, g1)
-    assert "at rest it asks 8 joints for more than their torque limits" in text and "240 of 88" in text
+    assert "at rest it exceeds the torque limits of 8 joints" in text and "240 of 88" in text
     assert told(path) == ""  # its own torque limits are not known
 
 
 def test_another_robot_is_named(g1, tmp_path):
     joints = tuple(j.replace("hip_pitch_joint", "hip_pich_joint") for j in JOINTS)
     text = told(beyondmimic_network(tmp_path / "p.onnx", joints), g1)
-    assert "2 of its 4 joints are not of g1, which has 29: left_hip_pich_joint" in text
+    assert "2 of its 4 joints are not joints of g1, which has 29: left_hip_pich_joint" in text
     assert "did you mean left_hip_pitch_joint?" in text
 
 
@@ -169,7 +169,7 @@ def test_an_anchor_that_the_robot_has_not_is_named(g1, tmp_path):
 def test_rotations_of_a_motion_must_be_unit_quaternions(tmp_path):
     sizes = {"actions": 4, "joint_pos": 4, "joint_vel": 4, "body_pos_w": 6, "body_quat_w": 8}
     path = linear_network(tmp_path / "p.onnx", {"obs": 35, "time_step": 1}, sizes, beyondmimic_metadata())
-    assert "the output 'body_quat_w' holds no unit quaternions" in told(path)
+    assert "the output 'body_quat_w' does not contain unit quaternions" in told(path)
 
 
 # -------- YAML
@@ -186,7 +186,7 @@ DEPLOY = [
     ({"commands": {"base_velocity": {"ranges": {"lin_vel_x": [1.0, -1.0]}}}}, "a range [low, high], got [1.0, -1.0]"),
     ({"actions": {"JointVelocityAction": {}}}, "actions must be one JointPositionAction, got JointVelocityAction"),
     ({"observations": {"base_ang_vel": {"history_length": -1}}}, "'history_length' must be 0 to 200 frames, got -1"),
-    ({"observations": {"base_ang_vle": {}}}, "'base_ang_vle' is not known here: did you mean base_ang_vel"),
+    ({"observations": {"base_ang_vle": {}}}, "'base_ang_vle' is not supported: did you mean base_ang_vel"),
     ({"observations": {"base_ang_vel": {"scale": [1, 2]}}}, "'scale' must be 3 numbers, got 2"),
     ({"observations": [1, 2]}, "observations: must be a mapping, got [1, 2]"),
 ]  # fmt: skip
@@ -216,9 +216,9 @@ def test_a_rate_and_a_command_that_make_one_look_are_notes(tmp_path):
 
 
 LEAPP_CHANGES = [
-    ("sha256sum: 8995f2", "sha256sum: 8995f3", "sha256sum is not that of"),
-    ("model_path: unitree_g1", "model_path: ../unitree_g1", "is outside its folder: refused"),
-    ("model_path: unitree_g1_velocity_e2e.onnx", "model_path: /etc/passwd", "is outside its folder: refused"),
+    ("sha256sum: 8995f2", "sha256sum: 8995f3", "sha256sum does not match"),
+    ("model_path: unitree_g1", "model_path: ../unitree_g1", "is outside its folder: rejected"),
+    ("model_path: unitree_g1_velocity_e2e.onnx", "model_path: /etc/passwd", "is outside its folder: rejected"),
     ("[[pelvis], [w, x, y, z]]", "[[pelvis], [w, z, y, x]]", "a rotation must be a quaternion"),
     ("[lin_x, lin_y, ang_z]", "[lin_x, ang_z, lin_y]", "a velocity command of lin_x, ang_z, lin_y is not known"),
     ("kind: state/joint/position", "kind: state/joint/torque", "the kind 'state/joint/torque' of the input"),
@@ -248,13 +248,13 @@ HOSTILE = [
     ("a: !!python/object/apply:os.system ['touch /tmp/never']", "not a policy that is known here"),
     ("a: &a [x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b]\n"
      "d: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d]\n"
-     "f: &f [*e, *e, *e, *e, *e, *e, *e, *e, *e]\ng: [*f, *f, *f, *f, *f, *f]", "holds more than"),
+     "f: &f [*e, *e, *e, *e, *e, *e, *e, *e, *e]\ng: [*f, *f, *f, *f, *f, *f]", "contains more than"),
     ("a: " + "[" * 200 + "]" * 200, "nested more than"),
-    ("a: &a [*a]", "within what it names"),
+    ("a: &a [*a]", "refers to itself"),
     ("- 1\n- 2", "must hold keys with values"),
     ("a: 1\na: 2", "appears twice"),
     ("\x00", "not a readable YAML file"),
-    ("schema: humanoid_policy/9", "the schema 'humanoid_policy/9' is not known here"),
+    ("schema: humanoid_policy/9", "the schema 'humanoid_policy/9' is not supported"),
 ]  # fmt: skip
 
 
@@ -282,9 +282,9 @@ def test_operators_of_other_libraries_and_loops_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("location", "says"),
     [
-        ("../secret", "outside its folder: refused"),
-        ("/etc/passwd", "outside its folder: refused"),
-        ("", "outside its folder: refused"),
+        ("../secret", "outside its folder: rejected"),
+        ("/etc/passwd", "outside its folder: rejected"),
+        ("", "outside its folder: rejected"),
         ("policy.onnx.data", "is missing: copy it too"),
         ("short.data", "is shorter than its network says"),
     ],
@@ -334,7 +334,7 @@ def test_what_the_runtime_cannot_bear_is_one_line(tmp_path):
         (b"hello", "not an ONNX file"),
         (b"\x80\x04\x95", "a pickle, which is code"),
         (b"PK\x03\x04", "a pickle, which is code"),
-        (b"\x08\x09", "not an ONNX file: it holds no network"),
+        (b"\x08\x09", "not an ONNX file: contains no network"),
     ],
 )
 def test_other_files_are_named(tmp_path, content, says):
@@ -386,7 +386,7 @@ def test_mutated_networks_are_refused_in_one_line_or_read(tmp_path):
 
 def test_the_command_ends_with_the_line_and_its_code(tmp_path, capsys):
     assert main(["policy", str(tmp_path / "p.onnx")]) == 2
-    assert capsys.readouterr().err == f"humanoid policy: {tmp_path}/p.onnx: there is no such file\n"
+    assert capsys.readouterr().err == f"humanoid policy: {tmp_path}/p.onnx: file not found\n"
     path = beyondmimic_network(tmp_path / "p.onnx", joint_stiffness="1,1,1,1")
     assert main(["policy", str(path)]) == 2
     assert "contradictions: 1; this policy is not run" in capsys.readouterr().out

@@ -94,11 +94,11 @@ def test_a_small_description_is_read(tmp_path):
 
 
 MISTAKES = [
-    ({"schema": "humanoid_policy/2"}, "the schema 'humanoid_policy/2' is not known here"),
+    ({"schema": "humanoid_policy/2"}, "the schema 'humanoid_policy/2' is not supported"),
     ({"rtae": 50}, "unknown key 'rtae': did you mean rate"),
     ({"rate": None}, "'rate' must be a number, got None"),
     ({"rate": -50}, "1 / 'rate' must be a period"),
-    ({"network": "../p.onnx"}, "is outside its folder: refused"),
+    ({"network": "../p.onnx"}, "is outside its folder: rejected"),
     ({"network": None}, "'network' must be a text"),
     ({"joints": ["a", "a"]}, "'joints' has 'a' twice"),
     ({"default": {"left_kne_joint": 1}}, "unknown key 'left_kne_joint': did you mean left_knee_joint"),
@@ -108,11 +108,11 @@ MISTAKES = [
     ({"action": {}}, "'scale' is missing"),
     ({"gains": {"kp": 40}}, "'kd' is missing"),
     ({"gains": {"kp": 40, "kd": 2, "ki": 1}}, "unknown key 'ki'"),
-    ({"inputs": {"obs": [{"term": "gyroo"}]}}, "the observation 'gyroo' is not known here: did you mean gyro"),
+    ({"inputs": {"obs": [{"term": "gyroo"}]}}, "the observation 'gyroo' is not supported: did you mean gyro"),
     ({"inputs": {"obs": [{"term": "gyro", "scael": 1}]}}, "unknown key 'scael': did you mean scale"),
     ({"inputs": {"obs": [{"term": "gyro", "scale": [1, 2]}]}}, "'scale' must be 3 numbers, got 2"),
     ({"inputs": {"obss": []}}, "unknown input 'obss': did you mean obs"),
-    ({"inputs": {"obs": [{"term": "gyro"}]}}, "takes 11 numbers, and its terms are 3"),
+    ({"inputs": {"obs": [{"term": "gyro"}]}}, "takes 11 numbers, but its terms have 3"),
     ({"inputs": {"obs": [{"terms": [{"term": "gyro"}], "order": "newest"}]}}, "unknown order 'newest'"),
     ({"inputs": {"obs": [{"terms": [{"term": "gyro"}], "history": 1000}]}}, "'history' must be 0 to 200 frames"),
     ({"inputs": {"obs": [{"terms": [{"term": "gyro"}], "delayed": "yes"}]}}, "'delayed' must be true or false"),
@@ -185,8 +185,8 @@ def test_what_does_not_go_together_is_refused(tmp_path, capsys):
     assert main(["policy", path, path]) == 2
     assert "give one file, or 'new' and one file" in capsys.readouterr().err
     assert main(["policy", path, "-o", "x.yaml"]) == 2
-    assert "--output belongs to the draft" in capsys.readouterr().err
+    assert "--output applies to the draft" in capsys.readouterr().err
     assert main(["policy", "new", path, "--json"]) == 2
-    assert "--json belongs to a policy that exists, not to its draft" in capsys.readouterr().err
+    assert "--json applies to a policy that exists, not to its draft" in capsys.readouterr().err
     assert main(["policy", str(tmp_path / "p.onnx"), "--network", path]) == 2
     assert main(["policy", path, "--network", str(tmp_path / "p.onnx"), "--json"]) == 0

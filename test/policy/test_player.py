@@ -177,7 +177,7 @@ def arrays(n=29, frames=5, **changed):
         ({"root_rot": np.zeros((5, 4))}, "unit quaternions"),
         ({"root_pos": np.zeros((4, 3))}, "as many frames"),
         ({"dof_pos": np.full((5, 29), np.nan)}, "finite arrays"),
-        ({"dof_pos": np.zeros((5, 23))}, "23 joints for 29 names: it is of another robot"),
+        ({"dof_pos": np.zeros((5, 23))}, "23 joints for 29 names: it belongs to another robot"),
         ({"joint_names": np.array(["a"] * 29)}, "no joint 'left_hip_pitch_joint'"),
     ],
 )
@@ -219,7 +219,7 @@ def test_motions_are_taken_by_the_names_of_their_joints(g1, tmp_path):
 
 def test_a_pickle_that_is_a_program_is_not_run(g1, tmp_path):
     (tmp_path / "m.pkl").write_bytes(b"cos\nsystem\n(S'touch /tmp/never_policy'\ntR.")
-    with pytest.raises(ClipError, match="more than arrays need"):
+    with pytest.raises(ClipError, match="which arrays do not need"):
         load_motion(tmp_path / "m.pkl", g1, g1.joint_names)
     assert not Path("/tmp/never_policy").exists()
 
@@ -242,8 +242,8 @@ def test_the_command_plays_and_compares(model_file, g1_urdf, capsys):
     ("words", "says"),
     [
         ("--play", "--play needs a robot"),
-        ("--seconds 5", "--seconds belongs to a run in a simulator"),
-        ("--play --robot {g1} --clip x.pkl", "--clip belongs to trackers of any motion"),
+        ("--seconds 5", "--seconds applies to a run in a simulator"),
+        ("--play --robot {g1} --clip x.pkl", "--clip applies to trackers of any motion"),
         ("--play --robot {g1} --command 1,2", "--command must be three numbers"),
         ("--play --robot {g1} --seconds 0", "--seconds must be between 0.1 and 3600"),
         ("--play --robot {g1} --limiter fast", "unknown limiter 'fast'"),

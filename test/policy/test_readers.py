@@ -117,7 +117,7 @@ def test_rl_sars_history_is_that_of_its_list(tmp_path):
     block = model.inputs[0].blocks[0]
     assert (block.layout, block.order, block.size) == (PER_FRAME, OLDEST_FIRST, 27)
     assert terms(model)["commands"].scale == (2.0, 2.0, 0.25) and terms(model)["ang_vel"].scale == (0.5,) * 3
-    assert "num_observations is 20, and its terms are 9" in model.contradictions[0]
+    assert "num_observations is 20, but its terms have 9" in model.contradictions[0]
 
 
 def test_beyondmimic_is_read_from_its_texts(tmp_path):

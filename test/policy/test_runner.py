@@ -211,7 +211,7 @@ def test_what_contradicts_or_does_not_fit_is_not_run(model_file, g1, g1_urdf, tm
     with pytest.raises(PolicyError, match="TorchScript"):
         load_policy(model_file("policies/rl_sar/dance_102/config.yaml"), g1)
     good = model_file("policies/holosoma/ppo_g1_29dof.onnx")
-    with pytest.raises(PolicyError, match="of its 29 joints are not of lola"):
+    with pytest.raises(PolicyError, match="of its 29 joints are not joints of lola"):
         load_policy(good, load_robot("lola", "floating"))
     with pytest.raises(PolicyError, match="has a base that is fixed"):
         load_policy(good, load_robot(g1_urdf, "fixed"))

@@ -71,7 +71,7 @@ def test_an_imu_that_does_not_fit_the_soles_is_named_at_the_first_step(policies,
     s.step(standing(policies[0], roll=turn))
     assert (s.state == SIT) == stops
     if stops:
-        assert "by the IMU no sole is level, l_foot is tilted by 0.39" in s.events[0].why
+        assert "no sole is level according to the IMU, l_foot is tilted by 0.39" in s.events[0].why
     s = supervisor(policies[0])
     s.step(standing(policies[0]))
     s.step(standing(policies[0], roll=turn))  # a robot that runs may stand on an edge

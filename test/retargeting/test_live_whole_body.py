@@ -161,7 +161,7 @@ def test_a_person_who_runs_during_the_calibration_is_asked_to_stand(robot):
     body, live = running_person(1.5), LiveWholeBody(robot, QUICK)
     for k in range(body.n_frames):
         live.frame(body.names, body.positions[k], k / RATE)
-    assert live.targets is None and "no floor is found under them, stand still" in live.problems["calibration"]
+    assert live.targets is None and "no ground found under them, stand still" in live.problems["calibration"]
 
 
 def test_time_that_passed_is_followed_once_and_not_more_than_the_longest_step(robot):

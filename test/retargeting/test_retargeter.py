@@ -149,7 +149,7 @@ def test_a_first_frame_that_is_no_posture_is_refused():
     robot = load_robot("hrp2", "fixed")
     solver = Retargeter(robot)
     elsewhere = robot.point_positions(robot.q("neutral"), POINTS) * [1, 1, -1]
-    with pytest.raises(ClipError, match=r"my clip: the best first posture is .* cm from its targets: refused"):
+    with pytest.raises(ClipError, match=r"my clip: the best first posture is .* cm from its targets: rejected"):
         solver.start(elsewhere, "my clip")
 
 

@@ -191,7 +191,7 @@ def test_feet_that_never_rest_have_their_floor_at_their_lowest_places(drop):
     known = [HEEL[2], TOE[2], HEEL[2], TOE[2], ANKLE[2], ANKLE[2]]
     assert floor.level == pytest.approx(np.array(known) - drop, abs=0.01)
     assert not floor.slope.any() and not floor.rests
-    assert floor.notes == ("l_heel, l_toe, r_heel, r_toe: never slow, the floor is taken at the lowest places",)
+    assert floor.notes == ("l_heel, l_toe, r_heel, r_toe: never slow, the ground is set at the lowest positions",)
 
 
 def test_a_marker_that_has_come_off_has_the_level_of_the_other_foot(walk):

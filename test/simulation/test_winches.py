@@ -294,7 +294,7 @@ def test_errors_of_the_plant_are_those_asked_for(robot):
 def test_what_cannot_be_is_said(robot):
     with pytest.raises(RobotError, match="recommended has no tendons"):
         make_engine(load_robot("recommended", "fixed"), settings=WorldSettings(drives="winches"))
-    with pytest.raises(ConfigError, match=r"path friction is 0.5, must be 0..0.3"):
+    with pytest.raises(ConfigError, match=r"path friction must be in 0..0.3, got 0.5"):
         world_of(robot, path_friction=0.5)
     with pytest.raises(ConfigError, match="winch_error must be 0 or more"):
         WorldSettings(winch_error=-0.1).check()

@@ -58,5 +58,5 @@ def test_nothing_to_study_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("evidence.studies.humanoids.found_humanoids", list)
     with pytest.raises(ConfigError, match="humanoid robots list"):
         run_study()
-    with pytest.raises(RobotError, match="there is no URDF file"):
+    with pytest.raises(RobotError, match="URDF file not found:"):
         run_study(robot=[str(tmp_path / "nowhere.urdf")])

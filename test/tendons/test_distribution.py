@@ -101,11 +101,11 @@ def test_a_tendon_that_is_left_out_gives_nothing_and_may_come_back():
 @pytest.mark.parametrize(
     "change,error,words",
     [
-        ({"least": [-1.0, 0.0, 0.0]}, ConfigError, "tendon 0 has a least tension below 0"),
+        ({"least": [-1.0, 0.0, 0.0]}, ConfigError, "tendon 0 has a minimum tension below 0"),
         (
             {"most": [9.0, 9.0, 0.5], "least": [1.0, 1.0, 1.0]},
             ConfigError,
-            "tendon 2 has a least tension above its most",
+            "tendon 2 has a minimum tension above its maximum",
         ),
         ({"weight": [1.0, -1.0, 1.0]}, ConfigError, "tendon 1 has a weight below 0"),
         ({"least": [0.0, np.nan, 0.0]}, NotANumberError, "least of tendon 1 is not a number"),
@@ -123,7 +123,7 @@ def test_bad_ranges_are_refused_in_one_line(change, error, words):
 def test_bad_torques_and_ranges_changed_in_place_are_refused():
     d = TensionDistribution(2, np.zeros(3), np.full(3, 100.0))
     G = np.ones((3, 2))
-    with pytest.raises(NotANumberError, match="tau contains a value that is not finite"):
+    with pytest.raises(NotANumberError, match="tau contains a non-finite value"):
         d.solve(G, np.array([np.nan, 0.0]))
     with pytest.raises(NotANumberError, match="G contains"):
         d.solve(G * np.inf, np.zeros(2))

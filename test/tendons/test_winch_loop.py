@@ -224,11 +224,11 @@ def test_units_are_those_of_motor_gear_and_drum():
     unit = unit_of_motor(motor, friction=20.0)
     assert unit.mass == pytest.approx(7.23, abs=0.01) and unit.speed == pytest.approx(0.4634, abs=1e-3)
     assert unit.force == pytest.approx(591.6, abs=0.1) and unit.friction == 20.0 and not unit.estimated
-    with pytest.raises(ConfigError, match="drum is 0, must be above 0"):
+    with pytest.raises(ConfigError, match="drum must be above 0, got 0"):
         unit_of_motor(motor._replace(drum=0.0))
     with pytest.raises(ConfigError, match=r"efficiency is 1\.2"):
         unit_of_motor(motor._replace(efficiency=1.2))
-    with pytest.raises(ConfigError, match="friction is -1, must not be negative"):
+    with pytest.raises(ConfigError, match="friction must not be negative, got -1"):
         MuscleUnit(friction=-1.0)
     with pytest.raises(ConfigError, match="thermal must be four numbers"):
         MuscleUnit(thermal=(1.0, 2.0, 3.0, 0.0))
@@ -242,7 +242,7 @@ def test_what_cannot_be_is_said():
     loop.check_period(5e-4)
     with pytest.raises(ConfigError, match="a period of 4 ms"):
         loop.check_period(4e-3)
-    with pytest.raises(ConfigError, match="tendon 'b': needs 0 <= least tension <= greatest, got 5 and 4 N"):
+    with pytest.raises(ConfigError, match="tendon 'b': needs 0 <= minimum <= maximum tension, got 5 and 4 N"):
         WinchLoop(("a", "b"), (light, light), np.full(2, 5.0), np.array([10.0, 4.0]))
     with pytest.raises(SizeError, match="2 tendons, 1 units"):
         WinchLoop(("a", "b"), (light,), np.full(2, 5.0), np.full(2, 9.0))
@@ -251,7 +251,7 @@ def test_what_cannot_be_is_said():
     with pytest.raises(NotANumberError, match="not a number for b"):
         loop.command(WinchCommand(np.full(2, LENGTH), np.zeros(2), np.ones(2), np.array([0.3, np.nan])))
     assert loop.record.kind.tolist() == [LENGTH, OFF]
-    with pytest.raises(ConfigError, match="guard is -1, must not be negative"):
+    with pytest.raises(ConfigError, match="guard must not be negative, got -1"):
         LoopGains(guard=-1.0)
 
 

@@ -64,7 +64,7 @@ def test_solids_lines_and_arrows_are_where_the_message_has_them(server):
         marker(SPHERE_LIST, points=ends),
         marker(LINE_LIST, points=ends),
         marker(ARROW, "momentum", points=ends[:2]),
-        marker(9, "text that is passed over"),
+        marker(9, "text that is ignored"),
     ]
     layer.draw(message)
     balls, boxes = layer._solids[SPHERE], layer._solids[CUBE]
@@ -276,4 +276,4 @@ def test_nodes_that_hang_fail_or_warn_are_named_the_worst_first():
     state.on_diagnostics(told(whole_body_ik=0, state_estimator=0))
     assert state.troubles() == [], "what is over is gone"
     lines = state.troubles(time.monotonic() + SILENT + 1)
-    assert len(lines) == 3 and lines[0] == "**simulator has said nothing for 6 s**"
+    assert len(lines) == 3 and lines[0] == "**simulator has been silent for 6 s**"

@@ -53,7 +53,7 @@ def test_buttons_ask_for_what_they_say(chromium):
             until(lambda n=name: said[-1:] == [("request", n)], name)
         press("cut this tendon")
         until(lambda: said[-1] == ("cut", "l_biceps"), "the tendon that is chosen at first")
-        press("mend all tendons")
+        press("repair all tendons")
         until(lambda: said[-1] == ("cut", ""), "none is cut")
         page.panel.tendons.answer("wires are held")
         until(lambda: "wires are held" in chromium.text(), "the answer")

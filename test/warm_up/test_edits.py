@@ -90,6 +90,4 @@ def test_the_command_explains_a_source_of_the_package(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("humanoid_control/numerics/vec3.py: an edit can drop ") and len(lines) > 20
     assert main(["warm", "--explain", "nowhere.py"]) == 2
-    assert (
-        capsys.readouterr().err == "humanoid warm: nowhere.py does not exist: name a source file of humanoid_control\n"
-    )
+    assert capsys.readouterr().err == "humanoid warm: nowhere.py not found: give a source file of humanoid_control\n"

@@ -123,7 +123,7 @@ class Desk:
             self.executor.spin_once(timeout_sec=0.005)
             if time.monotonic() > end or self.process.poll() is not None:
                 self.log.seek(0)
-                last = (self.log.read().strip().splitlines() or ["it said nothing"])[-1]
+                last = (self.log.read().strip().splitlines() or ["no output"])[-1]
                 raise HardwareError(f"the driver does not go on ({self.said or 'no state'}): {last}")
 
     def ask(self, service: str, on: bool | None = None) -> bool:

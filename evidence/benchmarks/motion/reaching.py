@@ -107,7 +107,7 @@ def measure_reaches(only: Collection[str], calls: int, quiet: bool) -> list[Row]
             try:
                 call = crocoddyl_reach(tasks()[f"reach_{joints}_ms"])
             except ImportError as e:
-                warn(f"crocoddyl's rows are left out: {e}")
+                warn(f"crocoddyl's rows are ignored: {e}")
                 break
             cost = call()
             rows.append(_row(f"crocoddyl_{joints}_ms", _times(call, PEER_CALLS), cost, float("nan")))

@@ -77,7 +77,7 @@ def measure(
             try:
                 rows.append(case.row(name))
             except (ImportError, ConfigError, PolicyError) as e:
-                warn(f"{name} is left out: {e}")
+                warn(f"{name} is ignored: {e}")
             show(k + 1.0, name)
     return rows
 

@@ -121,7 +121,7 @@ def _decide(gap: np.ndarray, critical: np.ndarray, foot: np.ndarray, d_m: float)
 
     Returns:
         (collides, d - d_m, section): the least of the distances that count and its section. It is negative without a
-        collision where an end of P touches but no critical point does: step 3 has then passed over it.
+        collision where an end of P touches but no critical point does: step 3 has then ignored it.
     """
     crossing = gap[0] <= d_m or gap[1] <= d_m or gap[2] <= d_m  # step 3: else the whole line counts as free
     hit, least, section = False, math.inf, CYLINDER

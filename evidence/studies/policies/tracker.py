@@ -65,12 +65,12 @@ CAUGHT = (HumanoidError, ArithmeticError, ValueError, IndexError, KeyError, Runt
 HEAD = "`humanoid study tracker -o FILE.md` writes this page; options select clips and checkpoints."
 NOTE = (
     "stands: runs in which the robot stays on its feet to the end of the clip, one for each checkpoint; pushed: one "
-    "for each checkpoint and seed, with one push of the given impulse (0.1 s, level, on the trunk, at a random moment "
-    "in a random direction). joints: mean distance from the motion. slip: median speed of a sole that carries more "
-    "than 50 N. path: mean error of the base's way within 1 s, in its own heading. saturation: share of joint steps "
-    "at the torque limit. These four are means of the runs without a push, as far as they went. The tracker blends "
-    "from standing within 1 s. GMR plans no contacts, and has no grade; infeasible: frames whose forces no contact "
-    "gives."
+    "for each checkpoint and seed, with one push of the given impulse (0.1 s, level, on the trunk, at a random "
+    "moment in a random direction). joints: mean distance from the motion. slip: median speed of a sole that carries "
+    "more than 50 N. path: mean error of the base's way within 1 s, in its own heading. saturation: share of joint "
+    "steps at the torque limit. These four are means of the runs without a push, as far as they went. The tracker "
+    "blends from standing within 1 s. GMR plans no contacts, and has no grade; infeasible: frames with forces beyond "
+    "the contacts."
 )
 
 

@@ -101,7 +101,7 @@ def study_calibration(
         if value < 1:
             raise ConfigError(f"{name} must be at least 1, got {value}")
     if not (np.isfinite(noise) and noise >= 0):
-        raise ConfigError(f"noise must be a number from 0 up, got {noise:g} rad")
+        raise ConfigError(f"noise must be 0 or more, got {noise:g} rad")
     accuracy, file = accuracy or JigAccuracy(), drives_of(robot)
     kinds = dict.fromkeys([(POSE, poses), (POSE, 1), (POSITION, poses), (POSITION, 1)])
     legs, out = legs_of(robot), []
@@ -150,7 +150,7 @@ def run_study(
     from humanoid_control.robots.catalogue import load_robot
 
     if not 0 <= noise < math.inf:
-        raise ConfigError(f"noise must be a number from 0 up, got {noise:g} deg")
+        raise ConfigError(f"noise must be 0 or more, got {noise:g} deg")
     model, accuracy = load_robot(robot, "fixed"), JigAccuracy()
     legs = study_calibration(model, poses, math.radians(noise), seeds, accuracy, show)
     data = to_json(model, legs, noise, accuracy.position, math.degrees(accuracy.orientation))

@@ -355,7 +355,7 @@ class SegmentPairs:
         if broad_phase not in BROAD_PHASES:
             raise UnknownNameError("broad phase", broad_phase, BROAD_PHASES)
         if math.isnan(activation):
-            raise ConfigError("the activation distance must be a number of metres, or inf")
+            raise ConfigError("the activation distance must be in metres, or inf")
         self.model, self.activation, self.broad_phase = model, activation, broad_phase
         self.joints = Packed(pair_joints(model.arrays.joint, model.arrays.pair_rows, ancestor_mask))
         count = len(model.pairs)

@@ -237,7 +237,7 @@ def inertia_points(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.n
     # Uniform ellipsoid: I_x = m (b^2 + c^2) / 5, solved for the squared half axes.
     squares = 2.5 * (moments.sum() - 2 * moments) / mass if mass > 0 else np.array([-1.0])
     if not (squares > -1e-9 * np.abs(squares).max()).all():
-        raise RobotError("a link with this mass and inertia does not exist: draw its volumes by hand")
+        raise RobotError("a link with this mass and inertia is physically impossible: draw its volumes by hand")
     return np.asarray(center) + (circumscribed_sphere() * np.sqrt(np.maximum(squares, 0.0))) @ R.T
 
 

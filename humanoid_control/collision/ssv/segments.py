@@ -181,7 +181,7 @@ def read_segment_file(path: Path) -> SegmentFile:
         RobotError: if the file is invalid.
         UnknownNameError: if a name is unknown.
     """
-    d = schema_file(path, SCHEMA, "file of volumes")
+    d = schema_file(path, SCHEMA, "volume file")
     check_keys(d, FILE_KEYS, ("segments",), str(path))
     segments = tuple(_segment(row, f"{path}: segments[{k}]") for k, row in enumerate(list_of(d, "segments", str(path))))
     pairs = None

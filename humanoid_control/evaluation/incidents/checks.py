@@ -287,7 +287,7 @@ def _falls(run: _RecordedRun, topic: str) -> Found:
     tilt = _angles(_up_axis(rows), upright)
     for a, z in spans(t, ~(tilt <= run.bounds.fall), join=1.0):
         worst = float(tilt[a : z + 1].max())
-        text = f"the base is inclined by {np.degrees(worst):.0f} deg against the begin: it fell"
+        text = f"the base is inclined by {np.degrees(worst):.0f} deg from its start: it fell"
         yield Violation(float(t[a]), float(t[z]), CONTACT, run.name(topic), text, worst, run.bounds.fall, "rad")
 
 
@@ -340,7 +340,7 @@ def _supply(run: _RecordedRun) -> Found:
     bound = run.bounds.supply * volts[0]
     for a, z in spans(t, volts < bound, join=2.0):
         worst = float(volts[a : z + 1].min())
-        text = f"supply of {worst:.1f} V, {volts[0]:.1f} V at the begin"
+        text = f"supply of {worst:.1f} V, {volts[0]:.1f} V at the start"
         yield Violation(float(t[a]), float(t[z]), POWER, run.name("battery"), text, worst, float(bound), "V")
 
 

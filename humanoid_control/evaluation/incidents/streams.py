@@ -95,7 +95,7 @@ def read_streams(path: Path) -> RunStreams:
     known = {t: split_topic(t) for t, (_, count) in bag.topics.items() if count and split_topic(t)[1]}
     if not known:
         bag.close()
-        raise ConfigError(f"{path} holds none of {', '.join(NAMES)}: there is nothing to judge")
+        raise ConfigError(f"{path} contains none of {', '.join(NAMES)}: nothing to check")
     raw: dict[str, list[tuple[int, Any]]] = {t: [] for t in known}
     statuses: dict[str, list[tuple[float, NodeStatus]]] = {}
     first, hardware = -1, ""

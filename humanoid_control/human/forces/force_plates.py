@@ -88,7 +88,7 @@ def force_plates(content: C3dContent, source: str) -> tuple[MeasuredWrench, ...]
         flat = saturated_intervals(times, np.nan_to_num(raw))
         said = [*skipped]
         if broken.any():
-            said.append(f"{name} has no numbers in {int(broken.sum())} of {len(broken)} samples")
+            said.append(f"{name} is non-numeric in {int(broken.sum())} of {len(broken)} samples")
         if flat:
             said.append(f"{name} is at its limit {first_few(f'from {a:.3f} to {b:.3f} s' for a, b in flat)}")
         wrench = MeasuredWrench(
@@ -122,7 +122,7 @@ def _zero_interval(content: C3dContent) -> tuple[float, float] | None:
 def _plates(content: C3dContent, source: str) -> tuple[list[Plate], tuple[str, ...]]:
     """Return usable plates, and notes on others."""
     if not has_force_plates(content):
-        raise ClipError(f"{source}: holds no force plates (FORCE_PLATFORM:USED): give forces as another file")
+        raise ClipError(f"{source}: contains no force plates (FORCE_PLATFORM:USED): give the forces in another file")
     n, n_channels = int(content.numbers("FORCE_PLATFORM:USED")[0]), content.samples.shape[1]
     unit = _length_unit(content)
     table = {name: _rows(content, name, n, source) for name in ("TYPE", "CORNERS", "ORIGIN", "CHANNEL")}
@@ -130,12 +130,12 @@ def _plates(content: C3dContent, source: str) -> tuple[list[Plate], tuple[str, .
     for k in range(n):
         kind = int(table["TYPE"][k, 0])
         if kind not in TYPES:
-            skipped.append(f"force plate {k + 1} is of type {kind}: only types 1 to 4 are read, it is left out")
+            skipped.append(f"force plate {k + 1} is of type {kind}: only types 1 to 4 are supported, it is ignored")
             continue
         corners = table["CORNERS"][k, :12].reshape(4, 3) * unit
         R = _axes(corners)
         if R is None:
-            skipped.append(f"the corners of force plate {k + 1} are no plate's: it is left out")
+            skipped.append(f"the corners of force plate {k + 1} are invalid: it is ignored")
             continue
         channels = table["CHANNEL"][k, : TYPES[kind]].astype(int) - 1
         if len(channels) < TYPES[kind] or channels.min() < 0 or channels.max() >= n_channels:

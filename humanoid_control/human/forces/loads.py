@@ -78,13 +78,13 @@ def read_storage(path: str | Path) -> StorageTable:
     head = next((k for k in range(head + 1, len(lines)) if lines[k].strip()), head + 1) - 1  # skip blank lines
     labels = lines[head + 1].split(None, _MOST_COLUMNS)
     if len(labels) > _MOST_COLUMNS:
-        raise ClipError(f"{path}: line {head + 2} names more than {_MOST_COLUMNS:,} columns: export the forces alone")
+        raise ClipError(f"{path}: line {head + 2} names more than {_MOST_COLUMNS:,} columns: export only the forces")
     if not labels or labels[0].lower() != "time" or len(labels) < 2:
         raise ClipError(f"{path}: line {head + 2} must name the columns, time first")
     rows = [(k, line.split()) for k, line in enumerate(lines[head + 2 :], start=head + 3) if line.strip()]
     for k, row in rows:
         if len(row) != len(labels):
-            raise ClipError(f"{path}: line {k} has {len(row)} cells for {len(labels)} labels: the file is cut off")
+            raise ClipError(f"{path}: line {k} has {len(row)} cells for {len(labels)} labels: the file is truncated")
     table = _numbers(rows, str(path)).reshape(len(rows), len(labels))
     if not len(table):
         raise ClipError(f"{path}: has a header but no rows: export it again")
@@ -92,17 +92,17 @@ def read_storage(path: str | Path) -> StorageTable:
     warnings: tuple[str, ...] = ()
     if again.any():
         first = rows[int(np.argmax(again))][0]
-        warnings = (f"{int(again.sum())} rows have the time of the row before, the first in line {first}: left out",)
+        warnings = (f"{int(again.sum())} rows repeat the time of the previous row, the first in line {first}: ignored",)
         rows, table = [r for r, twice in zip(rows, again, strict=True) if not twice], table[~again]
     grows = np.concatenate([[True], np.diff(table[:, 0]) > 0]) & np.isfinite(table[:, 0])
     if not grows.all():
         k = int(np.argmin(grows))
-        what = "does not grow: sort the rows" if np.isfinite(table[k, 0]) else "is not a number: correct it"
+        what = "does not increase: sort the rows" if np.isfinite(table[k, 0]) else "is not a number: correct it"
         raise ClipError(f"{path}: line {rows[k][0]}: the time {what}")
     text = "\n".join(lines[:head]).lower()
     stated = re.search(r"\b(?:nrows\s*=|datarows)\s*(\d+)", text)
     if stated and int(stated[1]) not in (len(table), len(table) + int(again.sum())):
-        warnings += (f"the header says {int(stated[1])} rows, the file holds {len(table)}: all are used",)
+        warnings += (f"the header declares {int(stated[1])} rows, the file contains {len(table)}: all are used",)
     return StorageTable(tuple(labels[1:]), table[:, 0], table[:, 1:], _in_degrees(text), warnings)
 
 
@@ -126,7 +126,7 @@ def _numbers(rows: list[tuple[int, list[str]]], source: str) -> np.ndarray:
             cells = [cell.replace(",", ".") if comma else cell for cell in row]
             out.append([np.nan if cell.casefold() in NO_NUMBER else float(cell) for cell in cells])
         except ValueError as error:
-            raise ClipError(f"{source}: line {line} holds something that is no number: {error}") from None
+            raise ClipError(f"{source}: line {line} contains a non-numeric value: {error}") from None
     return np.array(out)
 
 
@@ -154,7 +154,7 @@ def read_loads(path: str | Path, table: str | Path | None = None, unit: str = "m
         source, content = path, read_storage(path)
         loads, skipped = _named(content.labels)
     if not loads:
-        raise ClipError(f"{path}: holds no force: columns are named like ground_force_vx, ground_force_px")
+        raise ClipError(f"{path}: contains no force: columns are named like ground_force_vx, ground_force_px")
     content = _in_seconds(content, str(source))
     return tuple(_wrench(load, content, UNITS[known_unit(unit)], str(source), skipped) for load in loads)
 
@@ -198,7 +198,7 @@ def _wrench(load: _Load, table: StorageTable, unit: float, source: str, said: tu
         most = f"the largest force of '{load.name}' is {size.max():.3g} N"
         said += (f"{most}: are the forces in kN, or in body weights?",)
     if missing.any():
-        said += (f"'{load.name}' has no numbers in {int(missing.sum())} of {len(missing)} samples",)
+        said += (f"'{load.name}' is non-numeric in {int(missing.sum())} of {len(missing)} samples",)
     flat = saturated_intervals(table.times, np.nan_to_num(force))
     if flat:
         said += (f"'{load.name}' is at its limit {first_few(f'from {a:.3f} to {b:.3f} s' for a, b in flat)}",)
@@ -218,19 +218,19 @@ def _external_loads(path: Path) -> ET.Element:
         raise ClipError(str(error)) from None
     loads = document if document.tag == "ExternalLoads" else document.find(".//ExternalLoads")
     if loads is None:
-        raise ClipError(f"{path}: holds no ExternalLoads: name the file that says which forces act on which body")
+        raise ClipError(f"{path}: contains no ExternalLoads: give the file that assigns forces to bodies")
     return loads
 
 
 def _data_file(path: Path, loads: ET.Element) -> Path:
     named = (loads.findtext("datafile") or "").strip()
     if not named or named.lower() == "unassigned":
-        raise ClipError(f"{path}: names no datafile: give the .mot beside it")
+        raise ClipError(f"{path}: contains no datafile: give the .mot next to it")
     name = named.replace("\\", "/")
     for candidate in (path.parent / name, path.parent / Path(name).name):
         if candidate.is_file():
             return candidate
-    raise ClipError(f"{path}: its datafile {shown(named)} is neither there nor beside it: give the .mot")
+    raise ClipError(f"{path}: its datafile {shown(named)} was not found, nor next to it: give the .mot")
 
 
 def _declared(loads: ET.Element, labels: tuple[str, ...], where: str) -> tuple[list[_Load], tuple[str, ...]]:
@@ -245,15 +245,15 @@ def _declared(loads: ET.Element, labels: tuple[str, ...], where: str) -> tuple[l
             return "" if value.lower() == "unassigned" else value
 
         if text("isDisabled").lower() == "true" or text("appliesForce").lower() == "false":
-            skipped.append(f"the force '{name}' is switched off in {Path(where).name}: left out")
+            skipped.append(f"the force '{name}' is switched off in {Path(where).name}: ignored")
             continue
         for tag in ("force_expressed_in_body", "point_expressed_in_body"):
             frame = text(tag).rpartition("/")[2] or "ground"
             if frame != "ground":
-                raise ClipError(f"{where}: '{name}' is expressed in {shown(frame)} ({tag}): only ground is read")
+                raise ClipError(f"{where}: '{name}' is expressed in {shown(frame)} ({tag}): only ground is supported")
         columns = [_columns(text(f"{what}_identifier"), labels, where) for what in ("force", "point", "torque")]
         if not columns[0] and not columns[2]:
-            raise ClipError(f"{where}: '{name}' names neither force nor torque")
+            raise ClipError(f"{where}: '{name}' contains neither force nor torque")
         if columns[0] and not columns[1]:
             raise ClipError(f"{where}: '{name}' has no point_identifier: its point of application is needed")
         found.append(_Load(name, text("applied_to_body").rpartition("/")[2], *columns))
@@ -308,7 +308,7 @@ def _named(labels: tuple[str, ...]) -> tuple[list[_Load], tuple[str, ...]]:
     unused = [label for k, label in enumerate(labels) if k not in used]
     if not (loads and unused):
         return loads, ()
-    return loads, (f"columns that belong to no force with a point of application are left out: {first_few(unused)}",)
+    return loads, (f"columns without a force with a point of application are ignored: {first_few(unused)}",)
 
 
 def _first_of(names: list[str], whole: dict[str, list[int]]) -> list[int]:

@@ -145,15 +145,15 @@ def _remarks(contact: PlateContact, body: str, bodies: Mapping[str, str]) -> lis
         near = (
             "no sole was seen" if np.isnan(contact.distance) else f"the nearest sole is {contact.distance:.2f} m away"
         )
-        return [f"{where}: {contact.peak:.0f} N with nobody on it ({near}): ignored"]
+        return [f"{where}: {contact.peak:.0f} N without a foot on it ({near}): ignored"]
     said = []
     if contact.estimated:
-        said.append(f"{where}: {' and '.join(contact.feet)} share it: the share of each is an estimate")
+        said.append(f"{where}: {' and '.join(contact.feet)} share it: their shares are estimates")
     declared = bodies.get(body)
     if declared is not None and declared not in contact.feet:
         said.append(
-            f"{where}: the file hangs it on '{body}', but {contact.feet[0]} stands there "
-            f"({1e3 * contact.distance:.0f} mm from the centre of pressure): {contact.feet[0]} is taken"
+            f"{where}: the file assigns it to '{body}', but {contact.feet[0]} stands there "
+            f"({1e3 * contact.distance:.0f} mm from the centre of pressure): {contact.feet[0]} is used"
         )
     return said
 

@@ -30,7 +30,7 @@ class AssignmentSettings:
     def __post_init__(self) -> None:
         for name in ("distance", "speed", "share"):
             if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                raise ConfigError(f"assignment of plates: {name} is {getattr(self, name)}, it must be positive")
+                raise ConfigError(f"assignment of plates: {name} must be positive, got {getattr(self, name)}")
 
 
 class SoleScene:

@@ -93,7 +93,7 @@ class MeasuredWrench:
         """
         quiet = self._stated_unloaded()
         if quiet is not None and self._pulls(quiet):
-            other = self._saying(f"{self.name} is loaded while the file says that it is not: that is not used")
+            other = self._saying(f"{self.name} is loaded while the file states it is not: the statement is ignored")
             return replace(other, unloaded=None).zeroed()
         quiet = self._unloaded() if quiet is None else quiet
         if quiet is None:
@@ -101,7 +101,7 @@ class MeasuredWrench:
         zero_force, zero_moment = (np.nanmedian(x[quiet], axis=0) for x in (self.force, self.moment))
         out = replace(self, force=self.force - zero_force, moment=self.moment - zero_moment)
         size = float(np.linalg.norm(zero_force))
-        return out._saying(f"{self.name} reads {size:.1f} N unloaded: taken out") if size > 5 else out
+        return out._saying(f"{self.name} reads {size:.1f} N unloaded: subtracted") if size > 5 else out
 
     def _stated_unloaded(self) -> np.ndarray | None:
         """Return the samples declared unloaded, or None."""
@@ -177,7 +177,7 @@ def upright_force(wrench: MeasuredWrench) -> MeasuredWrench:
     if not pressing.any() or v[pressing].mean() >= 0:
         return wrench
     flipped = replace(wrench, force=-wrench.force, moment=-wrench.moment)
-    return flipped._saying(f"the force of {wrench.name} points down: it is turned round, to be that on the person")
+    return flipped._saying(f"the force of {wrench.name} points down: reversed, as the force on the person")
 
 
 def saturated_intervals(times: np.ndarray, channels: np.ndarray) -> tuple[tuple[float, float], ...]:

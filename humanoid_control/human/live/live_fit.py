@@ -193,5 +193,7 @@ class LiveRecorder:
         markers = np.array(self._frames) @ turn.T
         often = np.isfinite(markers[..., 0]).mean(axis=0) > 0.1
         if often.sum() < LEAST_SEEN:
-            raise ClipError(f"only {int(often.sum())} markers were seen for {self.duration:g} s: nothing to go by")
+            raise ClipError(
+                f"only {int(often.sum())} markers were seen for {self.duration:g} s: calibration is not possible"
+            )
         return calibrate(person, markers[:, often], [n for n, k in zip(labels, often, strict=True) if k])

@@ -213,7 +213,7 @@ class LiveContacts:
             # Hysteresis: loaded from LOADED until below UNLOADED.
             self._loaded[name] = load >= (UNLOADED if self._loaded.get(name) else LOADED)
             if load < -LOADED:
-                self.problems[name] = f"the force of {name} points down: send that on the person, not on the plate"
+                self.problems[name] = f"the force of {name} points down: send the force on the person, not on the plate"
             if not self._loaded[name]:
                 self._who[name] = ()
                 self._alone.pop(name, None)

@@ -99,9 +99,9 @@ class TemplateMatch:
     def sentence(self) -> str:
         """Return a sentence on found and omitted labels."""
         text = f"markers: {self.template.name} ({self.template.about}), {len(self.found)} of them"
-        text += f"; {len(self.computed)} points that programs compute were left out" if self.computed else ""
+        text += f"; {len(self.computed)} computed points were ignored" if self.computed else ""
         if self.unknown:
-            text += f"; not known to it, and left out: {first_few(self.unknown, 6)}"
+            text += f"; unknown to it and ignored: {first_few(self.unknown, 6)}"
         return text
 
 
@@ -148,14 +148,14 @@ def find_template(clip: MarkerClip, name: str | Path | None = None) -> TemplateM
             f"'{best.template.name}' knows {first_few(best.found)}" if best.found else "no template knows one of them"
         )
         raise ClipError(
-            f"'{clip.name}': its {len(labels)} labels ({first_few(labels)}) are of no known marker set ({nearest}): "
+            f"'{clip.name}': its {len(labels)} labels ({first_few(labels)}) match no known marker set ({nearest}): "
             "give --model with a model that has these markers, or --markers with a template (docs/human.md)"
         )
     known_share, unknown_share = (sum(seen[label] for label in group) for group in (best.found, best.unknown))
     if known_share < LEAST_SHARE * (known_share + unknown_share):
         count = len(best.found) + len(best.unknown)
         raise ClipError(
-            f"'{clip.name}': no marker set knows its labels: {best.template.name} knows {len(best.found)} of {count} "
+            f"'{clip.name}': no marker set matches its labels: {best.template.name} knows {len(best.found)} of {count} "
             f"({first_few(best.found)}), not {first_few(best.unknown)}: give --markers with a template of these "
             f"(docs/human.md), or --markers {best.template.name} if these {len(best.found)} are where it has them"
         )

@@ -121,7 +121,7 @@ class PersonFile:
         for what, value, (least, most), unit in (("stature", stature, STATURE, "m"), ("mass", mass, MASS, "kg")):
             if not (np.isfinite(value) and least <= value <= most):
                 raise ConfigError(
-                    f"a {what} of {value:g} {unit} makes no sense: it must be {least:g} to {most:g} {unit}"
+                    f"a {what} of {value:g} {unit} is implausible: it must be {least:g} to {most:g} {unit}"
                 )
         if sex not in SEXES:
             raise UnknownNameError("sex", sex, SEXES)
@@ -237,7 +237,7 @@ def _unique(names: Sequence[str], kind: str) -> list[str]:
         if names.count(name) > 1:
             raise RobotError(f"the {kind} '{shown(name)}' occurs more than once: keep one of them")
         if name.endswith(LEFT):
-            raise RobotError(f"the {kind} '{shown(name)}' is a left one: give the right one, its mirror image is made")
+            raise RobotError(f"the {kind} '{shown(name)}' is a left one: give the right one, which is mirrored")
     return list(names)
 
 

@@ -89,7 +89,7 @@ def robot_as_person(robot: Robot) -> Person:
     """Return a floating-base robot as a person without markers, or raise ClipError."""
     model = robot.model
     if robot.base != "floating":
-        raise ClipError(f"{robot.name}: its base is held still: load it with a floating base")
+        raise ClipError(f"{robot.name}: its base is fixed: load it with a floating base")
     X = robot.X_world_root
     coordinates = [Coordinate(f"{BASE}_{c}", c.startswith("r"), float(v)) for c, v in zip(
         ("rz", "ry", "rx", "tx", "ty", "tz"), (0.0, 0.0, 0.0, *X.translation), strict=True)]  # fmt: skip
@@ -333,7 +333,9 @@ def fit_robot(analysis: Analysis, robot: Robot) -> RobotMotion:
     markers, lost = place_markers(robot, analysis.person)
     used = {m.name for m in markers} & set(analysis.fit.labels)
     if len(used) < 6:
-        raise ClipError(f"{robot.name}: takes {len(used)} of the markers: it has too few points that a person has too")
+        raise ClipError(
+            f"{robot.name}: takes {len(used)} of the markers: it has too few points in common with a person"
+        )
     person = robot_as_person(robot).with_markers([m for m in markers if m.name in used])
     clip, _, _ = upright(person, analysis.clip, ())
     found = calibrate(person, clip.positions, clip.labels, None, PLACES)

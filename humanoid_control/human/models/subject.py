@@ -169,11 +169,11 @@ def find_subject(
         f"lie {before:.1f} mm off before calibration and {after:.1f} mm after"
     )
     if not s.sex:
-        notes.append("the masses of the segments are men's by default: --sex women for women's")
+        notes.append("the segment masses are those of men by default: use --sex women for women")
     mass, said = (s.mass, "") if s.mass is not None else _mass(person, clip, wrenches, tasks)
     if mass is None:
         guesses.append(
-            f"the mass is not known ({said}): {TYPICAL_MASS:g} kg were taken: moments scale with it, give --mass"
+            f"the mass is not known ({said}): {TYPICAL_MASS:g} kg is assumed: moments scale with it, give --mass"
         )
     elif said:
         notes.append(said)
@@ -184,7 +184,7 @@ def find_subject(
 def _check_known(s: SubjectSettings) -> None:
     for what, value, (least, most), unit in (("stature", s.stature, STATURE, "m"), ("mass", s.mass, MASS, "kg")):
         if value is not None and not (np.isfinite(value) and least <= value <= most):
-            raise ConfigError(f"a {what} of {value:g} {unit} makes no sense: it must be {least:g} to {most:g} {unit}")
+            raise ConfigError(f"a {what} of {value:g} {unit} is implausible: it must be {least:g} to {most:g} {unit}")
 
 
 # -------- Size
@@ -233,7 +233,7 @@ def _check_same_size(
     if not 1 / OTHER < sizes[0] / sizes[1] < OTHER:
         raise ClipError(
             f"'{clips[0].name}' and '{clips[1].name}' are of different people: one is {max(sizes) / min(sizes):.2f} "
-            "times as large as the other: give the static trial of who moves, or leave it out"
+            "times as large as the other: give the static trial of the same person, or leave it out"
         )
 
 
@@ -243,9 +243,9 @@ def _of_one_size(person: Person, clip: tuple[np.ndarray, list[str]], tasks: FitT
     known = [k for k, name in enumerate(names) if name not in loose]
     if len(known) < 3:
         raise ClipError(
-            f"{len(known)} of the markers ({first_few(list(names))}) sit on places of the body that are known, 3 are "
-            "needed to size a person: give --model with a model that has these markers, or --markers with a template "
-            "that says where they sit"
+            f"{len(known)} of the markers ({first_few(list(names))}) have known positions on the body, but 3 are "
+            "needed for the size of the person: give --model with a model that has these markers, or --markers with "
+            "a template of their positions"
         )
     some = np.unique(np.linspace(0, len(positions) - 1, FIRST_FRAMES).round().astype(int))
     factor = _one_factor(person, positions[some][:, known], [names[k] for k in known], tasks)

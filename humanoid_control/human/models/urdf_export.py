@@ -76,7 +76,7 @@ def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[An
     names = {a.coordinate for a in (*joint.rotations, *joint.translations) if a.coordinate}
     if len(names) != 1:
         raise RobotError(
-            f"joint '{joint.name}' moves with {len(names)} coordinates and is no straight line: no hinge is near"
+            f"joint '{joint.name}' moves with {len(names)} coordinates and is not straight: no hinge approximates it"
         )
     (name,) = names
     c = known[name]
@@ -84,7 +84,7 @@ def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[An
     points = [a.function.x for a in (*joint.rotations, *joint.translations) if a.function.x]
     lower, upper = max([c.lower, *(x[0] for x in points)]), min([c.upper, *(x[-1] for x in points)])
     if not (np.isfinite([lower, upper]).all() and c.rotational and lower < upper):
-        raise RobotError(f"joint '{joint.name}': '{name}' is no angle with a range: no hinge can be found")
+        raise RobotError(f"joint '{joint.name}': '{name}' is not an angle with a range: no hinge can be found")
     q = np.linspace(lower, upper, SAMPLES)
     R, t = _moved(joint, q)
     middle = SAMPLES // 2
@@ -93,7 +93,7 @@ def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[An
     angle = turns @ axis
     slope = float(((q - q[middle]) @ angle) / ((q - q[middle]) @ (q - q[middle])))
     if abs(slope) < 1e-6:
-        raise RobotError(f"joint '{joint.name}' hardly turns: no hinge is near")
+        raise RobotError(f"joint '{joint.name}' hardly turns: no hinge approximates it")
     axis, slope = axis * np.sign(slope), round(abs(slope), 9)
     hinge = np.array([R[middle] @ _rotation(axis, slope * (u - q[middle])) for u in q])
     A = np.concatenate([np.hstack([np.eye(3), -h]) for h in hinge])
@@ -201,7 +201,8 @@ def _chain(
             f = coupling.function
             if not f.linear:
                 raise RobotError(
-                    f"'{axis.coordinate}' follows '{coupling.independent}' by a curve: a URDF knows lines only"
+                    f"'{axis.coordinate}' follows '{coupling.independent}' nonlinearly: a URDF supports only linear "
+                    "mimic joints"
                 )
             line = [*f.coefficients, 0.0][:2]
             leader, factor, shift = coupling.independent, slope * f.gain * line[1], slope * f.gain * line[0]

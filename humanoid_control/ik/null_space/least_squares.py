@@ -220,7 +220,7 @@ class TruncatedSvd(VelocitySolver):
         task = half * (V @ ((U[:, kept].T @ v) / sigma[kept]))
         null = half * (z_weighted - V @ (V.T @ z_weighted))
         dropped = int(len(v) - kept.sum())
-        note = f"{dropped} weak directions left out" if dropped else ""
+        note = f"{dropped} weak directions dropped" if dropped else ""
         return ResolvedVelocity(task, null, float(np.prod(sigma)) if len(v) <= len(z) else 0.0, note=note)
 
 
@@ -354,5 +354,5 @@ class Hierarchy(VelocitySolver):
             if rank < A.shape[0]:
                 lost.append(int(level))
         null = half * (Z @ (Z.T @ (z / half)))
-        note = f"no room for all of level {', '.join(map(str, lost))}" if lost else ""
+        note = f"not fully satisfied: level {', '.join(map(str, lost))}" if lost else ""
         return ResolvedVelocity(half * u, null, note=note)

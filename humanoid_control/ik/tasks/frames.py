@@ -23,8 +23,8 @@ def _check_rotation(name: str, R: np.ndarray) -> None:
     """Reject a scaled, skewed or mirrored target (3, 3); NaN passes, and the solver stops the robot."""
     if (off := rotation_defect(R)) > NO_ROTATION:
         raise ConfigError(
-            f"task '{name}': the target's matrix is no rotation, off by {off:.2g}: make its columns orthogonal, of "
-            "length 1 and right-handed"
+            f"task '{name}': the matrix of the target is not a rotation, off by {off:.2g}: its columns must be "
+            "orthonormal and right-handed"
         )
 
 

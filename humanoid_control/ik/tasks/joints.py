@@ -25,7 +25,7 @@ class JointTask(VectorTask):
             ConfigError: if joints is a single name.
         """
         if isinstance(joints, str):
-            raise ConfigError(f"a joint task takes a list of joints, got the name '{joints}' alone: [{joints!r}]")
+            raise ConfigError(f"a joint task takes a list of joints, got the single name '{joints}': give [{joints!r}]")
         self.joints = np.array([known_robot(robot).joint_index(j) for j in joints], dtype=int)
         super().__init__(robot, len(self.joints), ", ".join(joints) if name is None else name, weight, gain)
 

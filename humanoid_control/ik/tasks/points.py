@@ -139,7 +139,9 @@ class PointsTask(Task):
         """Select points or links, by name or frame id as in `frame_of`."""
         super().__init__(name, weight, gain)
         if isinstance(points, str):
-            raise ConfigError(f"task '{name}': a list of points or links is needed, got '{points}' alone: [{points!r}]")
+            raise ConfigError(
+                f"task '{name}': a list of points or links is needed, got the single name '{points}': give [{points!r}]"
+            )
         self.robot, self.frames = known_robot(robot), [frame_of(robot, what) for what in points]
         self._targets: np.ndarray | None = None
         self._values, self._velocities = np.zeros((len(self.frames), 3)), np.zeros((len(self.frames), 3))

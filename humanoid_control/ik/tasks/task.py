@@ -83,11 +83,11 @@ class Task(ABC):
 
     def set_target_from(self, q: np.ndarray) -> None:
         """Set the target to the value at the configuration q (nq,), at rest."""
-        raise ConfigError(f"task '{self.name}' has no target that a configuration could give")
+        raise ConfigError(f"task '{self.name}' cannot take its target from a configuration")
 
     def goal(self) -> TaskGoal:
         """Return the memory for compiled rows."""
-        raise NotImplementedError(f"{type(self).__name__} has rows of its own only")
+        raise NotImplementedError(f"{type(self).__name__} cannot be combined with other rows")
 
     def _goal(
         self,
@@ -240,7 +240,7 @@ def known_robot(robot: Robot) -> Robot:
         ConfigError: if it is something else, such as a task's name.
     """
     if not isinstance(robot, Robot):
-        raise ConfigError(f"a task is made of a robot first, such as load_robot('lola'), got {robot!r:.60}")
+        raise ConfigError(f"a task is created from a robot, such as load_robot('lola'), got {robot!r:.60}")
     return robot
 
 
@@ -262,7 +262,7 @@ def frame_of(robot: Robot, what: str | int) -> int:
     if isinstance(what, bool) or not isinstance(what, int | np.integer):
         raise ConfigError(f"{robot.name}: a point or link is given by its name or a frame's id, got {what!r:.60}")
     if not 0 <= what < len(robot.model.frames):
-        raise ConfigError(f"{robot.name}: no frame {what}, there are {len(robot.model.frames)}")
+        raise ConfigError(f"{robot.name}: no frame {what}, the model has {len(robot.model.frames)}")
     return int(what)
 
 

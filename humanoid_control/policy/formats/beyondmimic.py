@@ -61,7 +61,7 @@ def read_beyondmimic(network: PolicyNetwork) -> PolicyModel:
     anchor, bodies = said.get("anchor_body_name", ""), tuple(joined(said.get("body_names", ""), where)[:MOST_NAMES])
     if any(t.kind.startswith("reference_anchor") for t in terms):
         if not anchor:
-            contradictions.append(f"{where}: 'anchor_body_name' is missing, and an observation needs it")
+            contradictions.append(f"{where}: 'anchor_body_name' is missing, but an observation needs it")
         elif anchor not in bodies:
             contradictions.append(f"{where}: the anchor '{shown(anchor)}' is not one of 'body_names'")
         assumed.append(Assumption("yaw of the motion", "aligned with the robot's at the start", "the maker's player"))
@@ -94,17 +94,13 @@ def _names(said: dict[str, str], key: str, where: str) -> tuple[str, ...]:
 
 def _words(said: dict[str, str], key: str, where: str) -> list[str]:
     if key not in said:
-        raise PolicyError(
-            f"{where}: its metadata has no '{key}': export it again, or describe it in a file of your own"
-        )
+        raise PolicyError(f"{where}: its metadata has no '{key}': export it again, or write a description file")
     return joined(said[key], f"{where}: '{key}'")[:MOST_NAMES]
 
 
 def _numbers(said: dict[str, str], key: str, count: int, where: str) -> np.ndarray:
     if key not in said:
-        raise PolicyError(
-            f"{where}: its metadata has no '{key}': export it again, or describe it in a file of your own"
-        )
+        raise PolicyError(f"{where}: its metadata has no '{key}': export it again, or write a description file")
     return joined_numbers(said[key], count, f"{where}: '{key}'")
 
 

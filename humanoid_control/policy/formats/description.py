@@ -257,7 +257,7 @@ def _outputs(d: Fields, network: PolicyNetwork | None, contradictions: list[str]
     """Read outputs; a single undescribed output is an action."""
     if "outputs" not in d:
         if network is not None and len(network.outputs) != 1:
-            raise PolicyError(f"{d.where}: 'outputs' is missing, and the network has {len(network.outputs)}")
+            raise PolicyError(f"{d.where}: 'outputs' is missing, but the network has {len(network.outputs)}")
         name = network.outputs[0].name if network else "actions"
         return (Output(name, _shape(network, name, 1), ACTION),)
     rows, out = d.within("outputs"), []

@@ -93,8 +93,8 @@ def read_holosoma(network: PolicyNetwork) -> PolicyModel:
         assumed.append(Assumption("rest posture", f"that of holosoma's {robot}", "its robot configuration"))
     else:
         contradictions.append(
-            f"{where}: it has no rest posture, and only those of its {' and '.join(RESTS)} are known here: "
-            "describe it in a file of your own"
+            f"{where}: contains no rest posture, and only those of its {' and '.join(RESTS)} are known: "
+            "write a description file"
         )
     scale = said.get("action_scale")
     if scale is None:

@@ -60,7 +60,7 @@ def _model(path: Path, values: dict[str, Any]) -> Fields:
     models = Fields(values, str(path)).within("models")
     if len(models.values) != 1:
         found = shown(", ".join(models.values))
-        raise PolicyError(f"{path}: it describes {len(models.values)} networks ({found}), and only one can be run")
+        raise PolicyError(f"{path}: it describes {len(models.values)} networks ({found}), but only one can run")
     return models.within(next(iter(models.values)))
 
 
@@ -101,7 +101,7 @@ def read_leapp(path: Path, values: dict[str, Any], network: PolicyNetwork | None
     gains = [np.full(len(acted), np.nan) for _ in range(2)]
     for kind in (STIFFNESS, DAMPING):
         if not any(o.kind == kind for o in outputs):
-            contradictions.append(f"{path}: no output of the kind '{kind}', and no other place for gains")
+            contradictions.append(f"{path}: no output of the kind '{kind}', and no other source of gains")
     return PolicyModel(
         path=path,
         form=FORM,
@@ -156,7 +156,7 @@ def _input(row: Fields, outputs: list[Output], imu: set[str], contradictions: li
         back = f"{name}_out"
         source = next((o for o in outputs if o.name == back), None)
         if source is None or source.size != size:
-            contradictions.append(f"{row.where}: '{name}' is fed back, and there is no output '{back}' of its shape")
+            contradictions.append(f"{row.where}: '{name}' is fed back, but there is no output '{back}' of its shape")
         return Input(name, shape, feedback=back)
     if kind in JOINT_KINDS:
         term = make_term(name, JOINT_KINDS[kind], _joints(row), size)
@@ -164,7 +164,7 @@ def _input(row: Fields, outputs: list[Output], imu: set[str], contradictions: li
         words = _elements(row)
         found = COMMANDS.get(words)
         if found is None:
-            raise PolicyError(f"{row.where}: a velocity command of {shown(', '.join(words))} is not known here")
+            raise PolicyError(f"{row.where}: a velocity command of {shown(', '.join(words))} is not supported")
         term = make_term(name, found, (), size)
     elif kind == "state/body/rotation":
         words = _elements(row)
@@ -181,7 +181,7 @@ def _input(row: Fields, outputs: list[Output], imu: set[str], contradictions: li
         imu.add(_elements(row, 0)[0])
         term = make_term(name, word, (), size)
     else:
-        contradictions.append(f"{row.where}: the kind '{shown(kind)}' of the input '{shown(name)}' is not known here")
+        contradictions.append(f"{row.where}: the kind '{shown(kind)}' of the input '{shown(name)}' is not supported")
         return Input(name, shape)
     return Input(name, shape, (Block((term,)),))
 
@@ -191,7 +191,7 @@ def _output(row: Fields, contradictions: list[str]) -> Output:
     if row.values.get("is_state") is True:
         return Output(name, shape, FEEDBACK)
     if kind not in OUTPUT_KINDS:
-        contradictions.append(f"{row.where}: the kind '{shown(kind)}' of the output '{shown(name)}' is not known here")
+        contradictions.append(f"{row.where}: the kind '{shown(kind)}' of the output '{shown(name)}' is not supported")
         return Output(name, shape, FEEDBACK)
     return Output(name, shape, OUTPUT_KINDS[kind])
 
@@ -207,14 +207,14 @@ def _compare(
         return
     digest = model.within("parameters").text("sha256sum", "")
     if digest and digest.lower() != network.sha256:
-        contradictions.append(f"{path}: sha256sum is not that of {network.path.name}: another network lies there")
+        contradictions.append(f"{path}: sha256sum does not match {network.path.name}: it is another network")
     for kind, ours, theirs in (("input", tensors[0], network.inputs), ("output", tensors[1], network.outputs)):
         found = {t.name: plain_shape(t) for t in theirs}
         for one in ours:
             if found.get(one.name) != one.shape:
                 has = f"the shape {list(found[one.name])}" if one.name in found else "none of this name"
                 contradictions.append(
-                    f"{path}: the {kind} '{one.name}' is {list(one.shape)}, and the network has {has}"
+                    f"{path}: the {kind} '{one.name}' is {list(one.shape)}, but the network has {has}"
                 )
         for other in sorted(set(found) - {one.name for one in ours}):
             contradictions.append(f"{path}: the {kind} '{shown(other)}' of the network is not described")

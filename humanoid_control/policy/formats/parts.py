@@ -32,7 +32,7 @@ def make_term(
 def unknown_term(where: str, name: str) -> str:
     """Return the message for an unknown term."""
     known = offer_names(name, sorted(NAMES))
-    return f"{where}: the observation '{shown(name)}' is not known here: {known}; describe it in a file of your own"
+    return f"{where}: the observation '{shown(name)}' is not supported: {known}; write a description file"
 
 
 def plain_shape(tensor: Tensor) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ def network_inputs(network: PolicyNetwork, blocks: tuple[Block, ...], contradict
             observed = True
             out.append(Input(one.name, plain_shape(one), blocks))
         else:
-            contradictions.append(f"{network.path}: nothing says what the input '{shown(one.name)}' takes")
+            contradictions.append(f"{network.path}: the content of the input '{shown(one.name)}' is not described")
     return tuple(out)
 
 
@@ -82,7 +82,7 @@ def network_outputs(network: PolicyNetwork, kinds: Mapping[str, str], contradict
     for one in network.outputs:
         kind = FEEDBACK if one.name in back else ACTION if one.name == first else kinds.get(one.name)
         if kind is None:
-            contradictions.append(f"{network.path}: the output '{shown(one.name)}' is not known here")
+            contradictions.append(f"{network.path}: the output '{shown(one.name)}' is not supported")
             continue
         out.append(Output(one.name, plain_shape(one), kind))
     return tuple(out)

@@ -40,7 +40,7 @@ def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, P
     if path.suffix.lower() in YAML:
         return _read_yaml(path, network)
     if network is not None:
-        raise PolicyError(f"{path}: --network belongs to a description, a YAML file")
+        raise PolicyError(f"{path}: --network applies to a description, a YAML file")
     refuse_code(path)
     found = read_network(path)
     if {"joint_names", "joint_stiffness"} <= set(found.metadata):
@@ -53,11 +53,11 @@ def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, P
     shapes = ", ".join(f"{i.name} {list(i.shape)}" for i in found.inputs)
     if (fitting := _shipped(found)) is not None:
         raise PolicyError(
-            f"{path}: nothing in it or beside it says what its inputs mean ({shown(shapes)}), but they have the sizes "
-            f"of {fitting.name}: `humanoid policy {fitting} --network {path}` if it is such a policy"
+            f"{path}: neither it nor a file next to it describes its inputs ({shown(shapes)}), but they have the "
+            f"sizes of {fitting.name}: `humanoid policy {fitting} --network {path}` if it is such a policy"
         )
     raise PolicyError(
-        f"{path}: nothing in it or beside it says what its inputs mean ({shown(shapes)}): "
+        f"{path}: neither it nor a file next to it describes its inputs ({shown(shapes)}): "
         f"`humanoid policy new {path}` drafts a description with a question for each missing fact"
     )
 
@@ -94,9 +94,7 @@ def refuse_code(path: Path, inputs: int = 0) -> None:
         return
     program, memory = _torchscript(path)
     if not program:
-        raise PolicyError(
-            f"{path}: a pickle, which is code and is never loaded: let the trainer export ONNX, and give that"
-        )
+        raise PolicyError(f"{path}: a pickle, which is code and is never loaded: export ONNX from the trainer")
     kept = ", with its hidden state as further inputs and outputs that a description feeds back," if memory else ""
     width = str(inputs) if inputs else "OBSERVATIONS"
     raise PolicyError(
@@ -130,10 +128,10 @@ def _file_of(path: Path) -> Path:
                 return found[0]
             for code in sorted(p for p in path.iterdir() if p.suffix.lower() in CODE and p.is_file())[:1]:
                 refuse_code(code)  # a folder with nothing else
-            names = ", ".join(p.name for p in found) or "no ONNX file and no description"
-            raise PolicyError(f"{path} is a folder with {shown(names)}: name one file")
+            names = ", ".join(p.name for p in found) or "neither an ONNX file nor a description"
+            raise PolicyError(f"{path} is a folder with {shown(names)}: give one file")
         if not path.is_file():
-            raise PolicyError(f"{path}: there is no such file")
+            raise PolicyError(f"{path}: file not found")
     except (OSError, ValueError) as e:
         raise PolicyError(f"{shown(path, 300)}: cannot be read: {getattr(e, 'strerror', None) or e}") from None
     return path
@@ -171,12 +169,12 @@ def _read_yaml(path: Path, given: Path | None) -> tuple[PolicyModel, PolicyNetwo
         place = given or unitree.find_network(path)
         found = _network(place) if place else None
         model = unitree.read_unitree(path, d, found)
-        return (model if place else _without(model, f"{path}: no network: put it at {unitree.PLACES[0]}")), found
+        return (model if place else _without(model, f"{path}: network not found: put it at {unitree.PLACES[0]}")), found
     if form == rl_sar.FORM:
         return _read_rl_sar(path, d, given)
     if "schema" in d:
-        raise PolicyError(f"{path}: the schema '{shown(d['schema'])}' is not known here: {description.SCHEMA}")
-    raise PolicyError(f"{path}: not a policy that is known here: {FORMS}; `humanoid policy new` drafts the last one")
+        raise PolicyError(f"{path}: the schema '{shown(d['schema'])}' is not supported: {description.SCHEMA}")
+    raise PolicyError(f"{path}: not a known kind of policy: {FORMS}; `humanoid policy new` drafts the last one")
 
 
 def _read_rl_sar(path: Path, d: dict[str, Any], given: Path | None) -> tuple[PolicyModel, PolicyNetwork | None]:
@@ -190,7 +188,7 @@ def _read_rl_sar(path: Path, d: dict[str, Any], given: Path | None) -> tuple[Pol
         refuse_code(place, sum(i.size for i in model.inputs))
     except PolicyError as refused:
         return _without(model, str(refused)), None
-    return _without(model, f"{place}: there is no such network"), None
+    return _without(model, f"{place}: network not found"), None
 
 
 def _network(path: Path) -> PolicyNetwork:

@@ -113,7 +113,7 @@ def read_rl_sar(path: Path, values: dict[str, Any], network: PolicyNetwork | Non
     stated = int(d.number("num_observations"))
     frame = sum(t.size for t in terms)
     if not contradictions and stated != frame:
-        contradictions.append(f"{d.where}: num_observations is {stated}, and its terms are {frame} numbers")
+        contradictions.append(f"{d.where}: num_observations is {stated}, but its terms have {frame} numbers")
     facts = {"motion": d.text("motion_file")} if "motion_file" in d else {}
     return PolicyModel(
         path=path,
@@ -156,7 +156,7 @@ def _joints(d: Fields, robot: Fields, count: int, assumed: list[Assumption]) -> 
     found = sdk_joints(count)
     if found is None:
         raise PolicyError(
-            f"{d.where}: names no joints, and there is no base.yaml in the folder of its robot: "
+            f"{d.where}: lists no joints, and the folder of its robot has no base.yaml: "
             "add 'joint_names' in the policy's order"
         )
     assumed.append(Assumption("joint names", f"the SDK's order of {found[0]}", "base.yaml of rl_sar: joint_names"))
@@ -182,7 +182,7 @@ def _history(d: Fields, terms: tuple[Term, ...]) -> Block:
     n = len(counts)
     up = np.arange(n)
     if n > MOST_HISTORY or not (np.array_equal(counts, up) or np.array_equal(counts, up[::-1])):
-        raise PolicyError(f"{what} must count frames from 0, or down to 0, got {shown(frames)}")
+        raise PolicyError(f"{what} must be consecutive frames starting or ending at 0, got {shown(frames)}")
     layout = d.one_of("observations_history_priority", ("time", "term"), "time")
     several = tuple(Term(t.name, t.kind, t.size, t.scale, t.clip, n, t.joints) for t in terms)
     order = OLDEST_FIRST if counts[0] > 0 else NEWEST_FIRST

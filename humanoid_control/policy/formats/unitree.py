@@ -71,8 +71,8 @@ def motor_order(value: Any, what: str) -> MotorOrder:
     model = next((m for m in MODELS.values() if {motor.id for motor in m.motors} == set(places)), None)
     if len(set(places)) < count or min(places) < 0 or max(places) >= MOST_MOTORS or model is None:
         raise PolicyError(
-            f"{what} must hold each of 0 to {count - 1} once, or the places of all motors of a robot of Unitree's, "
-            f"got {shown(value)}"
+            f"{what} must hold each of 0 to {count - 1} once, or the motor indices of a Unitree robot, got "
+            f"{shown(value)}"
         )
     order = np.array(places)
     return MotorOrder(order, np.argsort(np.argsort(order)), model.name, _sorted_joints(model))
@@ -165,7 +165,7 @@ def _joints(d: Fields, motors: MotorOrder, assumed: list[Assumption]) -> tuple[s
     if not motors.joints:
         known = ", ".join(f"{m.name} {len(m.motors)}" for m in MODELS.values())
         raise PolicyError(
-            f"{d.where}: names no joints, and no humanoid of Unitree's has {count} motors ({known}): "
+            f"{d.where}: lists no joints, and no Unitree humanoid has {count} motors ({known}): "
             "add 'joint_names' in the policy's order"
         )
     assumed.append(Assumption("joint names", f"the SDK's order of {motors.robot}", "the maker of the robot"))
@@ -204,6 +204,6 @@ def _clip(action: Fields, count: int) -> np.ndarray | None:
     if isinstance(rows, dict):
         rows = list(rows.values())
     if not isinstance(rows, list) or len(rows) not in (1, count):
-        raise PolicyError(f"{what} must be a range, or one a joint, got {shown(rows)}")
+        raise PolicyError(f"{what} must be one range, or one per joint, got {shown(rows)}")
     limits = [pairs(row, what) for row in rows] * (count if len(rows) == 1 else 1)
     return np.array(limits, dtype=float).T

@@ -259,7 +259,7 @@ def read_file(path: Path) -> dict[str, Any]:
         reason = why(e) if isinstance(e, (OSError, UnicodeDecodeError, yaml.YAMLError)) else str(e)
         raise PolicyError(f"{shown(path, 300)}: not a readable YAML file: {reason}") from None
     if not isinstance(d, dict):
-        raise PolicyError(f"{path}: not a policy: it must hold keys with values, got {shown(d)}")
+        raise PolicyError(f"{path}: not a policy: it must contain keys with values, got {shown(d)}")
     return {str(k): v for k, v in d.items()}
 
 
@@ -276,5 +276,5 @@ def beside(path: Path, name: str, what: str) -> Path:
     except (OSError, ValueError, RuntimeError):
         raise PolicyError(f"{path}: {what} '{shown(name)}' is not a path") from None
     if inside.is_absolute() or not found.is_relative_to(folder):
-        raise PolicyError(f"{path}: {what} '{shown(name)}' is outside its folder: refused; put it beside the file")
+        raise PolicyError(f"{path}: {what} '{shown(name)}' is outside its folder: rejected; put it next to the file")
     return found

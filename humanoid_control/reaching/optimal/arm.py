@@ -101,11 +101,13 @@ def robot_arm(robot: Robot, side: str, posture: str = "neutral") -> Arm:
     held = [j for j in range(1, model.njoints) if j - 1 not in set(joints.tolist())]
     chain = pin.buildReducedModel(model, held, q)
     if [int(p) for p in chain.parents] != [0, *range(chain.njoints - 1)]:
-        raise RobotError(f"{robot.name}: the joints of the {side} arm do not follow one another")
+        raise RobotError(f"{robot.name}: the joints of the {side} arm do not form a chain")
     axes = [joint_axis(chain, j) for j in range(1, chain.njoints)]
     for name, (_, slides) in zip(list(chain.names)[1:], axes, strict=True):
         if slides:
-            raise RobotError(f"{robot.name}: joint '{name}' of the {side} arm slides: only joints that turn can reach")
+            raise RobotError(
+                f"{robot.name}: joint '{name}' of the {side} arm is prismatic: only revolute joints are supported"
+            )
     data = model.createData()
     pin.framesForwardKinematics(model, data, q)
     last, first = data.oMi[int(joints[-1]) + 1], chain.jointPlacements[1]
@@ -139,7 +141,7 @@ def arm_joints(robot: Robot, side: str) -> tuple[str, np.ndarray]:
     if point is None:
         raise RobotError(
             f"{robot.name} has none of the points {', '.join(f'{side}_{h}' for h in HANDS)}: a reach needs a hand in a "
-            "robot file beside the URDF (docs/adding_a_robot.md)"
+            "robot file next to the URDF (docs/adding_a_robot.md)"
         )
 
     def moving(name: str) -> np.ndarray:

@@ -85,7 +85,7 @@ def read_measured_reaches(path: str | Path) -> list[MeasuredReach]:
         raise ClipError(f"{path}: has no cell array '{VARIABLE}' of repetitions and tasks")
     out = list(_motions(tasks, path))
     if not out:
-        raise ClipError(f"{path}: holds no motion")
+        raise ClipError(f"{path}: contains no motion")
     return out
 
 
@@ -101,7 +101,7 @@ def _motions(tasks: np.ndarray, path: Path) -> Iterator[MeasuredReach]:
                 raise ClipError(f"{where}: must be {JOINTS} x samples, got {part.shape} of {part.dtype}")
             q = np.deg2rad(part.astype(float).T)
             if part.shape[1] < SHORTEST or not np.isfinite(q).all():
-                raise ClipError(f"{where}: has {part.shape[1]} samples, or some that are no numbers")
+                raise ClipError(f"{where}: has {part.shape[1]} samples, or non-numeric ones")
             begin, end = places[k : k + 2] if k + 1 < len(places) else ("?", "?")
             yield MeasuredReach(task + 1, repetition + 1, k + 1, begin, end, q)
 

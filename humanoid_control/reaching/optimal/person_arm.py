@@ -76,9 +76,9 @@ def person_arm(joints: int = 4, mass: float = 75.0, height: float = 1.75) -> Arm
         ConfigError: if the number of joints is unsupported, or mass or height is implausible.
     """
     if joints not in SETS:
-        raise ConfigError(f"an arm of {joints} joints is not known: take {', '.join(map(str, SETS))}")
+        raise ConfigError(f"unknown arm with {joints} joints; available: {', '.join(map(str, SETS))}")
     if not (np.isfinite(mass) and np.isfinite(height) and mass > 0 and 0.3 < height < 3.0):
-        raise ConfigError(f"a person of {mass:g} kg and {height:g} m makes no sense")
+        raise ConfigError(f"a person of {mass:g} kg and {height:g} m is implausible")
     scale, names = height / REFERENCE_HEIGHT, SETS[joints]
     used = [JOINTS[name] for name in names]
     p, bodies = np.zeros((joints, 3)), [pin.Inertia.Zero() for _ in names]

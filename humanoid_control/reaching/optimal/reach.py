@@ -88,8 +88,8 @@ class ReachSettings:
         blind = [c for c in self.cost if c != "torque"]
         if self.parametrisation == CUBIC and blind:
             raise ConfigError(
-                f"the cost '{blind[0]}' needs accelerations without jumps: on cubic segments it is 0 for nonsense; "
-                f"take '{QUINTIC}' or '{NINTH}'"
+                f"the cost '{blind[0]}' needs continuous accelerations: it is meaningless on cubic segments; use "
+                f"'{QUINTIC}' or '{NINTH}'"
             )
         if self.starts not in (1, 2, 3):
             raise ConfigError(f"1, 2 or 3 starts can be tried, got {self.starts}")
@@ -174,14 +174,14 @@ def synthesise(
     notes: list[str] = []
     if settings.parametrisation == NINTH and seconds > NINTH_TIME:
         notes.append(
-            f"one polynomial of ninth order is for reaches of up to {NINTH_TIME:g} s, this one takes {seconds:g} s: "
-            f"take '{QUINTIC}'"
+            f"one polynomial of ninth order is limited to {NINTH_TIME:g} s, this reach takes {seconds:g} s: use "
+            f"'{QUINTIC}'"
         )
     ends = [_end(arm, q, what, settings.limits, notes) for q, what in ((start, "start"), (goal, "goal"))]
     problem = reach_problem(arm, parametrisation, settings, *ends)
     first = minimum_jerk_start(parametrisation, *ends)
     if float(np.abs(ends[1] - ends[0]).max()) < SAME:
-        notes.append("start and goal are the same posture: the arm stays there")
+        notes.append("start and goal are the same posture: the arm does not move")
         total = float(reach_cost(Packed(problem).table, first))
         still = Minimum(first, total, 0, True)
         return _outcome(arm, settings, parametrisation, STRAIGHT, {STRAIGHT: (still, np.zeros(3))}, notes)
@@ -222,10 +222,11 @@ def _outcome(
     if (excess > SLACK).any():
         kinds = [name for name, e, s in zip(("angles", "speeds", "torques"), excess, SLACK, strict=True) if e > s]
         notes.append(
-            f"no motion of {parametrisation.seconds:g} s keeps the limits of {' and '.join(kinds)}: take longer"
+            f"no motion of {parametrisation.seconds:g} s respects the limits of {' and '.join(kinds)}: increase the "
+            "duration"
         )
     if not minimum.converged:
-        notes.append("the search was stopped before it came to its end")
+        notes.append("the search was stopped before it converged")
     return Reach(
         arm,
         settings,
@@ -250,7 +251,9 @@ def _end(arm: Arm, q: np.ndarray, what: str, clip: bool, notes: list[str]) -> np
         return q
     for k in np.flatnonzero(np.abs(inside - q) > 1e-9):
         angle, limit = np.rad2deg(q[k]), np.rad2deg(inside[k])
-        notes.append(f"{what}: {arm.joint_names[k]} at {angle:.1f} deg is outside its range: taken as {limit:.1f} deg")
+        notes.append(
+            f"{what}: {arm.joint_names[k]} at {angle:.1f} deg is outside its range: clipped to {limit:.1f} deg"
+        )
     return np.asarray(inside)
 
 

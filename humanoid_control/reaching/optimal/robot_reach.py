@@ -49,7 +49,7 @@ def hand_posture(robot: Robot, side: str, position: np.ndarray, posture: np.ndar
     """
     position = np.asarray(position, dtype=float)
     if position.shape != (3,) or not np.isfinite(position).all():
-        raise ConfigError("a place of the hand is three numbers, x, y and z in metres")
+        raise ConfigError("a hand position is three numbers, x, y and z in metres")
     point, joints = arm_joints(robot, SIDES[side])
     free = {robot.joint_names[j] for j in joints}
     task = PointTask(robot, point)
@@ -70,8 +70,8 @@ def hand_posture(robot: Robot, side: str, position: np.ndarray, posture: np.ndar
             break
     if nearest > MET:
         raise ConfigError(
-            f"the {side} hand of {robot.name} cannot come to {position[0]:g},{position[1]:g},{position[2]:g} m: "
-            f"it comes as near as {100 * nearest:.1f} cm"
+            f"the {side} hand of {robot.name} cannot reach {position[0]:g},{position[1]:g},{position[2]:g} m: the "
+            f"closest distance is {100 * nearest:.1f} cm"
         )
     return best
 

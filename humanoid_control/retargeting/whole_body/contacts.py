@@ -125,11 +125,11 @@ def find_floor(body: BodyPoints) -> Floor:
     notes: tuple[str, ...] = ()
     tilt = float(np.linalg.norm(slope))
     if tilt > MOST_SLOPE:
-        notes = (f"the feet rise by {100 * tilt:.0f} cm a metre: taken for stairs or a hill, not for a tilted floor",)
+        notes = (f"the feet rise by {100 * tilt:.0f} cm a metre: treated as stairs or a hill, not as tilted ground",)
     if not LEAST_SLOPE < tilt <= MOST_SLOPE:
         slope = np.zeros(2)
     else:
-        notes = (f"the floor of the clip is tilted by {np.degrees(np.arctan(tilt)):.1f} degrees: levelled",)
+        notes = (f"the ground of the clip is tilted by {np.degrees(np.arctan(tilt)):.1f} degrees: levelled",)
     height = feet[:, :, 2] - feet[:, :, :2] @ slope
     levels = np.array([_level(height[:, k], slow[:, k]) for k in range(feet.shape[1])])
     # outlier: far below the other end of its foot, and below the same end of the other foot
@@ -146,7 +146,7 @@ def find_floor(body: BodyPoints) -> Floor:
         levels[[left, right]] = np.minimum(pair, pair[::-1] + 0.02)
     moving = [name for k, name in enumerate(EDGES) if not slow[:, k].any()]
     if moving:
-        notes = (*notes, f"{', '.join(moving)}: never slow, the floor is taken at the lowest places")
+        notes = (*notes, f"{', '.join(moving)}: never slow, the ground is set at the lowest positions")
     return Floor(slope, levels, notes, not moving)
 
 

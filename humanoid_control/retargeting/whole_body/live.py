@@ -82,7 +82,7 @@ class LiveWholeBody(LiveTargets):
             raise ClipError("the markers show no knees, ankles and toes: the whole body needs legs")
         scaler = WholeBodyScaler(calibration, self.robot, hands=False)  # hands need look-ahead, which live input lacks
         if not scaler.floor.rests:
-            raise ClipError("the feet are never slow: no floor is found under them, stand still")
+            raise ClipError("the feet are never slow: no ground found under them, stand still")
         self._body_scaler = scaler
         targets = self._body_scaler.targets(calibration)
         solver = WholeBodyRetargeter.following(targets, self.robot)

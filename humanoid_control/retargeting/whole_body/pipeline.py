@@ -136,7 +136,7 @@ def at_solving_rate(body: BodyPoints) -> tuple[BodyPoints, int, tuple[str, ...]]
         return replace(body, rate=body.rate * more, positions=positions, missing=body.missing.copy()), more, ()
     if fewer > 1 and body.n_frames > 2 * fewer:
         rate = body.rate / fewer
-        note = f"{rate:g} of {body.rate:g} frames a second are solved and written: more would help nobody"
+        note = f"{rate:g} of {body.rate:g} frames/s are solved and written, the useful maximum"
         positions = body.positions[::fewer].copy()
         return replace(body, rate=rate, positions=positions, missing=body.missing.copy()), 1, (note,)
     return body, 1, ()

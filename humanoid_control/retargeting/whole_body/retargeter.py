@@ -256,11 +256,11 @@ class WholeBodyRetargeter:
         points[:, :CORNERS] = targets.positions
         if self.levers:
             if targets.forearms is None:
-                raise ClipError(f"{targets.name}: does not show how the forearms are turned")
+                raise ClipError(f"{targets.name}: does not show the forearm rotation")
             points[:, CORNERS : CORNERS + self.levers] = targets.positions[:, 5:7] + self.lever * targets.forearms
         for k, name in enumerate(self.directions, CORNERS + self.levers):
             if name not in targets.directions:
-                raise ClipError(f"{targets.name}: does not show where the {name} points")
+                raise ClipError(f"{targets.name}: does not show the direction of the {name}")
             points[:, k] = LEVER * targets.directions[name]
         return FrameInputs(points, targets.soles, targets.contacts)
 

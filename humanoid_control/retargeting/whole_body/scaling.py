@@ -148,7 +148,7 @@ def _flexion_joints(robot: Robot, side: str, leg: np.ndarray) -> dict[str, int]:
         known = robot.joint_for(meaning)
         if known is None and len(across) < 3:
             raise RobotError(
-                f"{robot.name}: no joint is known as {meaning}, and its leg's axes do not tell which it is"
+                f"{robot.name}: no joint is known as {meaning}, and the axes of its leg do not identify it"
             )
         found[meaning] = int(robot.model.getJointId(known)) if known is not None else across[place] + 2
     return found

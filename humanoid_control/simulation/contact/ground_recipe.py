@@ -155,7 +155,7 @@ def _from_file(path: str, v: Values) -> Ground:
     except KeyError as e:
         raise ConfigError(f"ground 'file': '{path}' needs heights, spacing and origin: {e}") from None
     except (OSError, ValueError, IndexError, UnicodeDecodeError) as e:
-        raise ConfigError(f"ground 'file': '{path}' is no table of heights: {' '.join(str(e).split())}") from None
+        raise ConfigError(f"ground 'file': '{path}' is not a table of heights: {' '.join(str(e).split())}") from None
     with told_of(f"ground 'file': '{path}'"):
         return Ground.from_grid(heights, (v["spacing"], v["spacing"]), (v["x"], v["y"]))
 

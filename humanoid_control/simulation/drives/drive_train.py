@@ -81,7 +81,7 @@ def build_drive_train(robot: Robot, depth: str) -> DriveTrain:
         raise UnknownNameError("depth of drives", depth, DEPTHS)
     file = drives_of(robot)
     if not any(d.motor for d in file.drives):
-        raise RobotError(f"{robot.name} has no file of drives with motors: use drives 'ideal', or write one")
+        raise RobotError(f"{robot.name} has no drive file with motors: use drives 'ideal', or write one")
     held = _held(robot, {j for d in file.drives if d.motor for j in d.joints})
     ids = [robot.model.getJointId(j) for j in held]
     reduced = pin.buildReducedModel(robot.model, ids, robot.q("neutral")) if ids else robot.model
@@ -133,7 +133,7 @@ def _shafts(drive: Drive, m: DriveMechanism, frames: ZeroFrames, elastic: bool) 
         return [(Joint(REVOLUTE, drive.joints, FOUR_BAR, (float(m.ratio), 0.0, *map(float, m.par))), axis)]
     if isinstance(m, HarmonicDrive):
         return [(rotor(drive.joints[0], *map(float, m.par)), axis)]
-    raise RobotError(f"drive '{drive.name}': a {drive.kind} cannot have a motor here, only its kinematics is known")
+    raise RobotError(f"drive '{drive.name}': a {drive.kind} cannot have a motor: only its kinematics is known")
 
 
 def _rotor(name: str, drive: Drive, joint: Joint, axis: np.ndarray, model: pin.Model, tree: PinocchioBodies) -> Body:

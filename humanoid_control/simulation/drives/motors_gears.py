@@ -273,7 +273,7 @@ def motor_settings(drive: Drive) -> MotorSettings:
     """
     m = drive.motor
     if m is None:
-        raise RobotError(f"drive '{drive.name}' has no motor in the file of drives")
+        raise RobotError(f"drive '{drive.name}' has no motor in the drive file")
     return MotorSettings(
         resistance=m.resistance,
         inductance=m.inductance,

@@ -41,9 +41,9 @@ class EncoderErrors:
     def __post_init__(self) -> None:
         for what, value in vars(self).items():
             if not value >= 0:
-                raise ConfigError(f"tendon encoders: {what} is {value}, must not be negative")
+                raise ConfigError(f"tendon encoders: {what} must not be negative, got {value}")
         if self.spikes > 1:
-            raise ConfigError(f"tendon encoders: spikes is {self.spikes}, a share of 0..1")
+            raise ConfigError(f"tendon encoders: spikes must be between 0 and 1, got {self.spikes}")
 
 
 class TendonEncoders:

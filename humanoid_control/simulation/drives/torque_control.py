@@ -106,7 +106,7 @@ class RecursiveController:
     ) -> None:
         _check_positive("recursive controller", limit=limit, c=c, dt=dt)
         if not (np.isfinite(filter_time) and filter_time >= 0):
-            raise ConfigError(f"recursive controller: filter_time is {filter_time} s, it must not be negative")
+            raise ConfigError(f"recursive controller: filter_time must not be negative, got {filter_time} s")
         most = largest_step(dt, filter_time)
         if not 0 < alpha <= most:
             raise ConfigError(
@@ -162,7 +162,7 @@ class PayloadPlant:
 
     def __init__(self, model: pin.Model, payload: float, joint: int, at: np.ndarray, q: np.ndarray, dt: float) -> None:
         if not (np.isfinite(payload) and payload >= 0):
-            raise ConfigError(f"plant: the payload is {payload} kg, it must not be negative")
+            raise ConfigError(f"plant: the payload must not be negative, got {payload} kg")
         _check_positive("plant", dt=dt)
         if np.shape(q) != (model.nq,):
             raise SizeError(f"plant: expected q of shape ({model.nq},), got {np.shape(q)}")
@@ -206,7 +206,7 @@ class EncoderMotion:
     def __init__(self, resolution: float, filter_time: float, dt: float) -> None:
         _check_positive("encoders", resolution=resolution, dt=dt)
         if not (np.isfinite(filter_time) and filter_time >= 0):
-            raise ConfigError(f"encoders: filter_time is {filter_time} s, it must not be negative")
+            raise ConfigError(f"encoders: filter_time must not be negative, got {filter_time} s")
         self.resolution, self.dt, self.blend = resolution, dt, largest_step(dt, filter_time)
         self.last: JointMotion | None = None
 
@@ -226,4 +226,4 @@ class EncoderMotion:
 def _check_positive(who: str, **values: float | np.ndarray) -> None:
     for name, value in values.items():
         if not (np.isfinite(value).all() and np.all(np.asarray(value) > 0)):
-            raise ConfigError(f"{who}: {name} is {np.asarray(value).tolist()}, it must be positive")
+            raise ConfigError(f"{who}: {name} must be positive, got {np.asarray(value).tolist()}")

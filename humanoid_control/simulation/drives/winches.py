@@ -292,7 +292,7 @@ class WinchPlant:
         """
         e = errors or WinchErrors()
         if not 0 <= e.path_friction <= 0.3:
-            raise ConfigError(f"path friction is {e.path_friction:g}, must be 0..0.3")
+            raise ConfigError(f"path friction must be in 0..0.3, got {e.path_friction:g}")
         self.plant = TendonPlant(robot, e.moment_arm, e.seed, tendons)
         p = self.plant
         self.names, self.joints = p.names, p.joints

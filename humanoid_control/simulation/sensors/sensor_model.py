@@ -92,7 +92,7 @@ def _parse(what: str, text: str, known: Iterable[str], single: bool = False) -> 
         except ValueError:
             raise ConfigError(f"{what} of {name} must be a number, got '{value}'") from None
         if not 0 <= out[name] < np.inf:
-            raise ConfigError(f"{what} of {name} must be a number from 0 up, got {value}")
+            raise ConfigError(f"{what} of {name} must be 0 or more, got {value}")
     return out
 
 

@@ -109,7 +109,9 @@ class TendonSensor:
             ConfigError: if a number is out of range.
         """
         if not (0 <= stiffness < np.inf and 0 < period < np.inf):
-            raise ConfigError(f"tendon sensor: stiffness {stiffness} N/m from 0 up, period {period} s above 0 needed")
+            raise ConfigError(
+                f"tendon sensor: stiffness must be at least 0 and period above 0, got {stiffness} N/m and {period} s"
+            )
         self.names = names
         self.faults: dict[str, str] = {}
         self._stiffness, self._seed, self._wound = stiffness, seed, WINDING * period

@@ -128,7 +128,7 @@ def _adaptive(method: str) -> Step:
             calls += 1
             if calls > settings.most_calls:
                 raise SimulationError(
-                    f"integrator '{method}' gave up at t = {time:.6g} s after {calls - 1} evaluations"
+                    f"integrator '{method}' stopped at t = {time:.6g} s after {calls - 1} evaluations"
                 )
             rate = np.array(f(time, y, u))
             if np.abs(y).max() <= settings.limit:  # beyond: a trial step, which the solver rejects
@@ -147,7 +147,7 @@ def _adaptive(method: str) -> Step:
         except (ValueError, ArithmeticError) as e:  # infinities in the solver's linear algebra
             why = str(e).splitlines()[0]
         if why:
-            raise SimulationError(f"integrator '{method}' gave up between t = {t:.6g} s and {t + h:.6g} s: {why}")
+            raise SimulationError(f"integrator '{method}' stopped between t = {t:.6g} s and {t + h:.6g} s: {why}")
         layout.check(float(s.t[-1]), s.y[:, -1], 0.999 * settings.limit)
         return s.y[:, -1]
 

@@ -115,7 +115,7 @@ class EngineBase:
         )
         twist = self._checked("twist of a state", twist, 6)
         if r.base == "fixed" and (X_world_root is not None or twist is not None):
-            raise ConfigError(f"the base of {r.name} is fixed: it cannot be put elsewhere (base: floating)")
+            raise ConfigError(f"the base of {r.name} is fixed and cannot be moved (use base: floating)")
         v = np.zeros(r.nv)
         q = r.q(self.joints if joints is None else np.clip(joints, r.lower, r.upper))
         if r.base == "floating":
@@ -126,7 +126,7 @@ class EngineBase:
         if not (np.isfinite(q).all() and (np.abs(v) < FASTEST).all()):
             bad = np.flatnonzero(~np.isfinite(q[r.iq :]) | ~(np.abs(v[r.iv :]) < FASTEST))
             what = f"joint {r.joint_names[bad[0]]}" if len(bad) else "the base"
-            raise NotANumberError(f"state of {what} is not a number or impossibly fast: nothing was changed")
+            raise NotANumberError(f"state of {what} is non-numeric or impossibly fast: nothing was changed")
         self._restart(q, v)
 
     def _checked(self, what: str, values: np.ndarray | None, size: int = 0) -> np.ndarray | None:

@@ -104,7 +104,7 @@ def _ball(body: ET.Element, robot: Robot, points: ContactPoints, k: int) -> None
 
 def _plane(ground: Ground) -> dict[str, str]:
     if ground.array[0] != PLANE:
-        raise ConfigError(f"the engine 'mujoco' knows the ground as a plane, not as '{ground.name}': use 'multibody'")
+        raise ConfigError(f"the engine 'mujoco' supports only a plane as ground, not '{ground.name}': use 'multibody'")
     _, height, dx, dy = ground.array
     return {"pos": _text((0, 0, height)), "zaxis": _text((-dx, -dy, 1))}
 
@@ -147,7 +147,7 @@ class MujocoWorld(EngineBase):
         try:
             self.mj_model = mj.MjModel.from_xml_string(self._mjcf())
         except ValueError as e:
-            raise RobotError(f"{robot.name}: MuJoCo refuses the model: {' '.join(str(e).split())}") from None
+            raise RobotError(f"{robot.name}: MuJoCo rejects the model: {' '.join(str(e).split())}") from None
         self.mj_data = mj.MjData(self.mj_model)
         m = self.mj_model
         self._iq = np.array([m.joint(n).qposadr[0] for n in robot.joint_names])

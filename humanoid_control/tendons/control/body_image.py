@@ -102,7 +102,7 @@ class BodyImage:
             if np.shape(row) != (size,):
                 raise SizeError(f"body image: expected {size} {what}, got {np.shape(row)}")
         if not noise > 0:
-            raise ConfigError(f"body image: the noise of an angle is {noise:g} rad, must be above 0")
+            raise ConfigError(f"body image: the angle noise must be above 0, got {noise:g} rad")
         if rates is not None and (np.abs(rates) > FASTEST).any():
             return 0
         known = np.isfinite(theta) if seen is None else np.isfinite(theta) & np.asarray(seen, dtype=bool)
@@ -188,11 +188,11 @@ class BodyImage:
             with np.load(path, allow_pickle=False) as data:
                 found: dict[str, Any] = {name: data[name] for name in data.files}
         except FileNotFoundError:
-            raise ConfigError(f"body image {path}: does not exist") from None
+            raise ConfigError(f"body image {path}: not found") from None
         except (OSError, ValueError, EOFError):
-            raise ConfigError(f"body image {path}: is damaged or no body image; learn it again") from None
+            raise ConfigError(f"body image {path}: is damaged or not a body image; learn it again") from None
         if str(found.get("format")) != FORMAT:
-            raise ConfigError(f"body image {path}: is no body image of this package; learn it again")
+            raise ConfigError(f"body image {path}: is not a body image of this package; learn it again")
         same = str(found.get("model_hash")) == self.base.model_hash
         names = (("joint_names", self.base.joint_names), ("muscle_names", self.base.muscle_names))
         if not same or any(tuple(found.get(key, ())) != have for key, have in names):
@@ -224,7 +224,7 @@ class CorrectedMapping(JointMuscleMapping):
             ("tendon", base.muscle_names, own.muscle_names),
         ):
             if missing := [n for n in names if n not in known]:
-                raise ConfigError(f"body image: knows no {what} '{missing[0]}'")
+                raise ConfigError(f"body image: unknown {what} '{missing[0]}'")
         self.base = base
         self._tendons = [own.muscle_names.index(n) for n in base.muscle_names]
         self._joints = np.array([own.joint_names.index(n) for n in base.joint_names])

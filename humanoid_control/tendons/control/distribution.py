@@ -163,8 +163,8 @@ class TensionDistribution:
             if bad.any():
                 raise NotANumberError(f"tension distribution: {what} of tendon {int(np.argmax(bad))} is not a number")
         for bad, words in (
-            (least < 0, "has a least tension below 0"),
-            (least > most, "has a least tension above its most"),
+            (least < 0, "has a minimum tension below 0"),
+            (least > most, "has a minimum tension above its maximum"),
             (weight < 0, "has a weight below 0"),
         ):
             if bad.any():
@@ -196,10 +196,11 @@ class TensionDistribution:
         t.tau[:], t.bias[:] = tau, t.least if bias is None else bias
         for what, numbers in (("G", G), ("tau", t.tau), ("bias", t.bias), ("most", t.most), ("weight", t.weight)):
             if not all_finite(numbers):
-                raise NotANumberError(f"tension distribution: {what} contains a value that is not finite")
+                raise NotANumberError(f"tension distribution: {what} contains a non-finite value")
         if (t.least > t.most).any():
             raise ConfigError(
-                f"tension distribution: tendon {int(np.argmax(t.least > t.most))} has a least tension above its most"
+                f"tension distribution: tendon {int(np.argmax(t.least > t.most))} has a minimum tension above its "
+                "maximum"
             )
         self.used = int(distribute_at(self.packed.table, np.ascontiguousarray(G, dtype=float)))
         return t.f

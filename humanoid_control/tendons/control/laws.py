@@ -322,7 +322,8 @@ class TendonController:
             k = int(np.argmax(least - most))
             name = self.geometry.tendon_names[k]
             raise ConfigError(
-                f"tendon '{name}': least {self._file[0][k]:g} + {settings.least:g} N is above its most, {most[k]:g} N"
+                f"tendon '{name}': least {self._file[0][k]:g} + {settings.least:g} N is above its maximum, "
+                f"{most[k]:g} N"
             )
         s, t = settings, self.packed.record
         self.settings, self.least[:], self.most[:] = settings, least, most
@@ -403,7 +404,7 @@ class TendonController:
         self._check(angles, states)
         for row in reference:
             if not all_finite(row):
-                raise NotANumberError("tendon controller: the reference contains a value that is not finite")
+                raise NotANumberError("tendon controller: the reference contains a non-finite value")
         t.trusted[:] = self.trusted
         bound_tensions_at(self.packed.table)
         moving = self._advance(reference)
@@ -445,7 +446,7 @@ class TendonController:
 
     def _why_held(self) -> str:
         g, names = self.governor, self.geometry.tendon_names
-        full = ", ".join(names[k] for k in g.tendons[:3]) or "no tendon pulls that way"
+        full = ", ".join(names[k] for k in g.tendons[:3]) or "no tendon pulls in that direction"
         return f"{self.geometry.joint_names[g.joint]}: its tendons cannot hold it ({full})"
 
     def _torque(self, q: np.ndarray, v: np.ndarray, a: np.ndarray, more: np.ndarray | float = 0.0) -> None:

@@ -63,7 +63,7 @@ class Heat:
 
     def __init__(self, units: Sequence[MuscleUnit], ambient: float = AMBIENT) -> None:
         if not ambient < WARM:
-            raise ConfigError(f"heat: the surroundings at {ambient:g} deg C must be below {WARM:g}")
+            raise ConfigError(f"heat: the ambient temperature must be below {WARM:g} deg C, got {ambient:g}")
         self.ambient = ambient
         self._R = np.array([u.resistance for u in units])
         self._k = np.array([u.force_per_current for u in units])
@@ -192,7 +192,7 @@ class TendonSupervisor:
             group = next((g for g, rows in self.groups.items() if k in rows), "")
             rows = self.groups.get(group, np.array([k]))
             out.append(
-                TendonEvent(int(k), "over", f"{self.names[k]} pulls with {T[k]:.0f} N: {group or 'it'} is paid out")
+                TendonEvent(int(k), "over", f"{self.names[k]} pulls with {T[k]:.0f} N: {group or 'it'} is released")
             )
             self.over[rows] = True
         self.heat.step(T, dt)

@@ -80,7 +80,7 @@ class LoopGains:
     def __post_init__(self) -> None:
         for what, value in vars(self).items():
             if not (np.isfinite(value) and value >= 0):
-                raise ConfigError(f"winch loop: {what} is {value:g}, must not be negative")
+                raise ConfigError(f"winch loop: {what} must not be negative, got {value:g}")
 
 
 class GainTable(NamedTuple):
@@ -309,7 +309,7 @@ class WinchLoop:
             )
         for k in np.flatnonzero(~((least >= 0) & (least <= most))):
             raise ConfigError(
-                f"tendon '{self.names[k]}': needs 0 <= least tension <= greatest, got {least[k]:g} and {most[k]:g} N"
+                f"tendon '{self.names[k]}': needs 0 <= minimum <= maximum tension, got {least[k]:g} and {most[k]:g} N"
             )
         zeros = {name: np.zeros(m) for name in ("speed", "tension", "length", *MEMORY)}
         table = LoopTable(
@@ -357,7 +357,7 @@ class WinchLoop:
             ConfigError: if the period is too long.
         """
         if not 0 < h <= LONGEST:
-            raise ConfigError(f"winch loop: a period of {1e3 * h:g} ms, must be above 0 and not above 1 ms")
+            raise ConfigError(f"winch loop: the period must be above 0 and at most 1 ms, got {1e3 * h:g} ms")
         for name, unit in zip(self.names, self.units, strict=True):
             if self.gains.tension_damping * h >= unit.mass:
                 raise ConfigError(
@@ -409,10 +409,12 @@ class WinchLoop:
         x, _, f = rows
         if (f < 0).any():
             k = int(np.flatnonzero(f < 0)[0])
-            raise ConfigError(f"tendon command: tension of {self.names[k]} is {f[k]:.4g} N, wires do not push: refused")
+            raise ConfigError(
+                f"tendon command: tension of {self.names[k]} is {f[k]:.4g} N, but wires cannot push: rejected"
+            )
         if (np.abs(x) > LONGEST_WIRE).any():
             k = int(np.flatnonzero(np.abs(x) > LONGEST_WIRE)[0])
-            raise ConfigError(f"tendon command: length of {self.names[k]} is {x[k]:.4g} m; is it in mm? refused")
+            raise ConfigError(f"tendon command: length of {self.names[k]} is {x[k]:.4g} m; is it in mm? rejected")
         return LENGTH if len(position) else HYBRID if len(velocity) else TENSION, rows
 
     def take(
@@ -449,15 +451,15 @@ class WinchLoop:
                 raise UnknownNameError("tendon", str(name)[:60], self.names)
         if len(set(names)) != len(names):
             twice = next(n for n in names if list(names).count(n) > 1)
-            raise ConfigError(f"tendon command: names '{twice}' twice: refused")
+            raise ConfigError(f"tendon command: contains '{twice}' twice: rejected")
         for what, values in zip(("position", "velocity", "effort"), fields, strict=True):
             if len(values) not in (0, len(names)):
-                raise ConfigError(f"tendon command: {len(values)} numbers of {what} for {len(names)} tendons: refused")
+                raise ConfigError(f"tendon command: {len(values)} numbers of {what} for {len(names)} tendons: rejected")
         position, velocity, effort = fields
         if not (len(position) or len(effort)):
-            raise ConfigError("tendon command: needs effort (tension), velocity and effort, or position: refused")
+            raise ConfigError("tendon command: needs effort (tension), velocity and effort, or position: rejected")
         if len(position) and len(velocity):
-            raise ConfigError("tendon command: position and velocity together are no kind of command: refused")
+            raise ConfigError("tendon command: position and velocity cannot be combined: rejected")
 
     def hold(self) -> None:
         """Hold all wires at their present length; winches that are off stay off."""

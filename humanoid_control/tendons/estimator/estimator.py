@@ -49,7 +49,9 @@ class TendonEstimator:
         self.settings = settings or EstimatorSettings()
         missing = [g.name for g in groups if g.name not in mappings]
         if missing:
-            raise ConfigError(f"tendon estimator: no mapping for group '{missing[0]}'; have {', '.join(mappings)}")
+            raise ConfigError(
+                f"tendon estimator: no mapping for group '{missing[0]}'; available: {', '.join(mappings)}"
+            )
         self.groups = tuple(groups)
         self.filters = [GroupFilter(g, mappings[g.name], self.settings) for g in groups]
         self.joint_names = tuple(owner)

@@ -103,7 +103,7 @@ class TendonPlausibility:
             return True
         self._find_spans()
         if impossible := self._impossible(lengths):
-            self.problem = f"tendon lengths that no posture has, {impossible}: left out"
+            self.problem = f"tendon lengths outside all postures, {impossible}: ignored"
             return False
         if self._good is None or not (worst := self._too_fast(self._good, time, lengths)):
             self._accept(time, lengths)
@@ -112,7 +112,7 @@ class TendonPlausibility:
         self._count = self._count + 1 if agrees and self._count else 1
         before, self._refused = self._refused, (np.full(len(lengths), time), lengths.copy())
         believed = self._count >= BELIEVED
-        verdict = f"believed, {BELIEVED} in a row agree" if believed else "left out"
+        verdict = f"accepted, {BELIEVED} in a row agree" if believed else "left out"
         self.problem = f"tendon lengths imply that {worst}: {verdict}"
         if believed:
             assert before is not None

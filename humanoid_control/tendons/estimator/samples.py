@@ -63,7 +63,7 @@ class TendonSamples:
 
     def __init__(self, names: Sequence[str], period: float, max_age: float = 0.1, relative: bool = True) -> None:
         if not (period > 0 and max_age > 0):
-            raise ConfigError(f"tendon samples: period {period} s and greatest age {max_age} s must be above 0")
+            raise ConfigError(f"tendon samples: period and maximum age must be above 0, got {period} s and {max_age} s")
         self._index = {name: i for i, name in enumerate(names)}
         self._period, self._max_age, self._relative = period, max_age, relative
         self.counts = SampleCounts()

@@ -68,11 +68,11 @@ class EstimatorSettings:
         positive = ("length_noise", "step_noise", "fastest", "start_noise", "limit_noise", "every")
         for what in positive:
             if not getattr(self, what) > 0:
-                raise ConfigError(f"tendon filter: {what} is {getattr(self, what)}, must be above 0")
+                raise ConfigError(f"tendon filter: {what} must be above 0, got {getattr(self, what)}")
         noises = ("borrowed_noise", "motion_noise", "borrowed_start", "cutoff")
         for what in (*noises, "gate", "slack_tension", "largest_step"):
             if not getattr(self, what) >= 0:
-                raise ConfigError(f"tendon filter: {what} is {getattr(self, what)}, must not be negative")
+                raise ConfigError(f"tendon filter: {what} must not be negative, got {getattr(self, what)}")
 
     @property
     def by_tendons(self) -> bool:

@@ -72,7 +72,7 @@ def _model(urdf: Path) -> pin.Model:
         raise RobotError(f"{urdf}: pinocchio cannot build a model: {first_line(e)}") from None
     for joint, X in zip(model.names, model.jointPlacements, strict=True):
         if not np.abs(X.homogeneous).max() <= FARTHEST:  # also False for NaN
-            raise RobotError(f"{urdf}: joint '{joint}': its place must be three numbers within {FARTHEST:g} m")
+            raise RobotError(f"{urdf}: joint '{joint}': its position must be three numbers within {FARTHEST:g} m")
     return model
 
 

@@ -76,7 +76,7 @@ class _Compiled:
                 "reading a MuJoCo model needs the package mujoco: pip install 'humanoid_control[mujoco]'"
             ) from None
         if not path.is_file():
-            raise RobotError(f"{path}: cannot be read as a MuJoCo model: there is no such file")
+            raise RobotError(f"{path}: cannot be read as a MuJoCo model: file not found")
         self.where, self.mujoco = str(path), mujoco
         warn = mujoco.get_mju_user_warning()
         mujoco.set_mju_user_warning(lambda text: None)  # avoids a MUJOCO_LOG.TXT in the working folder

@@ -137,14 +137,14 @@ def load_mapping(
     """
     data = _read(path)
     if str(data.get("format")) != _FORMAT or tuple(np.ravel(data.get("units", ()))) != _UNITS:
-        raise ConfigError(f"mapping file {path}: is no joint-muscle mapping in radians and metres; fit it again")
+        raise ConfigError(f"mapping file {path}: is not a joint-muscle mapping in radians and metres; fit it again")
     try:
         mapping = _build(data)
     except (KeyError, IndexError, ValueError, TypeError, OverflowError, ConfigError) as error:
-        raise ConfigError(f"mapping file {path}: does not hold a whole mapping ({error}); fit it again") from None
+        raise ConfigError(f"mapping file {path}: is incomplete ({error}); fit it again") from None
     if model_hash is not None and mapping.model_hash != model_hash:
         raise ConfigError(
-            f"mapping file {path}: was made for another robot or model ({mapping.model_hash[:12] or 'unnamed'}, here "
+            f"mapping file {path}: was fitted for another robot or model ({mapping.model_hash[:12] or 'unnamed'}, here "
             f"{model_hash[:12]}); fit it for this one"
         )
     given = (("joints", mapping.joint_names, joint_names), ("tendons", mapping.muscle_names, muscle_names))
@@ -158,9 +158,9 @@ def _read(path: Path) -> dict[str, Array]:
     try:
         return load_arrays(path)
     except FileNotFoundError:
-        raise ConfigError(f"mapping file {path}: does not exist; fit the mapping first") from None
+        raise ConfigError(f"mapping file {path}: not found; fit the mapping first") from None
     except (OSError, ValueError):
-        raise ConfigError(f"mapping file {path}: is damaged or no mapping; fit it again") from None
+        raise ConfigError(f"mapping file {path}: is damaged or not a mapping; fit it again") from None
 
 
 def _build(data: dict[str, Array], before: str = "") -> JointMuscleMapping:

@@ -90,7 +90,7 @@ class JointMuscleMapping(ABC):
         for what, names in (("joint", self.joint_names), ("muscle", self.muscle_names)):
             if len(set(names)) != len(names):
                 twice = next(n for n in names if names.count(n) > 1)
-                raise ConfigError(f"mapping: {what} '{twice}' is named twice; give each {what} once")
+                raise ConfigError(f"mapping: {what} '{twice}' is given twice; give each {what} once")
         shape = (len(self.joint_names), 2)
         if self.limits.shape != shape or not (self.limits[:, 0] < self.limits[:, 1]).all():
             raise ConfigError(f"mapping: limits must be {shape} with lower below upper, got shape {self.limits.shape}")

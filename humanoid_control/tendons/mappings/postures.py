@@ -49,14 +49,14 @@ def check_cost(counts: Sequence[int], degree: int, max_joints: int = MAX_JOINTS,
         raise ConfigError(f"mapping: degree {degree} with counts {tuple(counts)}: degree >= 1 and counts >= 2 needed")
     if len(counts) > max_joints:
         raise ConfigError(
-            f"mapping: {len(counts)} joints in one group, at most {max_joints}; "
-            "split the group, or take a network or a table"
+            f"mapping: {len(counts)} joints in one group, at most {max_joints}; split the group, or use a network or "
+            "a table"
         )
     cost = fit_cost(counts, degree)
     if cost.postures > budget:
         raise ConfigError(
-            f"mapping: a grid of {cost.postures:,} postures is beyond the budget of {budget:,}; "
-            "take fewer values per joint, a smaller group, or random postures"
+            f"mapping: a grid of {cost.postures:,} postures is beyond the budget of {budget:,}; use fewer values per "
+            "joint, a smaller group, or random postures"
         )
     return cost
 

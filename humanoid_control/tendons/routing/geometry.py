@@ -255,8 +255,8 @@ def _one_value(model: pin.Model, name: str) -> int:
     joint = model.joints[index]
     if joint.nq != 1 or joint.nv != 1:
         raise RobotError(
-            f"joint '{name}' has {joint.nv} degrees of freedom in {joint.nq} numbers; tendons can be followed "
-            "over joints of one angle or one distance with limits"
+            f"joint '{name}' has {joint.nv} degrees of freedom in {joint.nq} numbers; tendons may cross only revolute "
+            "or prismatic joints with limits"
         )
     return index
 

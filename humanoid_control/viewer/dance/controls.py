@@ -137,8 +137,8 @@ class Controls:
         self._speed = gui.add_slider(
             "speed", min=SPEEDS[0], max=SPEEDS[1], step=SPEEDS[2], initial_value=1.0, marks=((0.5, "½"), (1.0, "1"))
         )
-        self._loop = gui.add_checkbox("begin again at the end", initial_value=True)
-        self._follow = gui.add_checkbox("the camera goes along", initial_value=True)
+        self._loop = gui.add_checkbox("restart at the end", initial_value=True)
+        self._follow = gui.add_checkbox("the camera follows", initial_value=True)
         self._robots_folder = gui.add_folder("Robots")
         self._boxes: dict[str, Any] = {}
         self._table = gui.add_html("")
@@ -280,7 +280,7 @@ def row_html(row: ControlRow) -> str:
         lines.append("upper body only")
     if math.isfinite(row.step_time):
         lines.append(f"solved in {1e3 * row.step_time:.2f} ms a frame")
-    lines.append(html.escape(row.verdict) if row.verdict else "no grade before it has been played through")
+    lines.append(html.escape(row.verdict) if row.verdict else "no grade until played to the end")
     return (
         "<div style='margin:6px 12px;padding:6px 10px;border:1px solid #ced4da;border-radius:8px;font-size:13px;"
         f"line-height:1.5'><b style='float:right;font-size:20px;color:{color}'>{grade}</b>"

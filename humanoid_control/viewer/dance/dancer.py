@@ -426,12 +426,12 @@ def make_dancer(body: BodyPoints, name: str) -> WholeBodyDancer | UpperBodyDance
         UnknownNameError: if the robot is unknown.
         ClipError: see the dancers.
     """
-    why = "the clip shows no knees, ankles and toes"
+    why = "the clip has no knees, ankles and toes"
     if shows_legs(body):
         try:
             return WholeBodyDancer(body, load_robot(name, FLOATING))
         except RobotError:
-            why = "its robot file names no legs with soles"
+            why = "its robot file defines no legs with soles"
     dancer = UpperBodyDancer(body, load_robot(name, FIXED))
     dancer.notes.append(f"{dancer.robot.title} moves its upper body only: {why}")
     return dancer

@@ -36,7 +36,7 @@ GHOST_THICK, ERROR_THICK, SOLE_THICK = 0.026, 0.018, 0.02  # [m] line thickness
 SHOWN = {
     "ghost": "the person's figure, scaled",
     "errors": "errors: green below 2 cm, amber 5 cm, red 12 cm",
-    "contacts": "edges of the soles: green while held",
+    "contacts": "edges of the soles: green while in contact",
     "robots": "the robots",
     "names": "names",
 }

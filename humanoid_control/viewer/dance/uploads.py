@@ -85,7 +85,7 @@ class Uploads:
         if not content:
             raise HumanoidError(f"{title}: the file is empty")
         if len(content) > LARGEST:
-            raise HumanoidError(f"{title}: {len(content) >> 20} MB are too many for a page ({LARGEST >> 20} at most)")
+            raise HumanoidError(f"{title}: {len(content) >> 20} MB are too large for a page (at most {LARGEST >> 20})")
         if suffix not in (*FORMATS, *ROBOT_FILES, ARCHIVE):
             known = ", ".join((*FORMATS, *ROBOT_FILES, ARCHIVE))
             raise HumanoidError(f"{title}: neither a clip nor a robot: drop one of {known}")
@@ -109,7 +109,7 @@ class Uploads:
                 if not any(Path(e.filename).suffix.lower() in ROBOT_FILES for e in entries):
                     return Upload(CLIP, title, path)
                 if len(entries) > MOST_FILES or sum(e.file_size for e in entries) > MOST_UNPACKED:
-                    raise HumanoidError(f"{title}: too much for a page: name its path on the command line")
+                    raise HumanoidError(f"{title}: too large for a page: give its path on the command line")
                 where = path.parent / "unpacked"
                 for entry in entries:
                     if ".." not in PurePosixPath(entry.filename).parts:
@@ -118,7 +118,7 @@ class Uploads:
             raise HumanoidError(f"{title}: not a readable zip archive: {shown(e)}") from None
         found = sorted(p for p in where.rglob("*") if p.suffix.lower() in ROBOT_FILES and _describes_robot(p))
         if not found:
-            raise HumanoidError(f"{title}: no URDF or MJCF of a robot is in it")
+            raise HumanoidError(f"{title}: contains no URDF or MJCF of a robot")
         # The top-most, then largest file: others are parts or scenes.
         best = min(found, key=lambda p: (len(p.relative_to(where).parts), -p.stat().st_size))
         return Upload(ROBOT, f"{Path(title).stem}: {best.name}", best)

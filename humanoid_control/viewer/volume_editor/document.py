@@ -175,7 +175,7 @@ class Document:
         """
         path = path or self.path
         if path is None:
-            raise RobotError("there is no file to save to: name one")
+            raise RobotError("no file to save to: give one")
         write_segment_file(path, self.file)
         self.path, self._saved = path, self.file
         return path

@@ -23,7 +23,7 @@ from humanoid_control.viewer.volume_editor.distances import Distances, EditorDis
 from humanoid_control.viewer.volume_editor.document import Document, Selection, owners
 
 MESH_TYPES = (".stl", ".obj", ".ply", ".off")
-VISUALS, INERTIA = "what the link looks like", "the link's inertia"  # sources of a fit
+VISUALS, INERTIA = "the visual geometry of the link", "the link's inertia"  # sources of a fit
 SHAPES = ("auto", "point", "line", "triangle", "rectangle")
 NEW_RADIUS = 0.05  # [m]
 
@@ -212,7 +212,7 @@ def volumes_around(robot: Robot, link: str, source: str, shape: str, folder: Pat
     if link not in meshes:
         raise UnknownNameError("link", link, meshes, hint=f"(robot {robot.name})")
     if not meshes[link]:
-        raise RobotError(f"{robot.name}: link '{link}' has nothing to see to fit a volume to: take its inertia")
+        raise RobotError(f"{robot.name}: link '{link}' has no visual geometry to fit a volume to: use its inertia")
     return fit_volumes(np.vstack([vertices for (vertices, _), _ in meshes[link]]), shape, link)
 
 

@@ -65,7 +65,7 @@ def rename_segment(file: SegmentFile, name: str, new: str) -> SegmentFile:
         RobotError: if the new name is taken or empty.
     """
     if any(s.name == new for s in file.segments) and new != name:
-        raise RobotError(f"there is a segment '{new}' already")
+        raise RobotError(f"segment '{new}' exists already")
     old = segment_of(file, name)
     segment = replace(old, name=checked_name(new))
     segments = tuple(segment if s.name == name else s for s in file.segments)
@@ -158,7 +158,7 @@ def checked_name(name: str) -> str:
         RobotError: if it is invalid.
     """
     if not name or name != name.strip() or any(c in name for c in ":+,/[]{}#\n"):
-        raise RobotError(f"'{name}' cannot be a name: letters, digits, _ and - please")
+        raise RobotError(f"'{name}' is not a valid name: use letters, digits, _ and -")
     return name
 
 
@@ -226,7 +226,7 @@ def stand_for_both(file: SegmentFile, segment: str, axis: str) -> SegmentFile:
 def _other_name(s: Segment) -> str:
     name = mirrored_name(s.name)
     if name == s.name:
-        raise RobotError(f"'{s.name}' has no other side: its name would need l_ or _left")
+        raise RobotError(f"'{s.name}' has no other side: its name lacks l_ or _left")
     return name
 
 
@@ -241,7 +241,7 @@ def with_pair(file: SegmentFile, pair: SegmentPair) -> SegmentFile:
     """
     pairs = file.pairs or ()
     if any(same(pair, p) for p in pairs):
-        raise RobotError(f"{pair.first} - {pair.second} is watched already")
+        raise RobotError(f"{pair.first} - {pair.second} is monitored already")
     return replace(file, pairs=(*pairs, pair))
 
 
@@ -253,7 +253,7 @@ def without_pairs(file: SegmentFile, first: str, second: str) -> SegmentFile:
     """
     kept = tuple(p for p in file.pairs or () if {p.first, p.second} != {first, second})
     if len(kept) == len(file.pairs or ()):
-        raise RobotError(f"{first} - {second} is not watched")
+        raise RobotError(f"{first} - {second} is not monitored")
     return replace(file, pairs=kept)
 
 

@@ -172,7 +172,7 @@ class SegmentTab:
         on_change(self._both, do, lambda axis: editor.stand_for_both("" if axis == NONE else axis))
         on_choice(once, do, editor.to_other_side)
         with gui.add_folder("Fit (replaces the volumes of this segment)"):
-            shape = gui.add_dropdown("shape", SHAPES, hint="auto: the simplest that is not a tenth too large")
+            shape = gui.add_dropdown("shape", SHAPES, hint="auto: the simplest within 10 % of the smallest")
             visuals = gui.add_button(f"around {VISUALS}")
             inertia = gui.add_button(f"around {INERTIA}")
             unit = gui.add_dropdown("unit of the mesh", tuple(UNITS))
@@ -196,7 +196,7 @@ class SegmentTab:
         s = document.segment
         put(self._name, disabled=s is None)
         if s is None:
-            put(self._link, content="no segment: make one on a link below")
+            put(self._link, content="no segment: create one on a link below")
             return
         if self._name.value.strip() != s.name:
             put(self._name, value=s.name)

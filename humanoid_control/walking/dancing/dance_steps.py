@@ -206,7 +206,7 @@ def choreography(
     for k, s in enumerate(steps):
         swing = s.land - s.lift
         if swing > rule.longest > 0 and swing > rule.hold:
-            told.append(f"{s.lift:.1f} s: {swing:.1f} s on one foot, {rule.longest:g} s are danced")
+            told.append(f"{s.lift:.1f} s: {swing:.1f} s on one foot, shortened to {rule.longest:g} s")
             swing = rule.longest
         swing = max(swing, rule.quickest)
         nominal = max(times.nominal, swing + rule.double)
@@ -229,9 +229,9 @@ def choreography(
         clock.append((t, max(following, s.land + 1e-3)))
         lifts.append(t)
     if shorter:
-        told.append(f"{shorter} of {len(out)} steps are shorter than the dancer's: out of the legs' reach")
+        told.append(f"{shorter} of {len(out)} steps are shorter than those of the dancer: out of reach of the legs")
     if late:
-        told.append(f"{late} of {len(out)} steps take longer than the dancer's: the legs are not so quick")
+        told.append(f"{late} of {len(out)} steps take longer than those of the dancer: the legs are slower")
     a, b = (np.array(x) for x in zip(*clock, strict=True)) if clock else (np.zeros(0), np.zeros(0))
     return Choreography(out, steps, np.array(lifts[:-1]), (a, b), told)
 
@@ -248,7 +248,7 @@ def _alternating(found: Sequence[DancerStep], told: list[str]) -> list[DancerSte
             out[-1], jumps = out[-1]._replace(land=max(s.lift, out[-1].lift + 0.05)), jumps + 1
         out.append(s)
     if merged:
-        told.append(f"{merged} steps of a foot that had just stepped are left out")
+        told.append(f"{merged} steps of a foot that had just stepped are dropped")
     if jumps:
         told.append(f"{jumps} times both feet were in the air: one step after the other")
     return out
@@ -295,7 +295,7 @@ def _possible(
 def _foot_points(body: BodyPoints, side: str) -> list[str]:
     names = [f"{side}_{p}" for p in ("heel", "toe", "ankle") if f"{side}_{p}" in body.names]
     if not names:
-        raise ClipError(f"{body.name}: shows no feet, so no steps")
+        raise ClipError(f"{body.name}: has no feet, so no steps")
     return names
 
 

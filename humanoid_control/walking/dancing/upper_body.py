@@ -203,7 +203,7 @@ class ClipMotion:
         duration = (len(rows) - 1) / rate
         t, s = clock if clock is not None else (np.array([0.0, duration]), np.array([0.0, duration]))
         if len(t) != len(s) or len(t) < 2 or (np.diff(t) <= 0).any() or (np.diff(s) < 0).any():
-            raise ClipError("the clock of a clip must rise")
+            raise ClipError("the times of a clip must increase")
         from scipy.interpolate import CubicSpline  # slow to import, and seldom needed
 
         inside = CubicSpline(np.arange(len(rows)) / rate, rows)

@@ -40,7 +40,7 @@ def standing_configuration(robot: Robot, heights: HeightMap) -> np.ndarray:
         places = [terrain.foothold(pin.SE3(X.rotation, X.translation - moved), k) for k, X in enumerate(neutral)]
         for side, place in zip(("left", "right"), places, strict=True):
             if place.why:
-                raise ConfigError(f"{robot.name} cannot stand where it begins: {place.why} ({side})")
+                raise ConfigError(f"{robot.name} cannot stand at its start: {place.why} ({side})")
         q = _standing_on(robot, feet, [p.X for p in places])
         moved[:2] += q[:2] - begin[:2]
     return q
@@ -62,7 +62,7 @@ def _standing_on(robot: Robot, feet: Feet, soles: Sequence[pin.SE3]) -> np.ndarr
     misses = [data.oMf[f].translation - X.translation for f, X in zip(feet.frames, soles, strict=True)]
     off = float(np.linalg.norm(misses, axis=1).max())
     if off > MISS:
-        raise ConfigError(f"{robot.name} cannot stand where it begins: its legs miss the ground by {1e3 * off:.0f} mm")
+        raise ConfigError(f"{robot.name} cannot stand at its start: its legs miss the ground by {1e3 * off:.0f} mm")
     return q
 
 

@@ -97,7 +97,7 @@ class Terrain:
         if rough > UNEVEN:
             return Foothold(place, f"uneven ground under the sole: {1e3 * rough:.0f} mm off its plane")
         if tilt > STEEPEST:
-            return Foothold(place, f"a slope of {np.degrees(tilt):.0f} deg, {np.degrees(STEEPEST):.0f} are possible")
+            return Foothold(place, f"a slope of {np.degrees(tilt):.0f} deg, the maximum is {np.degrees(STEEPEST):.0f}")
         return Foothold(place, "")
 
     def refusal(self, X: pin.SE3, foot: int) -> str:

@@ -188,16 +188,16 @@ class StepLimits:
         for u in PASSING:
             p, turn = (1 - u) * start.translation + u * X.translation, u * yaw_of(X) + (1 - u) * yaw_of(start)
             if self._near(pin.SE3(pin.exp3(np.array([0, 0, turn])), p), side):
-                return "the feet would come too near while they pass"
+                return "the feet would pass too closely"
         return ""
 
     def _pose_refusal(self, X: pin.SE3, side: float, pace: Pace) -> str:
         (T, style), (x, y, z) = pace, X.translation
         yaw = yaw_of(X)
         if side * y < self.gap - EXACT:
-            return f"the feet would come nearer than {self.gap:.3f} m or cross"
+            return f"the feet would be closer than {self.gap:.3f} m or cross"
         if self._near(X, side):
-            return f"the soles would come nearer than {self.clearance:.3f} m"
+            return f"the soles would be closer than {self.clearance:.3f} m"
         if abs(z) > self.rise + 1e-9:
             return f"{z:+.2f} m is too high or too low for the legs"
         out = side * yaw > 0

@@ -35,7 +35,7 @@ def directional(robot, calculator, poses, data, q, dv):
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_gradient_is_the_finite_difference(name):
-    """To 1e-6 in all coordinates of a floating robot; pairs with two equally near places are passed over."""
+    """To 1e-6 in all coordinates of a floating robot; pairs with two equally near places are ignored."""
     robot, rng = load_robot(name, "floating"), np.random.default_rng(3)
     model, data = volumes_of(robot), robot.model.createData()
     calculator, poses = segment_pairs(robot, model), PoseArray(data)

@@ -153,7 +153,7 @@ def test_truncated_svd_leaves_out_exactly_the_weak_directions(shape, drop):
     A = (U[:, : m - drop] * 1.5) @ Vt[: m - drop]
     assert np.allclose(got.task, np.linalg.pinv(A) @ v if m > drop else 0, atol=1e-9)
     assert np.allclose(A @ got.null, 0, atol=1e-9)
-    assert got.note == (f"{drop} weak directions left out" if drop else "")
+    assert got.note == (f"{drop} weak directions dropped" if drop else "")
 
 
 @CALM

@@ -60,7 +60,7 @@ def test_senses_are_what_the_fault_says(model):
     assert history.order == NEWEST_FIRST and fault_of(model, LATE).late == 0.03
 
 
-@pytest.mark.parametrize(("number", "said"), [(UNIT, "every kp is 1"), (ROBOT, "joints are not of")])
+@pytest.mark.parametrize(("number", "said"), [(UNIT, "every kp is 1"), (ROBOT, "joints are not joints of")])
 def test_a_file_that_contradicts_is_refused_and_meets_the_row(lab, g1_urdf, number, said):
     row = try_fault(str(lab), str(g1_urdf), number, "mujoco")
     assert row["refused"] and row["met"] and row["end"] == "refused" and said in row["said"][0]

@@ -35,7 +35,7 @@ def flood(monkeypatch):
 def test_a_recorder_whose_disk_is_full_says_so_and_ends(flood, session, tmp_path):
     begin = time.monotonic()
     said = fill_disk(session)
-    assert "the recording" in said and "ends here: File too large" in said and "Traceback" not in said
+    assert "the recording" in said and "stops here: File too large" in said and "Traceback" not in said
     assert time.monotonic() - begin < 15 and not list(tmp_path.iterdir()), "nothing is left of it"
 
 

@@ -52,7 +52,7 @@ def test_a_first_set_is_fitted_to_looks_inertia_and_meshes(editor):
         assert v.type == "line" and core[:, :2] == pytest.approx(0.0, abs=1e-3)
         held = trimesh.creation.capsule(height=np.ptp(core[:, 2]), radius=v.radius)
         assert held.volume < 2.6 * 0.1 * 0.2 * 0.6 / 8
-    assert "around what the link looks like" in editor.fit(VISUALS, "line")
+    assert "around the visual geometry of the link" in editor.fit(VISUALS, "line")
     editor.fit(INERTIA, "point")
     assert [v.type for v in document.segment.volumes] == ["point"]
     document.select("r_shank")

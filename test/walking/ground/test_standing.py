@@ -29,5 +29,5 @@ def test_soles_lie_on_the_slope_and_the_trunk_stays_upright(name, recipe):
 
 
 def test_no_place_to_stand_is_refused():
-    with pytest.raises(ConfigError, match="cannot stand where it begins: a slope of 20 deg"):
+    with pytest.raises(ConfigError, match="cannot stand at its start: a slope of 20 deg"):
         standing_configuration(load_robot("lola", "floating"), ground_of("plane:slope=20"))
