@@ -52,6 +52,6 @@ def test_draft_of_an_unknown_giant_dances(humanoid, stranger):
 def test_mistakes(humanoid):
     assert "did you mean" in one_line(humanoid("clip", "dnce"))
     assert "is in metres" in one_line(humanoid("clip", "dance", "--unit", "mm"))
-    assert "has no frame 9999" in one_line(humanoid("clip", "dance", "--frame", "9999"))
+    assert "frame must be between 0 and" in one_line(humanoid("clip", "dance", "--frame", "9999"))
     assert "must be a .png file" in one_line(humanoid("clip", "dance", "-o", "x.jpg"))
     assert "is a .yaml file" in one_line(humanoid("clip", "dance", "--draft", "x.txt"))

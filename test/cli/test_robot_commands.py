@@ -54,7 +54,7 @@ def test_map_writes_a_file_with_which_the_robot_dances(humanoid):
 
 def test_map_mistakes(humanoid):
     assert "name a robot: humanoid robots map my_robot.urdf" in one_line(humanoid("robots", "map"))
-    assert "no URDF file" in one_line(humanoid("robots", "map", "nothing.urdf"))
+    assert "URDF file not found" in one_line(humanoid("robots", "map", "nothing.urdf"))
     assert "exists already" in one_line(humanoid("robots", "map", "hrp2"))
 
 

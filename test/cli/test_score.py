@@ -171,14 +171,14 @@ MISTAKES = [
     (["score", "missing.c3d"], "missing.c3d"),
     (["score", "dance", "--robot", "hrp2,hpr2"], "did you mean hrp2"),
     (["score", "dance", "--robot", ","], "contains no name"),
-    (["score", "dance", "--robot", ""], "names nothing"),
-    (["score", "dance", "--robot", "mine.urdf"], "no URDF file mine.urdf"),
+    (["score", "dance", "--robot", ""], "contains no name"),
+    (["score", "dance", "--robot", "mine.urdf"], "URDF file not found: mine.urdf"),
     (["score", "dance", "--trough-rule", "boht"], "did you mean both"),
     (["score", "dance", "--html", "page.pdf"], "must be a .html file"),
     (["score", "dance", "--html", "nowhere/page.html"], "folder nowhere does not exist"),
     (["score", "dance", "-o", "nowhere/deep"], "folder nowhere does not exist"),
     (["score", "dance", "--method", "weigthed_dls"], "did you mean weighted_dls"),
-    (["score", "dance", "--method", ""], "names nothing"),
+    (["score", "dance", "--method", ""], "contains no name"),
     (["score", "dance", "--robots", "hpr2"], "did you mean hrp2"),
 ]
 

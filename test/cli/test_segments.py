@@ -47,7 +47,7 @@ def test_mistakes_are_one_line(humanoid):
     write_segment_file(path, SegmentFile((Segment("a", "heda", thighs(0.1).segments[0].volumes),), ()))
     assert "did you mean head" in one_line(humanoid("segments", "lola", "--check", "--file", path.name))
     assert "between 1 and 65535, got 99999" in one_line(humanoid("segments", "lola", "--port", 99999))
-    assert "'nowhere' is no address" in one_line(humanoid("segments", "lola", "--host", "nowhere"))
+    assert "'nowhere' is not an address" in one_line(humanoid("segments", "lola", "--host", "nowhere"))
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen()

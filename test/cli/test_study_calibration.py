@@ -26,7 +26,7 @@ MISTAKES = [
     (["--robot", "armar3"], "armar3 has no legs to calibrate"),
     (["--robot", "lolla"], "unknown robot 'lolla': did you mean lola"),
     (["--poses", "0"], "poses must be at least 1"),
-    (["--noise", "-1"], "noise must be a number from 0 up"),
+    (["--noise", "-1"], "noise must be 0 or more"),
     (["--seeds", "0"], "seeds must be at least 1"),
     (["--noise", "nan"], "noise must be 0 or more, got nan"),
     (["--starts", "3"], "--starts is not for the study 'calibration'"),

@@ -38,7 +38,7 @@ ROWS = {
         "--robot": ("targets --robot hpr2", "did you mean hrp2"),
         "--set": ("targets --set whole_body_ki.rate=3", "did you mean whole_body_ik"),
         "--namespace": ("targets --namespace a-b", "letters, digits"),
-        "--frame-prefix": ("targets --frame-prefix /a", "must not begin with a slash"),
+        "--frame-prefix": ("targets --frame-prefix /a", "without a leading slash"),
     },
     "soak": {
         "--robot": ("--robot hpr2", "did you mean hrp2"),
@@ -57,7 +57,7 @@ ROWS = {
     "segments": {
         "robot": ("lolla", "did you mean lola"),
         "--file": ("lola --file nowhere/x.yaml", "the folder nowhere does not exist"),
-        "--host": ("lola --host nowhere", "'nowhere' is no address"),
+        "--host": ("lola --host nowhere", "'nowhere' is not an address"),
         "--origins": ("lola --origins *", "neither a host nor an origin"),
     },
     "tendons": {
@@ -119,7 +119,7 @@ ROWS = {
         "--static": ("dance --static gentle_dnace", "did you mean gentle_dance"),
         "--forces": ("dance --forces nowhere.mot", "nowhere.mot"),
         "--forces-unit": ("dance --forces-unit mm", "the length unit of the --forces table"),
-        "--setup": ("dance --setup nowhere.xml", "nowhere.xml: no such file"),
+        "--setup": ("dance --setup nowhere.xml", "nowhere.xml: not found"),
         "--markers": ("dance --markers plug_in_giat", "did you mean plug_in_gait"),
         "--sex": ("dance --sex womn", "did you mean women"),
         "--robots": ("dance --robots lola,hpr2", "did you mean hrp2"),
@@ -157,7 +157,7 @@ ROWS = {
         "clip": ("dnace", "did you mean dance"),
         "--robot": ("--robot hpr2", "did you mean hrp2"),
         "--output": ("dance -o x.mp4", "must be a .html or .viser file"),
-        "--host": ("--host nowhere", "'nowhere' is no address"),
+        "--host": ("--host nowhere", "'nowhere' is not an address"),
         "--origins": ("dance --origins *", "neither a host nor an origin"),
         "--marker-set": ("mine.trc --marker-set plug_in_giat", "mine.trc"),
         "--unit": ("dance --unit milimetre", "milimetre"),

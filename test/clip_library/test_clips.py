@@ -80,7 +80,7 @@ def test_another_byte_or_another_skeleton_is_another_clip(tmp_path):
     amc, asf = tmp_path / "11_01.amc", tmp_path / "11.asf"
     amc.write_text("motion")
     clip = LibraryClip("11_01.amc", str(amc))
-    with pytest.raises(ClipError, match="skeleton is missing"):
+    with pytest.raises(ClipError, match="skeleton not found"):
         clip.digest()
     asf.write_text("bones")
     first = clip.digest()

@@ -73,7 +73,7 @@ def test_a_silent_robot_is_waited_for_and_begun_with_where_it_is():
     run.go(0.2)
     found = run.go(1.0, silent=True)
     assert PERIOD * found.count(Verdict.MOVE) < 0.12 and Verdict.BEGIN not in found, "late after 0.1 s"
-    assert run.s.away and run.s.gone and "no states for 1.0 s: stopped until they are back" in run.s.silence
+    assert run.s.away and run.s.gone and "no states for 1.0 s: stopped until they return" in run.s.silence
     assert run.go(PERIOD, lambda q: q + [0.3, 0.0]) == [Verdict.BEGIN]
     assert set(run.go(0.5)) == {Verdict.MOVE}
     assert not run.s.silence and not run.s.fault

@@ -550,7 +550,7 @@ def test_a_file_asking_for_a_mode_that_the_drives_do_not_have_is_refused(rig, mo
         self.modes = frozenset({Mode.POSITION})
 
     monkeypatch.setattr(loopback.LoopbackTransport, "__init__", without)
-    with pytest.raises(HardwareError, match="no mode IMPEDANCE"):
+    with pytest.raises(HardwareError, match="do not support mode IMPEDANCE"):
         rig(joint={"mode": Mode.IMPEDANCE, "kp": 1.0})
 
 

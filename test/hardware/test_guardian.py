@@ -203,7 +203,7 @@ def test_shared_memory_is_read_as_it_was_written():
 
 
 def test_what_cannot_be_started_is_an_error(listener):
-    with pytest.raises(OSError, match="did not come up"):
+    with pytest.raises(OSError, match="did not start"):
         Guardian([GuardedBus("bus", "humanoid_control.hardware.guardian:Nothing", (), (), 64)], 0.1, 0)
 
 

@@ -128,7 +128,7 @@ MISTAKES = [
     ("guardian: never", "guardian: nevr", ":21: unknown guardian 'nevr': did you mean never"),
     ("temperature: [60, 75]", "temperature: [80, 75]", ":5: temperature must be [a, b] with a <= b"),
     ("following_error: 0.3", "mode: TORQUE", ":17: unknown mode 'TORQUE'"),
-    ("offset: 0.5, bandwidth", "mode: EFFORT, bandwidth", ":10: elbow follows torques: it needs kp and kd"),
+    ("offset: 0.5, bandwidth", "mode: EFFORT, bandwidth", ":10: elbow is torque-controlled: it needs kp and kd"),
     ("robot: arm.urdf", "robot: hpr2", ":2: unknown robot 'hpr2'"),
     ("estop: {heartbeat: 0.5}", "estop: 3", ":20: estop must be a mapping"),
 ]

@@ -129,7 +129,7 @@ def test_cutoff_out_of_range_is_refused_with_the_range(call, cutoff):
 def test_times_and_values_that_cannot_be_used():
     with pytest.raises(SizeError, match=r"\(240, ...\)"):
         differentiate(T, np.zeros(239), 6.0)
-    with pytest.raises(ConfigError, match="do not grow at sample 7"):
+    with pytest.raises(ConfigError, match="do not increase at sample 7"):
         differentiate(np.where(np.arange(240) == 7, 0.0, T), np.zeros(240), 6.0)
     with pytest.raises(ConfigError, match="infinite in sample 3"):
         differentiate(T, np.where(np.arange(240) == 3, np.inf, 0.0), 6.0)

@@ -254,7 +254,7 @@ def test_variance_of_filtered_accelerations_is_that_of_noise():
 
 def test_bad_input_is_told(walker, random_states):
     q, qd, qdd, _ = random_states
-    with pytest.raises(SizeError, match="as many of each"):
+    with pytest.raises(SizeError, match="give equal numbers"):
         inverse_dynamics(walker, q, qd[:2], qdd)
     broken = qd.copy()
     broken[1, 3] = np.nan

@@ -166,14 +166,14 @@ def test_origin_written_the_other_way_round_is_the_same():
 def test_force_that_points_down_is_turned_round_with_a_warning(kind):
     wrench = wrench_of(kind, lift=-1.0)
     check(wrench, *contact())
-    assert "points down: it is turned round" in wrench.warnings[0]
+    assert "points down: reversed" in wrench.warnings[0]
 
 
 def test_up_is_where_the_markers_are():
     points = np.tile([[0.3, -0.8, -1.0], [0.2, -0.8, -0.3]], (N // 10, 1, 1))  # z of the laboratory points down
     wrench = wrench_of(2, up=-1.0, points=points)
     assert wrench.normal.tolist() == pytest.approx([0, 0, -1])
-    assert (wrench.normal_force < 0).sum() == 0 and "turned round" in wrench.warnings[0]
+    assert (wrench.normal_force < 0).sum() == 0 and "reversed" in wrench.warnings[0]
 
 
 def test_calibration_stored_by_rows():
@@ -199,7 +199,7 @@ def test_samples_that_are_no_numbers_stay_missing_and_are_said():
     data[-N * 24 :] = samples.tobytes()
     (wrench,) = force_plates(decode_c3d(bytes(data), "x.c3d"), "x.c3d")
     assert np.flatnonzero(np.isnan(wrench.force).any(axis=1)).tolist() == [3, 5, 7]
-    assert "no numbers in 3 of 40 samples" in wrench.warnings[0] and wrench.saturated == ()
+    assert "non-numeric in 3 of 40 samples" in wrench.warnings[0] and wrench.saturated == ()
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_samples_that_are_no_numbers_stay_missing_and_are_said():
     [
         ({"FORCE_PLATFORM:USED": np.array([0])}, "no force plates"),
         ({"FORCE_PLATFORM:TYPE": np.array([7])}, "type 7: only types 1 to 4"),
-        ({"FORCE_PLATFORM:CORNERS": np.zeros((3, 4, 1))}, "corners of force plate 1 are no plate's"),
+        ({"FORCE_PLATFORM:CORNERS": np.zeros((3, 4, 1))}, "corners of force plate 1 are invalid"),
         ({"FORCE_PLATFORM:CORNERS": np.zeros((3, 3, 1))}, "CORNERS holds 9 numbers for 1 plate"),
         ({"FORCE_PLATFORM:CHANNEL": np.arange(2, 8)[:, None]}, r"\[2, 3, 4, 5, 6, 7\] of 6"),
         ({"FORCE_PLATFORM:CHANNEL": np.arange(0, 6)[:, None]}, r"\[0, 1, 2, 3, 4, 5\] of 6"),
@@ -265,4 +265,4 @@ def test_a_person_who_stands_on_it_at_that_time_is_not_taken_out():
     standing = drifted([1, 15], 0.0, "first")
     zeroed = standing.zeroed()
     assert np.abs(zeroed.normal_force).max() == pytest.approx(700.0, abs=1e-3)
-    assert any("is loaded while the file says that it is not" in w for w in zeroed.warnings)
+    assert any("is loaded while the file states it is not" in w for w in zeroed.warnings)

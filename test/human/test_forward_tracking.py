@@ -196,7 +196,7 @@ def test_bad_settings_and_motions_are_told(dancer):
             TrackingSettings(**bad)
     with pytest.raises(SizeError, match="two frames"):
         track(person, t[:1], tuple(m[:1] for m in motion), {}, variance_of(person, 1))
-    with pytest.raises(SizeError, match="growing times"):
+    with pytest.raises(SizeError, match="increasing times"):
         track(person, t[::-1], motion, loads, variance_of(person, len(t)))
     T = len(t)
     assert (

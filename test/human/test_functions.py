@@ -51,7 +51,7 @@ def test_a_spline_goes_on_straight_and_short_ones_are_a_parabola_and_a_line():
         (lambda: Function(), "either a polynomial"),
         (lambda: Function((1.0,), (0.0, 1.0), (0.0, 1.0)), "either a polynomial"),
         (lambda: Function((), (0.0,), (0.0,)), "two points or more"),
-        (lambda: Function((), (0.0, 0.0), (0.0, 1.0)), "must rise"),
+        (lambda: Function((), (0.0, 0.0), (0.0, 1.0)), "must increase"),
         (lambda: Function((np.nan,)), "not finite"),
     ],
 )

@@ -210,7 +210,7 @@ def test_left_for_right_throughout_is_told(walker):
     other = [("L" if n[0] == "R" else "R") + n[1:] if n[1] == "." else n for n in labels]
     order = [labels.index(n) if n in labels else k for k, n in enumerate(other)]
     told = fit(walker, markers[:, order], labels).warnings
-    assert any("exchanged throughout" in warning for warning in told)
+    assert any("swapped throughout" in warning for warning in told)
 
 
 def test_gimbal_lock_is_told_and_angles_do_not_jump(small_person):
@@ -252,10 +252,10 @@ def test_bad_input_is_told(walker, tmp_path, human_motion):
     task = "<IKCoordinateTask name='{}'><apply>true</apply><weight>5</weight><value_type>{}</value_type>"
     task += "</IKCoordinateTask>"
     for name, kind, told in (
-        ("subtalar_angle_r", "default_value", "is locked, and a task pulls it"),
+        ("subtalar_angle_r", "default_value", "is locked, but a task uses it"),
         ("knee_angle", "default_value", "did you mean|knee_angle_r"),
         ("knee_angle_r", "from_file", "takes its values from a file"),
-        ("knee_angle_r", "by_chance", "none of OpenSim's"),
+        ("knee_angle_r", "by_chance", "unknown to OpenSim"),
     ):
         path = tmp_path / "setup.xml"
         path.write_text(setup.replace("<IKTaskSet>", "<IKTaskSet>" + task.format(name, kind), 1))

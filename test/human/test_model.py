@@ -71,14 +71,14 @@ def test_what_does_not_belong_together_is_refused(small_person):
         "moves with 'k', which does not exist": {"all_coordinates": tuple(Coordinate(c) for c in "abcxyzl")},
         "names the body 'arm'": {"joints": (root, AnatomicalJoint("knee", "arm", "shank"))},
         "on 'arm', which does not exist": {"markers": (Marker("m", "arm", np.zeros(3)),)},
-        "no finite place": {"markers": (Marker("m", "shank", np.full(3, np.nan)),)},
-        "exchange the two": {
+        "no finite position": {"markers": (Marker("m", "shank", np.full(3, np.nan)),)},
+        "swap them": {
             "all_coordinates": (*person.all_coordinates[:-1], Coordinate("l", True, 0.0, 1.0, -1.0, True)),
         },
         "names the coordinate 'o'": {"couplings": (Coupling("l", "o", LINE),)},
         "which follows another": {"couplings": (Coupling("l", "k", LINE), Coupling("k", "a", LINE))},
         "mass of -1": {"bodies": (PersonBody("trunk", -1.0, np.zeros(3), np.eye(3)), SHANK)},
-        "holds no bodies": {"bodies": (), "joints": ()},
+        "contains no bodies": {"bodies": (), "joints": ()},
     }
     for told, change in bad.items():
         with pytest.raises(RobotError, match=told):

@@ -89,7 +89,7 @@ def test_a_target_that_is_no_rotation_is_refused_and_the_one_before_stays(robot,
         lambda: turn.set_target(matrix),
         lambda: relative.set_target(bad),
     ):
-        with pytest.raises(ConfigError, match="no rotation, off by"):
+        with pytest.raises(ConfigError, match="not a rotation, off by"):
             call()
     assert frame.X_target == X and np.array_equal(turn.target, R)
 

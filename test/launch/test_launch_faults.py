@@ -111,5 +111,5 @@ def test_a_viewer_that_crashes_ends_nothing(launched):
     late = "sleep 8\necho 'simulator: enough' >&2\nexit 2\n"
     done, started, _ = launched("rsp:=false", viewer="exit 3\n", simulator=late)
     text = done.stdout + done.stderr
-    assert started.count("viewer") == 4 and "viewer is not started again; the other nodes go on" in text
+    assert started.count("viewer") == 4 and "viewer is not restarted; the other nodes continue" in text
     assert "simulator: enough" in text

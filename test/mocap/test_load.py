@@ -254,7 +254,7 @@ def test_unit_and_scale_hold_for_every_format(mocap, path, unit):
     usual, told = load_clip(mocap(path)), load_clip(mocap(path), unit=unit, scale=0.5)
     factor = np.nanmedian(told.positions / usual.positions)
     np.testing.assert_allclose(told.positions, usual.positions * factor, rtol=1e-9, atol=1e-12)
-    assert any(f"read as {unit} times 0.5, as told" in warning for warning in told.warnings)
+    assert any(f"read as {unit} times 0.5, as given" in warning for warning in told.warnings)
     twice = load_clip(mocap(path), unit=unit, scale=1.0)
     np.testing.assert_allclose(twice.positions, 2 * told.positions, rtol=1e-9, atol=1e-12)
 

@@ -366,7 +366,7 @@ def test_bad_joints_are_refused_in_one_line(words, given):
 @pytest.mark.parametrize(
     ("words", "make"),
     [
-        ("must rise", lambda: spline("a", [0, 0, 1], [1, 2, 3])),
+        ("must increase", lambda: spline("a", [0, 0, 1], [1, 2, 3])),
         ("two finite coefficients or more", lambda: polynomial("a", [1.0])),
         ("a spline coupling has 1 coordinate and", lambda: Joint(at.REVOLUTE, ("a",), 7, (1.0, 0.0, 5.0, 1.0))),
         ("a spline coupling has 1 coordinate and", lambda: Joint(at.REVOLUTE, ("a",), 7, ())),

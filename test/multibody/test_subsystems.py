@@ -160,7 +160,7 @@ REFUSED = [
     ("hinge screw coupling has 1 coordinate and 7 parameters, not 1 and 2", lambda: Joint(
         REVOLUTE, ("p",), HINGE_SCREW, (1.0, 0.0))),
     ("a parameter of its coupling is not a number", lambda: quadratic(["p"], np.nan, [1.0], np.eye(1))),
-    ("no such coupling: 99", lambda: Joint(REVOLUTE, ("p",), 99)),
+    ("unknown coupling: 99", lambda: Joint(REVOLUTE, ("p",), 99)),
 ]  # fmt: skip
 
 

@@ -179,7 +179,7 @@ def test_missing_arms_and_bad_messages_are_said_and_break_nothing(graph):
     graph.until_said(NODE, "in metres", lambda: camera.send(lambda at: 30.0 * at))
     graph.until_said(NODE, "ok", camera.send)
     double = ["Wrist_L" if label == "Foot_R" else label for label in DANCE.labels]
-    graph.until_said(NODE, "Wrist_L occurs twice", lambda: camera.send(labels=double))
+    graph.until_said(NODE, "Wrist_L is duplicate", lambda: camera.send(labels=double))
     rng = np.random.default_rng(0)
     for _ in range(60):
         camera.send(lambda at: at + rng.choice([0.0, 1.0, np.inf, np.nan], size=at.shape))

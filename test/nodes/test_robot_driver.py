@@ -241,7 +241,7 @@ def test_the_twin_is_driven_through_the_same_states(graph):
     send = desk.command(l_elbow_flexion=start + 0.3)
     graph.until(lambda: abs(desk.q["l_elbow_flexion"] - start - 0.3) < 0.05, "there", meanwhile=send)
     assert desk.ask("stop") == (True, "")
-    desk.until("HOLD: stop was asked for", send)
+    desk.until("HOLD: stop was requested", send)
     n = len(desk.states)
     graph.until(lambda: len(desk.states) > n + 100, "half a second", meanwhile=send)
     assert "HOLD" in desk.said[-1].data
@@ -451,7 +451,7 @@ def test_a_trajectory_without_power_or_after_a_stop_or_out_of_date_is_refused_an
     rests()
     assert desk.ask("stop")[0]
     desk.until("HOLD")
-    graph.until_said("robot_driver", "trajectory refused: stop was asked for", meanwhile=send)
+    graph.until_said("robot_driver", "trajectory refused: stop was requested", meanwhile=send)
     assert desk.ask("enable", True)[0]
     rests()
     send(-1.0)

@@ -41,7 +41,7 @@ def test_tendon_commands_move_the_winches_and_faults_are_physical(graph):
     graph.until(lambda: abs(tendons[-1].velocity[k]) < 1e-3, "the wires to be held")
     push = JointState(name=["l_biceps"], effort=[-10.0])
     commands.publish(JointState(name=["l_bicep"], effort=[10.0]))
-    graph.until_said("simulator", "wires do not push", lambda: commands.publish(push))
+    graph.until_said("simulator", "wires cannot push", lambda: commands.publish(push))
     set_faults(graph, "l_biceps=snapped")
     graph.until(lambda: tendons[-1].effort[k] == 0.0, "the torn wire")
     set_faults(graph, "l_biceps=slippd")

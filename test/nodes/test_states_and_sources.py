@@ -20,7 +20,7 @@ from test.nodes.test_trajectory_action import Planner
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 JOINT, WAY, STILL = "l_elbow_flexion", 0.2, 2e-3  # [rad]
 HOUR = 3600  # [s]
-ASKED = "stop was asked for"
+ASKED = "stop was requested"
 PATIENCE = 60.0  # multiple of usual lateness at which the driver faults, here 3 s: the machine may be busy
 
 

@@ -64,7 +64,7 @@ def test_a_robot_put_elsewhere_is_controlled_from_where_it_is(graph):
     loop.move(-1.2)
     assert graph.call(Trigger, "simulator/reset", Trigger.Request()).success
     graph.until(lambda: abs(angle(loop.joints) - start) < 0.02, "the start")
-    graph.until_said("tendon_controller", "wires jumped")
+    graph.until_said("tendon_controller", "wire lengths jumped")
     assert abs(angle(loop.joints) - start) < 0.1, "it does not go back to what was commanded before"
     loop.move(-0.9)
 
@@ -74,7 +74,7 @@ def test_the_robot_stays_where_angles_cease_and_goes_on_when_they_are_back(graph
     loop.move(-1.0)
     loop.cut = True
     before = angle(loop.joints)
-    graph.until_said("tendon_controller", "angles in doubt")
+    graph.until_said("tendon_controller", "implausible angles")
     n = len(loop.joints)
     graph.until(lambda: len(loop.joints) > n + 100, "a while without angles")
     assert abs(angle(loop.joints) - before) < 0.05

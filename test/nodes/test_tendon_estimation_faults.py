@@ -67,8 +67,8 @@ def test_bad_samples_are_named_and_held_through(graph, robot):
         if "stamp" in message:
             message["stamp"] = tendons.now()
         said = graph.until_said("state_estimator", words, tendons.sending(**message))["message"]
-        if "estimate held" not in said:
-            said = graph.until_said("state_estimator", "estimate held", tendons.sending(**message))["message"]
+        if "the estimate is held" not in said:
+            said = graph.until_said("state_estimator", "the estimate is held", tendons.sending(**message))["message"]
         assert words in said and "\n" not in said and len(said) < 400, said
         assert error() < 0.005 and np.abs(estimates[-1].velocity).max() < 0.05, f"held: {words}"
         graph.until(

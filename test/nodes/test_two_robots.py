@@ -113,7 +113,7 @@ def test_names_of_frames_have_the_prefix_and_lose_it_again():
     assert [p.local_frame(f) for f in ("left/torso", "world", "")] == ["torso", "world", ""]
     assert NodeParameters().local_frame("torso") == "torso"
     for frame in ("torso", "right/torso", "odom"):
-        with pytest.raises(ConfigError, match="is not of this robot, whose frames begin with 'left/'"):
+        with pytest.raises(ConfigError, match="does not belong to this robot, whose frames begin with 'left/'"):
             p.local_frame(frame)
     check_frame_prefix("left_1/arm-")
     for prefix in ("/left", "a b", "ä/"):

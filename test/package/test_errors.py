@@ -25,7 +25,7 @@ def test_without_a_near_name_all_are_listed():
 
 def test_where_nothing_is_known_the_error_says_so():
     assert str(UnknownNameError("group", "front", [], hint="(in a pair)")) == (
-        "unknown group 'front': there is none (in a pair)"
+        "unknown group 'front': none available (in a pair)"
     )
 
 

@@ -247,7 +247,7 @@ def test_what_cannot_be_made_feasible_is_refused_by_name(dances):
     [
         ({"rate": 10.0}, "rate must be between 50 and 500 Hz"),
         ({"pace": 7.0}, "pace must be between 0.1 and 2"),
-        ({"margin": -0.1}, "margin must be a number that is not negative"),
+        ({"margin": -0.1}, "margin must not be negative"),
         ({"least_pace": 0.0}, "least_pace must be between"),
         ({"passes": 0}, "passes must be 1 or more"),
         ({"friction": np.nan}, "friction must be a number"),

@@ -91,7 +91,7 @@ def test_a_fall_is_seen_by_its_own_sensors_and_ends_all_torques(dance):
 
 
 def test_a_robot_that_cannot_perform_is_refused_by_name():
-    with pytest.raises(RobotError, match="held at its base"):
+    with pytest.raises(RobotError, match="has a fixed base"):
         check_performer(load_robot("hrp2", "fixed"))
     robot = load_robot("hrp2", "floating")
     check_performer(robot)

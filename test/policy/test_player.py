@@ -175,7 +175,7 @@ def arrays(n=29, frames=5, **changed):
     [
         ({"fps": 0.0}, "a rate of 1 to 1000 Hz"),
         ({"root_rot": np.zeros((5, 4))}, "unit quaternions"),
-        ({"root_pos": np.zeros((4, 3))}, "as many frames"),
+        ({"root_pos": np.zeros((4, 3))}, "the same number of frames"),
         ({"dof_pos": np.full((5, 29), np.nan)}, "finite arrays"),
         ({"dof_pos": np.zeros((5, 23))}, "23 joints for 29 names: it belongs to another robot"),
         ({"joint_names": np.array(["a"] * 29)}, "no joint 'left_hip_pitch_joint'"),

@@ -199,7 +199,7 @@ def test_places_that_a_g1_of_23_motors_leaves_empty_are_no_joints(tmp_path, gain
 @pytest.mark.parametrize("places", [[0, 0, 2], [0, 1, 40], [-1, 0, 1], [0, 1, "x"], [0, 1, 1e9], [True, 0, 2]])
 def test_places_of_no_robots_motors_are_named(tmp_path, places):
     (tmp_path / "deploy.yaml").write_text(yaml.safe_dump(deploy_yaml(3) | {"joint_ids_map": places}))
-    with pytest.raises(PolicyError, match="'joint_ids_map' must hold each of 0 to 2 once, or the places of all motors"):
+    with pytest.raises(PolicyError, match="'joint_ids_map' must hold each of 0 to 2 once, or the motor indices"):
         read_policy(tmp_path / "deploy.yaml")
 
 
@@ -215,7 +215,7 @@ def test_what_rl_sar_says_of_the_robot_is_in_its_folder(tmp_path):
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(yaml.safe_dump({"robot/gym/walk": rl_sar_block(joint_mapping=[2, 3, 0, 1])}))
     linear_network(folder / "p.onnx", {"obs": 3}, {"actions": 4})
-    with pytest.raises(PolicyError, match=r"names no joints, and there is no base.yaml in the folder of its robot"):
+    with pytest.raises(PolicyError, match=r"lists no joints, and the folder of its robot has no base.yaml"):
         read_policy(folder / "config.yaml")
     base = {"joint_names": list(JOINTS), "dt": 0.001, "decimation": 10, "torque_limits": [1, 2, 3, 4]}
     (tmp_path / "robot" / "base.yaml").write_text(yaml.safe_dump({"robot": base}))

@@ -227,7 +227,7 @@ def test_a_step_of_a_motion_may_be_an_integer(g1, tmp_path):
 
 def test_what_the_runtime_refuses_stops_the_policy(model_file, g1):
     policy = load_policy(model_file("policies/holosoma/ppo_g1_29dof.onnx"), g1)
-    with pytest.raises(PolicyError, match="the runtime refuses its inputs"):
+    with pytest.raises(PolicyError, match="the runtime rejects its inputs"):
         policy._session.run({"actor_obs": np.zeros((1, 99), np.float32)})
 
 

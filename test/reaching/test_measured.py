@@ -67,7 +67,7 @@ def cells(motion):
         (cells(np.zeros((3, 9))), "must be 4 x samples"),
         (cells(np.full((4, 9), np.nan)), "no numbers"),
         (cells(np.zeros((4, 2))), "2 samples"),
-        (cells(np.zeros((0, 0))), "holds no motion"),
+        (cells(np.zeros((0, 0))), "contains no motion"),
     ],
 )
 def test_other_files_are_refused(tmp_path, content, words):

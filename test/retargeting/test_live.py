@@ -323,7 +323,7 @@ def test_a_label_that_occurs_twice_is_held_and_said():
     labels = ["Wrist_L" if label == "Foot_L" else label for label in DANCE.labels]
     live, _ = play(DANCE, frames=range(200))
     play(DANCE, labels=labels, live=live, frames=range(200, 240))
-    assert "Wrist_L occurs twice" in live.problems["labels"]
+    assert "Wrist_L is duplicate" in live.problems["labels"]
     play(DANCE, live=live, frames=range(240, 300))
     assert not live.problems
 

@@ -61,5 +61,5 @@ def test_clips_and_robots_that_cannot_show_it_do_without():
     lola = load_robot("lola", "fixed")
     assert Retargeter(lola, forearms=True).lever == 0.0, "Lola cannot turn its forearms"
     hrp2 = load_robot("hrp2", "fixed")
-    with pytest.raises(ClipError, match="does not show how the forearms are turned"):
+    with pytest.raises(ClipError, match="does not show the forearm rotation"):
         Retargeter(hrp2, forearms=True).solve(scale_to_robot(dance, hrp2))

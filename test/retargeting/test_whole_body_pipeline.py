@@ -60,7 +60,7 @@ def test_frames_of_the_clip_are_kept_and_those_between_lie_on_its_path(walk):
     assert np.abs(middle - truth).max() < 0.01
     body, between, notes = at_solving_rate(body_at(walk, 1000))
     assert (body.rate, between) == (250.0, 1)
-    assert "250 of 1000 frames a second" in notes[0]
+    assert "250 of 1000 frames/s" in notes[0]
 
 
 @pytest.mark.parametrize("rate", [5, 30, 1000])

@@ -155,7 +155,7 @@ def test_what_has_no_table_is_said():
     with pytest.raises(RobotError, match="no joint moves 'mid_hip'"):
         dh_of(robot, "mid_hip")
     slide = ChainJoint("lift", "prismatic", np.eye(4), np.array([0.0, 0.0, 1.0]))
-    with pytest.raises(RobotError, match="joint 'lift' does not turn"):
+    with pytest.raises(RobotError, match="joint 'lift' is not revolute"):
         dh_of_chain(JointChain("base", "tip", (slide,), np.eye(4)))
 
 

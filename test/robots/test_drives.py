@@ -124,5 +124,5 @@ def test_a_bad_file_is_answered_in_one_line(case, tmp_path, lola):
 def test_a_file_that_is_no_yaml_is_refused(tmp_path, lola):
     path = tmp_path / "lola.drives.yaml"
     path.write_text("drives: [")
-    with pytest.raises(RobotError, match="not a readable file of drives"):
+    with pytest.raises(RobotError, match="not a readable drive file"):
         read_drive_file(path, lola)

@@ -336,7 +336,7 @@ def test_a_stranger_is_guessed_once_and_kept_away_from_its_urdf(tmp_path, monkey
     robot = load_robots([path], "floating", imitate=True, guess=True)[0]
     assert robot.n == load_robot("hrp2").n and len(robot.feet) == 2
     assert [p.name for p in path.parent.iterdir()] == ["stranger.urdf"], "nothing is written next to the URDF"
-    monkeypatch.setattr(catalogue, "_lay_shapes", lambda *_: pytest.fail("guessed anew"))
+    monkeypatch.setattr(catalogue, "_lay_shapes", lambda *_: pytest.fail("draft it again"))
     assert load_robot(path, "floating", guess=True).points.keys() == robot.points.keys()
     path.with_suffix(".yaml").write_text("schema: humanoid_robot/1\ntitle: Own\n")
     assert load_robot(path, guess=True).title == "Own", "a robot file next to the URDF goes first"

@@ -92,8 +92,8 @@ def test_a_robot_without_a_name_gets_one_and_a_chain_without_end_is_refused():
 def test_a_file_that_is_no_text_is_named_as_such(tmp_path):
     path = tmp_path / "arm.urdf"
     for data, says in (
-        (b"\x1f\x8b\x08\x00", "byte 0x8b at place 1"),
-        (b"<!-- \xb0 -->" + ARM.encode(), "byte 0xb0 at place 5"),
+        (b"\x1f\x8b\x08\x00", "byte 0x8b at position 1"),
+        (b"<!-- \xb0 -->" + ARM.encode(), "byte 0xb0 at position 5"),
     ):
         path.write_bytes(data)
         with pytest.raises(RobotError, match=f"not UTF-8 text \\({says}\\): save it as UTF-8"):

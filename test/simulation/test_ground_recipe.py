@@ -72,7 +72,7 @@ def test_maps_of_files(tmp_path):
         ("rough:seed=-1", "whole number"),
         ("file:spacing=1", "needs path"),
         ("file:path=/not/there.csv", "no file '/not/there.csv'"),
-        (f"file:path={__file__}", "no table of heights"),
+        (f"file:path={__file__}", "not a table of heights"),
     ],
 )
 def test_a_bad_recipe_is_refused_in_one_line(text, part):

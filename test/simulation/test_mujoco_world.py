@@ -166,7 +166,7 @@ def test_the_ground_is_the_one_of_the_settings():
         tan[friction] = world.base_state()[0][0] - (R @ start)[0]
     assert abs(tan[0.3]) < 0.02
     assert tan[0.1] == pytest.approx(0.5 * 9.81 * (np.sin(0.2) - 0.1 * np.cos(0.2)) * np.cos(0.2), rel=0.1)
-    with pytest.raises(ConfigError, match="as a plane, not as 'stairs'"):
+    with pytest.raises(ConfigError, match="a plane as ground, not 'stairs'"):
         make_engine(robot, "mujoco", WorldSettings(ground=Ground.stairs(0.1, 0.3)))
 
 
@@ -199,6 +199,6 @@ def test_what_mujoco_refuses_is_one_line(tmp_path):
     )
     robot = load_robot(path)
     make_engine(robot).step(10)
-    with pytest.raises(RobotError, match="MuJoCo refuses the model") as refused:
+    with pytest.raises(RobotError, match="MuJoCo rejects the model") as refused:
         make_engine(robot, "mujoco")
     assert "\n" not in str(refused.value)

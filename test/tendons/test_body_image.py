@@ -147,7 +147,7 @@ def test_its_file_is_refused_for_another_robot(geometry, tmp_path):
     with pytest.raises(ConfigError, match="does not exist"):
         image.load(tmp_path / "none.npz")
     (tmp_path / "bad.npz").write_bytes(b"PK not")
-    with pytest.raises(ConfigError, match="damaged or no body image"):
+    with pytest.raises(ConfigError, match="damaged or not a body image"):
         image.load(tmp_path / "bad.npz")
     with pytest.raises(SizeError, match="angles"):
         image.add(theta[1:], geometry.lengths(theta), np.zeros(len(geometry.tendon_names)))

@@ -130,7 +130,7 @@ def test_bad_torques_and_ranges_changed_in_place_are_refused():
     with pytest.raises(SizeError, match=r"needs G \(3, 2\)"):
         d.solve(np.ones((2, 2)), np.zeros(2))
     d.most[1] = -1.0
-    with pytest.raises(ConfigError, match="tendon 1 has a least tension above"):
+    with pytest.raises(ConfigError, match="tendon 1 has a minimum tension above"):
         d.solve(G, np.zeros(2))
 
 

@@ -75,13 +75,13 @@ def test_a_mapping_of_another_robot_is_refused(network, tmp_path):
         content = dict(file)
     for key, value in (("W1", None), ("W1", content["W1"] * np.nan), ("fit", np.zeros(2)), ("kind", np.array("x"))):
         np.savez(path, **{k: v for k, v in content.items() if k != key}, **({} if value is None else {key: value}))
-        with pytest.raises(ConfigError, match="does not hold a whole mapping"):
+        with pytest.raises(ConfigError, match="is incomplete"):
             load_mapping(path)
     np.save(tmp_path / "one.npy", np.zeros(3))
-    with pytest.raises(ConfigError, match="damaged or no mapping"):
+    with pytest.raises(ConfigError, match="damaged or not a mapping"):
         load_mapping(tmp_path / "one.npy")
     np.savez(path, a=np.zeros(2))
-    with pytest.raises(ConfigError, match="no joint-muscle mapping"):
+    with pytest.raises(ConfigError, match="not a joint-muscle mapping"):
         load_mapping(path)
     with pytest.raises(ConfigError, match="keep its model file"):
         save_mapping(path, EXACT)

@@ -246,7 +246,7 @@ BAD = {
     "shape": (lambda m: TendonGeometry(m, ALL).raw(np.zeros((4, 2))), r"must be \(N, 6\), got \(4, 2\)"),
     "base": (lambda m: TendonGeometry(load_robot("hrp2").model, ALL, ["root_joint"]), "has 6 degrees of freedom"),
     "one point": (lambda m: straight("a", [("chest", (0, 0, 0))]), "tendon 'a': needs a point at both ends"),
-    "solids": (lambda m: Tendon("a", (BICEPS.path[0], BALL, BALL, BICEPS.path[1])), "two wrapping solids follow"),
+    "solids": (lambda m: Tendon("a", (BICEPS.path[0], BALL, BALL, BICEPS.path[1])), "two consecutive wrapping solids"),
     "kind": (lambda m: Wrap("cube", "chest", (0, 0, 0), 1), "unknown wrapping solid 'cube'"),
     "radius": (lambda m: Wrap("sphere", "chest", (0, 0, 0), 0), "must be above zero, got 0"),
     "axis": (lambda m: Wrap("cylinder", "chest", (0, 0, 0), 1, (0, 0, 0)), "axis of a cylinder must not be zero"),

@@ -183,7 +183,7 @@ def test_settings_out_of_range_are_refused():
     with pytest.raises(ConfigError, match=r"admittance must be 0\.0002 to 0\.004"):
         TendonControllerSettings(admittance=float("nan"))
     loop = Loop()
-    with pytest.raises(ConfigError, match="above its most, 300 N"):
+    with pytest.raises(ConfigError, match="above its maximum, 300 N"):
         loop.control.change(TendonControllerSettings(least=295.0))
     with pytest.raises(SizeError, match="46 tendons, 2 units"):
         TendonController(loop.robot.model, loop.geometry, loop.control.units[:2])

@@ -74,7 +74,7 @@ def test_a_first_sample_that_no_posture_has_is_left_out_however_often_it_comes(m
     judge = TendonPlausibility(e, SPEED, placed=True)
     for k in range(10):
         assert not judge.check(k * DT, FAULTS[fault](z[k] + long))
-        assert "that no posture has" in judge.problem and judge.problem.endswith("left out")
+        assert "outside all postures" in judge.problem and judge.problem.endswith("left out")
     spoilt = z[10] + long
     spoilt[0] = 0.0
     assert judge.check(0.1, spoilt), "one tendon alone is judged against the others"
@@ -156,4 +156,4 @@ def test_a_sample_without_lengths_hides_no_jump(mappings):
     assert judge.check(0.0, z[0]) and judge.check(DT, np.full(z.shape[1], np.nan))
     assert not judge.check(2 * DT, z[2] + 0.3) and "speed limit" in judge.problem
     judge.place()
-    assert not judge.check(3 * DT, z[3] + 0.3) and "that no posture has" in judge.problem
+    assert not judge.check(3 * DT, z[3] + 0.3) and "outside all postures" in judge.problem

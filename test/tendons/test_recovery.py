@@ -254,7 +254,7 @@ def ended(search, step, z, doubted=True):
 
 
 def test_searches_pause_for_longer_each_time_and_no_longer_after_a_calm():
-    """Lengths that no posture has, so that each search ends with nothing; 40 deg on a joint that is sure."""
+    """Lengths outside all postures, so that each search ends with nothing; 40 deg on a joint that is sure."""
     search = search_of()
     z = EXACT.lengths(START) + 0.01 * (-1.0) ** np.arange(10)
     pauses, step = [], 0
@@ -309,7 +309,7 @@ def test_a_search_takes_the_last_trusted_posture_and_draws_only_the_joints_of_it
 
 
 def test_what_is_found_is_led_along_the_lengths_that_came_meanwhile(monkeypatch):
-    """The joints go on while it is sought: found is the posture now. Lengths that no posture has end it."""
+    """The joints go on while it is sought: found is the posture now. Lengths outside all postures end it."""
     monkeypatch.setattr(recovery, "BUDGET", 4)
     for lie, there in ((0.0, True), (0.05, False)):
         search, q, step = search_of(), START.copy(), 0

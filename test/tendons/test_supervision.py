@@ -115,7 +115,7 @@ def test_no_healthy_tendon_is_called_snapped_in_random_motion():
 def test_an_overloaded_tendon_has_its_group_paid_out_until_released(supervisor):
     assert not run(supervisor, [with_tendon(0, 400.0, 0.3) for _ in range(4)])
     (event,) = run(supervisor, [with_tendon(0, 400.0, 0.3) for _ in range(4)])
-    assert event.kind == "over" and "left is paid out" in event.text
+    assert event.kind == "over" and "left is released" in event.text
     command = supervisor.override(moving(), states(), 2e4)
     assert command.kind.tolist() == [PAY_OUT, PAY_OUT, HYBRID, HYBRID]
     assert command.tension[0] == 5.0 and command.speed[0] == 0.0
@@ -155,7 +155,7 @@ def test_bad_names_and_sizes_are_one_line(supervisor):
         TendonSupervisor(NAMES, {"g": ("z",)}, np.zeros(4), np.ones(4), [MuscleUnit()] * 4)
     with pytest.raises(SizeError, match="expected 4 units, got 1"):
         TendonSupervisor(NAMES, {}, np.zeros(4), np.ones(4), [MuscleUnit()])
-    with pytest.raises(ConfigError, match="surroundings at 200"):
+    with pytest.raises(ConfigError, match="got 200"):
         Heat([MuscleUnit()], 200.0)
 
 

@@ -279,7 +279,7 @@ def test_the_fields_of_a_command_say_its_kind():
         ((["a", "a"], [], [], [1.0, 2.0]), "names 'a' twice"),
         ((["a", "b"], [], [], [1.0]), "1 numbers of effort for 2 tendons"),
         ((["a"], [], [0.1], []), "needs effort"),
-        ((["a"], [0.3], [0.1], []), "position and velocity together"),
+        ((["a"], [0.3], [0.1], []), "position and velocity cannot be combined"),
         ((["a", "b"], [], [], [10.0, -3.0]), "tension of b is -3 N"),
         ((["a"], [320.0], [], [5.0]), "length of a is 320 m; is it in mm"),
     ],

@@ -57,7 +57,7 @@ def test_a_stop_needs_no_token_and_a_start_does(controls):
     assert asked == ["stop"] and "start" in made._answer.content
     allowed[0], there[0] = True, False
     buttons["SWITCH"].click(None)
-    assert asked == ["stop", "switch"] and "no policy is there" in made._answer.content
+    assert asked == ["stop", "switch"] and "no policy node is running" in made._answer.content
 
 
 def test_terms_are_bars_of_their_height_about_the_middle():

@@ -67,13 +67,13 @@ def test_what_nobody_answers_is_said(page):
     power.update(now + 0.5 * PATIENCE)
     assert not power._answer.visible
     power.update(now + PATIENCE + 1.0)
-    assert "no answer for 5 s" in power._answer.content
+    assert "no response for 5 s" in power._answer.content
     power.answer("enable", True, "")
     power.update(now + 3 * PATIENCE)
     assert "enable</b>: done" in power._answer.content, "it was answered in the end"
     page.there[0] = False
     power.ask("stop")
-    assert "no driver is there" in power._answer.content
+    assert "no driver node is running" in power._answer.content
     power.set_state("")
     assert not power._folder.visible
 

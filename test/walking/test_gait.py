@@ -114,9 +114,9 @@ def test_left_and_right_are_mirror_images_half_a_cycle_apart():
     [
         ({"step_time": 0.0}, "step_time must be positive"),
         ({"double_support": 1.0}, "between 0 and 1"),
-        ({"step_length": float("nan")}, "no length of a step"),
-        ({"lift": -0.1}, "no length of a step"),
-        ({"side_step": float("inf")}, "no length of a step"),
+        ({"step_length": float("nan")}, "not a valid step size"),
+        ({"lift": -0.1}, "not a valid step size"),
+        ({"side_step": float("inf")}, "not a valid step size"),
         ({"turn": 1.2}, "less than 1 rad"),
     ],
 )

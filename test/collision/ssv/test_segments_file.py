@@ -121,7 +121,7 @@ MISTAKES = [
     ),
     (HEAD + f"segments:\n- {{name: s, link: s, volumes: [{BALL}, {BALL}]}}", "two volumes named 'ball'"),
     (HEAD + "segments: []\npairs: [[a]]", r"pairs\[0\]: a pair is two names"),
-    ("{", r"not a readable file of volumes: .* .line [12]."),
+    ("{", r"not a readable volume file: .* .line [12]."),
 ]
 
 

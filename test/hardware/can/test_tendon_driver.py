@@ -129,7 +129,7 @@ def test_commands_are_checked_whole(tmp_path):
     d = TendonDriver(read(tmp_path))
     with pytest.raises(UnknownNameError, match="did you mean l_biceps"):
         d.command(("l_bicep",), (), (), (10.0,), 0.0)
-    with pytest.raises(ConfigError, match="wires do not push"):
+    with pytest.raises(ConfigError, match="wires cannot push"):
         d.command(NAMES, (), (0.0, 0.0), (10.0, -1.0), 0.0)
     with pytest.raises(ConfigError, match="drives in mode velocity take no command of kind 'tension'"):
         d.command(NAMES, (), (), (10.0, 10.0), 0.0)

@@ -179,7 +179,7 @@ def test_settings_of_a_servo_are_set_or_said(three):
     text = refused(three, [spec(3, lower=-1.0, upper=2.0)])
     assert "its position limits are -3.142 .. 1.460 rad, the file's range goes to 2.000" in text
     three[3].put(0, 1060, 2)
-    assert "XL430-W250 has no current to be controlled" in refused(three, [spec(3, Mode.EFFORT)])
+    assert "XL430-W250 has no current control" in refused(three, [spec(3, Mode.EFFORT)])
 
 
 def test_a_port_that_cannot_be_used_says_why(three, driver, tmp_path):

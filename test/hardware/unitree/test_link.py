@@ -270,7 +270,7 @@ def test_no_robot_no_network(robot, drive, monkeypatch):
     with pytest.raises(HardwareError, match="wrong CRC"):
         for _ in range(3):
             drive().bus.close()
-    with pytest.raises(HardwareError, match=r"^eth77: no such network interface \(have: .*lo"):
+    with pytest.raises(HardwareError, match=r"^eth77: network interface not found; available: .*lo"):
         drive(interface="eth77")
     with pytest.raises(HardwareError, match=f"domain {DOMAIN} is used on lo, not on any interface"):
         UnitreeTransport(row("g1", interface="")).open()
@@ -283,7 +283,7 @@ def test_no_robot_no_network(robot, drive, monkeypatch):
         ({"model": "", "family": "gh"}, "unknown family"),
         ({"family": "go"}, "g1 speaks hg, not go"),
         ({"motors": 23}, "g1 has 29 motors, not 23"),
-        ({"model": "", "motors": 20}, "has id 20: there are 0 .. 19"),
+        ({"model": "", "motors": 20}, "must be in 0 .. 19, got 20"),
         ({"model": ""}, "left_hip_pitch has no gains: give kp and kd, or the bus a model"),
         ({"mode_pr": "BA"}, "mode_pr must be PR or AB, got BA"),
         ({"remote_stop": "L2+Z"}, "unknown button Z of the remote control"),

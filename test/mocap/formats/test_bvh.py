@@ -275,7 +275,7 @@ def test_hierarchy_in_another_style():
         (bvh(still(), SKELETON.replace("OFFSET 0 60 5", "OFFSET 0 60")), "OFFSET of 'Head' has 2 numbers"),
         (bvh(still(), SKELETON.replace("0 60 5", "0 many 5")), "OFFSET of 'Head'"),
         (bvh(still(), SKELETON.rstrip().removesuffix("}")), "brace is missing"),
-        (bvh(still(), SKELETON.replace("JOINT Head", "} JOINT Head")), "damaged|falls apart"),
+        (bvh(still(), SKELETON.replace("JOINT Head", "} JOINT Head")), "damaged|not connected"),
         (bvh(still(), SKELETON.replace("JOINT Head", "JIONT Head")), "is invalid"),
         (bvh(still(), SKELETON.replace("0 -90 0", "0 -90000 0")), "implausible for a person"),
         (bvh(still(1)), "1 frame"),

@@ -100,7 +100,7 @@ def test_unit_and_scale_that_the_message_offers_make_it_a_person(chain):
     unit, scale = re.search(r"unit (\w+) and scale ([\d.]+) ", str(caught.value)).groups()
     factor, notes = scale_of_skeleton(chain, "clip", size=Size(unit, float(scale)))
     assert chain * factor == pytest.approx(1.42, rel=0.05)
-    assert f"read as {unit} times {scale}, as told" in notes[0]
+    assert f"read as {unit} times {scale}, as given" in notes[0]
     assert scale_of_skeleton(chain, "clip", size=Size(scale=float(scale)))[0] == pytest.approx(factor)
 
 

@@ -87,7 +87,7 @@ def test_frame_numbers_are_the_time_of_a_table_without_one(tmp_path):
         load_clip(path).rate == pytest.approx(200 / 3) and "every row is 3 frames after" in load_clip(path).warnings[0]
     )
     path.write_text(vicon([*range(1, 21), *range(1, 21)]))
-    assert "frame numbers do not grow" in load_clip(path).warnings[0]
+    assert "frame numbers do not increase" in load_clip(path).warnings[0]
 
 
 def test_an_export_without_trajectories_says_so(tmp_path):

@@ -147,7 +147,7 @@ def test_standing_feet_tell_the_length_of_the_legs(mocap):
     assert true == pytest.approx(1.0, abs=0.03)
     for wrong in (0.85, 0.95, 1.1):
         assert leg_factor(root, wrong * feet, points.rate) * wrong == pytest.approx(true, abs=0.01)
-    assert leg_factor(root, 0.5 * feet, points.rate) is None, "nobody's legs are twice as long as told"
+    assert leg_factor(root, 0.5 * feet, points.rate) is None, "nobody's legs are twice as long as given"
     assert leg_factor(root[:40], feet[:40] * 0, points.rate) is None, "nothing moves"
 
 

@@ -31,7 +31,7 @@ NODES = ("simulator", "state_estimator", "whole_body_ik", "trajectory_streamer",
         ("whole_body_ik", ["margin:=3.0"], "must be in 0 .. 0.2"),
         ("trajectory_streamer", ["clip:=nowhere.trc"], "nowhere.trc"),
         ("state_estimator", ["robot:=/etc/hostname"], "XML"),
-        ("state_estimator", ["cpu:=fast"], "cpu must be numbers of processors"),
+        ("state_estimator", ["cpu:=fast"], "cpu must be CPU numbers"),
     ],
 )
 def test_bad_parameters_end_in_one_line_and_code_2(graph, node, parameters, words):

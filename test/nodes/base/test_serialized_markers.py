@@ -138,7 +138,7 @@ def test_no_more_markers_are_read_than_a_bound_and_large_messages_are_not_learnt
 def test_bytes_that_are_no_message_are_refused_in_one_line():
     rng, whole = np.random.default_rng(3), serialize_message(target_markers(NAMES))
     for n in range(len(whole)):
-        with pytest.raises(ConfigError, match="no MarkerArray"):
+        with pytest.raises(ConfigError, match="not a MarkerArray"):
             MarkerReader().read(whole[: n & ~3] if n > 8 else b"\0\1\0\0")
     for _ in range(500):
         data = bytearray(whole)

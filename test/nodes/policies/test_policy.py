@@ -117,10 +117,10 @@ def test_live_imitation_a_tracker_follows_the_streamer_on_its_feet(graph, g1_urd
 def test_bad_input_ends_with_a_line_and_exit_code_2(graph, g1_urdf, policy_file, tmp_path):
     (tmp_path / "policy.onnx").write_bytes(b"no network")
     rows = (
-        ((), "policy.policy must name"),
+        ((), "policy.policy must be"),
         ((f"policy:={tmp_path}/absent.onnx",), "absent.onnx"),
         ((f"policy:={tmp_path}/policy.onnx",), "policy.onnx"),
-        ((f"policy:={policy_file('holosoma')}", "catch:=second"), "policy.second must name"),
+        ((f"policy:={policy_file('holosoma')}", "catch:=second"), "policy.second must be"),
         ((f"policy:={policy_file('holosoma')}", f"robot:={'lola'}"), "lola"),
     )
     for k, (parameters, words) in enumerate(rows):

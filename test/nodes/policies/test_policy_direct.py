@@ -190,7 +190,7 @@ def test_requests_out_of_turn_are_refused_by_a_line(stack):
     assert d.states == ["WAITING"] and not d.call("switch").success
     assert d.call("start").success
     d.until("RUN")
-    assert "one policy only" in d.call("switch").message
+    assert "only one policy" in d.call("switch").message
     assert not d.call("start").success, "it is running"
     assert d.call("stop").success
     d.until("SIT", 0.1)

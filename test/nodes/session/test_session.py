@@ -55,7 +55,7 @@ def test_a_second_stack_in_a_domain_is_refused_before_anything_starts(session, m
     monkeypatch.setattr(module, "NAMES_TIMEOUT", 0.1)
     session.start()
     second, aside = Session("imitation", "lola"), Session("imitation", "lola", namespace="left")
-    with pytest.raises(ConfigError, match=r"a node /viewer in ROS domain .*--namespace or a ROS_DOMAIN_ID"), second:
+    with pytest.raises(ConfigError, match=r"a node /viewer in ROS domain .*--namespace or ROS_DOMAIN_ID"), second:
         pass
     assert not second.supervisor.children
     aside._claim_names()

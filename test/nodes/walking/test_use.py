@@ -278,7 +278,7 @@ def test_swapped_feet_and_an_imu_turned_about_the_vertical_end_the_first_shift_o
     assert d.run(3.0, lambda: d.state == "STOP", go) and d.run(2.0, lambda: d.state == "STAND", go)
     d.run(0.2, None, go)
     assert d.states == ["WAITING", "STAND", "WALK", "STOP", "STAND"] and d.walker.report.steps == 0
-    assert ("swapped" if what == "swapped" else "it is turned") in d.walker.health.open["shift"][1]
+    assert ("swapped" if what == "swapped" else "rotated") in d.walker.health.open["shift"][1]
     assert not d.call("stand").success and d.call("reset").success
 
 

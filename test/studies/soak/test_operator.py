@@ -52,7 +52,7 @@ def intruder(monkeypatch):
 @pytest.mark.nightly
 def test_a_node_that_waits_is_told_to_go_on_once_and_one_that_does_not_is_left_alone(intruder):
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    stopped, executor = Stopped("hip: 0.22 rad from its command: stopped; ~/resync goes on"), SingleThreadedExecutor()
+    stopped, executor = Stopped("hip: 0.22 rad from its command: stopped; ~/resync resumes"), SingleThreadedExecutor()
     executor.add_node(stopped.node)
     thread = threading.Thread(target=executor.spin, daemon=True)
     thread.start()

@@ -84,7 +84,7 @@ def test_it_is_seen_to_dance_and_stands_still_when_paused(page, browser):
     assert page.time == now, "paused, nothing moves"
     press(browser, "play")
     assert browser.wait_for("playing at") and page.playing
-    for word in ("error", "slip", "l heel", "ms a frame", "no grade before"):
+    for word in ("error", "slip", "l heel", "ms a frame", "no grade until"):
         assert browser.wait_for(word), word
 
 

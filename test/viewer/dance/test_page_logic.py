@@ -103,7 +103,7 @@ def test_a_clip_that_is_dropped_is_danced_to_and_a_grade_follows(page, short_cli
     duration = page.dancers[0].duration
     assert duration == pytest.approx(3.0, abs=0.05)
     until(page, lambda: "<b>hrp-2" in page.controls._table.content.lower() and page.loader.busy == "", "its row")
-    assert "no grade before" in page.controls._table.content
+    assert "no grade until" in page.controls._table.content
     until(page, lambda: "grading" not in page.controls._table.content and page._grades, "a grade", passed=0.05)
     until(page, lambda: page._graded(page.dancers[0])[0] in tuple("ABCDF"), "a grade", passed=0.05)
     grade, verdict = page._graded(page.dancers[0])

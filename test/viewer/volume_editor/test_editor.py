@@ -142,7 +142,7 @@ def test_pairs_follow_names_and_leave_with_what_they_watch(editor):
     editor.remove_pairs("r_shank", "l_femur")
     assert document.file.pairs == () and editor.distances().smallest is None
     editor.add_pair("r_femur", "l_femur")
-    with pytest.raises(RobotError, match="watched already"):
+    with pytest.raises(RobotError, match="monitored already"):
         editor.add_pair("l_femur", "r_femur")
 
 
@@ -151,8 +151,8 @@ BAD = [
     (lambda e: e.change("", lambda v: replace(v, radius=-0.1)), "radius"),
     (lambda e: e.change("", lambda v: edits.with_vertex(v, 0, np.array([np.inf, 0, 0]))), "finite"),
     (lambda e: e.change("", lambda v: replace(v, name="inner")), "already"),
-    (lambda e: e.change("", lambda v: replace(v, name="a:b")), "cannot be a name"),
-    (lambda e: e.change("", lambda v: replace(v, name="")), "cannot be a name"),
+    (lambda e: e.change("", lambda v: replace(v, name="a:b")), "is not a valid name"),
+    (lambda e: e.change("", lambda v: replace(v, name="")), "is not a valid name"),
     (lambda e: e.change("", lambda v: edits.resized(v, 0.0)), "positive"),
     (lambda e: e.rename_segment("r_shank"), "already"),
     (lambda e: e.rename_segment("femur"), "no side"),

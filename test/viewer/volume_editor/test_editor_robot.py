@@ -58,7 +58,7 @@ def test_a_first_set_is_fitted_to_looks_inertia_and_meshes(editor):
     document.select("r_shank")
     editor.change("", lambda v: replace(v, group="x"))
     editor.new_segment("base_link")
-    for source, reason in ((INERTIA, "no mass"), (VISUALS, "nothing to see")):
+    for source, reason in ((INERTIA, "no mass"), (VISUALS, "no visual geometry")):
         with pytest.raises(RobotError, match=reason):
             editor.fit(source, "auto")
 
