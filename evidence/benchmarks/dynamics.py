@@ -17,8 +17,8 @@ import pinocchio as pin
 
 from evidence.benchmarks.branched_system import dill, dill_state
 from evidence.benchmarks.closed_chains import chains_of
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.errors import EnvironmentProblem
-from humanoid_control.jit import kernel
 from humanoid_control.multibody.acceleration_pass import acceleration_pass
 from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.forward_dynamics import ForwardDynamics

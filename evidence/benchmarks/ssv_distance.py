@@ -36,7 +36,7 @@ from humanoid_control.collision.ssv.distance_kernels import (
     vector,
 )
 from humanoid_control.collision.ssv.model import PoseArray, bounds_apart, boxes_apart
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.numerics.vec3 import Vec, along, dot, sub
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot

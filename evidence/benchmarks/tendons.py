@@ -14,9 +14,9 @@ import numpy as np
 from evidence.benchmarks.dynamics import TimedCall, take_turns
 from evidence.benchmarks.tendon_control import NOTES, judge_control, measure_control
 from evidence.studies.kawaharazuka2018.experiments import TABLE_ONE, Built, build
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import ConfigError
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendons_of

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.numerics.vec3 import Vec, add, along, dot, mul, norm, rotate, sub
 
 NEAR = 1e-3  # [m] below this distance, round-off in v affects the normal

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from humanoid_control.collision.shapes import BOX, CYLINDER, ELLIPSOID
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, perpendicular, sub
 
 NEWTON_STEPS, BRACKET_STEPS = 64, 100

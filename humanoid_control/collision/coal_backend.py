@@ -299,7 +299,7 @@ class CoalPairs:
             data: after `pin.forwardKinematics` or `pin.computeJointJacobians`.
         """
         from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound  # loads the compiler
-        from humanoid_control.numerics.packed import Packed
+        from humanoid_control.compiled.packed import Packed
 
         d = self.all_distances(data)
         pair = np.flatnonzero(d < threshold)

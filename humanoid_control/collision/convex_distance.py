@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.collision.shapes import BOX
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.packed import local_indices, local_matrix, local_vector
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import local_indices, local_matrix, local_vector
 from humanoid_control.numerics.vec3 import Vec, add, dot, mul, norm, rotate, sub, unrotate
 
 

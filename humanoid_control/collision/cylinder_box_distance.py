@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.packed import local_indices, local_matrix, local_vector
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import local_indices, local_matrix, local_vector
 from humanoid_control.numerics.vec3 import Vec, add, along, dot, mul, norm, rotate, sub, unrotate
 
 STEPS = 30

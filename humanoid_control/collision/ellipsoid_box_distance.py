@@ -15,7 +15,7 @@ import numpy as np
 
 from humanoid_control.collision.box_distance import TwoBoxes, two_boxes
 from humanoid_control.collision.capsule_distance import ellipsoid
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.numerics.vec3 import Vec, add, along, dot, mul, norm, rotate
 
 STEPS = 40

@@ -8,8 +8,8 @@ import numpy as np
 
 from humanoid_control.collision.pair_distance import PairsFound, boxed_distance, pair_distance, put_row
 from humanoid_control.collision.shapes import ShapeArrays
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import F1, F2, I1, I2
+from humanoid_control.compiled.array_types import F1, F2, I1, I2
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.numerics.vec3 import Vec, add, cross, dot, row
 
 UNSEEN, PASSED_OVER, FOUND = range(3)
@@ -110,7 +110,7 @@ def fill_travel(motion_bound: np.ndarray, moved: np.ndarray, out: np.ndarray) ->
                 out[k] += motion_bound[c, k] * m
 
 
-@kernel
+@kernel(allocates=True)
 def lower_bounds(bounds: PairBounds, joints: np.ndarray) -> None:
     """Lower the bounds by the largest change for a motion to `joints` (n,)."""
     moved, lower, travel = np.empty(joints.shape[0]), bounds.lower, bounds.travel

@@ -18,9 +18,9 @@ from humanoid_control.collision.cylinder_box_distance import cylinder_box
 from humanoid_control.collision.ellipsoid_box_distance import ellipsoid_box
 from humanoid_control.collision.penetration_depth import overlap, separation, solid_solid
 from humanoid_control.collision.shapes import BOX, CAPSULE, CYLINDER, ELLIPSOID, ShapeArrays
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, Table, uncounted, unpack
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, rotate, row, sub, unrotate
 
 # -------- Near pairs and their gradients
@@ -144,7 +144,7 @@ def distance_rate(n: Vec, moment_1: Vec, moment_2: Vec, moves_1: float, moves_2:
     return rate
 
 
-@kernel
+@kernel(allocates=True)
 def distance_gradients(
     J: np.ndarray,
     table: Table[PairJoints],
@@ -361,7 +361,6 @@ def pair_distances(
     Args:
         out: rows in increasing order of pairs, filled.
     """
-    shapes, R, p, pairs = uncounted(shapes), uncounted(R), uncounted(p), uncounted(pairs)
     radii, kinds, count = shapes.radii, shapes.kinds, 0
     selective = 0.0 < threshold < np.inf
     for k in range(pairs.shape[0]):

@@ -12,7 +12,7 @@ import numpy as np
 
 from humanoid_control.collision.convex_distance import EXACT, ROUGH, Solid, gjk, newton, support
 from humanoid_control.collision.shapes import BOX, CAPSULE
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.numerics.vec3 import Vec, add, along, cross, dot, mul, norm, sub
 
 NEAR = 1e-5  # [m] below this distance the direction between nearest points is inaccurate
@@ -124,7 +124,7 @@ def _corner(solid1: Solid, solid2: Solid, n: Vec, out: np.ndarray) -> float:
     return dot(n, w)
 
 
-@kernel
+@kernel(allocates=True)
 def _best_direction(solid1: Solid, solid2: Solid, n: Vec, d: float, slack: float) -> tuple:
     """Return (d, n): separation within `slack` [m] of the maximum.
 

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, F3, I1
 from humanoid_control.errors import RobotError, UnknownNameError, shown
 from humanoid_control.files import text, within
-from humanoid_control.numerics.array_types import F1, F2, F3, I1
 
 
 def fibonacci_sphere(count: int) -> np.ndarray:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.array_types import F1, F2, F3, I1
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.kinematics.joint_state import ImuReading
-from humanoid_control.numerics.array_types import F1, F2, F3, I1
-from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots.robot import Robot
 
 TOUCHING, LEFT = 0.06, 0.03  # fraction of the weight: force of touch-down and lift-off
@@ -268,7 +268,7 @@ class SoleTrack(NamedTuple):
         )
 
 
-@kernel
+@kernel(allocates=True)
 def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
     """Update base position and velocity from loaded soles and accelerometer; return True if a sole is loaded.
 
@@ -334,7 +334,7 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
     return carried
 
 
-@inlined
+@inlined(allocates=True)
 def believe(s: SoleTrack, seen: F1, carried: bool, dt: float) -> None:
     """Update the base velocity from accelerometer and sole velocity (3,), if loaded."""
     measured = not np.isnan(s.acceleration[0])

@@ -13,6 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import B1, F1, I1
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.transport import (
     ActuatorCommand,
@@ -29,8 +31,6 @@ from humanoid_control.hardware.transport import (
     Silence,
     Transport,
 )
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import B1, F1, I1
 
 STEP = 0.001  # [s] integration step
 MOST = 0.1  # [s] longest time to catch up after a pause

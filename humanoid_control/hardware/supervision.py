@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import B1, F1, F2, F3, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import BoundRecord, Packed, Table, unpack
 from humanoid_control.hardware.transmission import JointReading
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1
-from humanoid_control.numerics.packed import BoundRecord, Packed, Table, unpack
 
 WARN, FAULT = 1, 2
 I2T_TIME = 5.0  # [s] time constant of the mean squared torque

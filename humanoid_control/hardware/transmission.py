@@ -12,12 +12,12 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import B1, F1, I1, I2
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import BoundRecord, Table, unpack
 from humanoid_control.errors import RobotError
 from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState, Flag
-from humanoid_control.jit import kernel
 from humanoid_control.multibody.mechanisms import DriveMechanism
-from humanoid_control.numerics.array_types import B1, F1, I1, I2
-from humanoid_control.numerics.packed import BoundRecord, Table, unpack
 
 FRESH, ENABLED, FAULT = int(Flag.FRESH), int(Flag.ENABLED), int(Flag.FAULT)
 Words = Annotated[np.ndarray, np.uint32, 1]

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Table, unpack
 from humanoid_control.errors import ClipError, ConfigError
 from humanoid_control.files import mirrored_name
 from humanoid_control.human.elements import Marker
@@ -20,8 +22,6 @@ from humanoid_control.human.ik_setup import FitTasks
 from humanoid_control.human.kinematics import Chain, make_pose, place
 from humanoid_control.human.marker_fit import Fit, FitSettings, bounds_of, fit
 from humanoid_control.human.model import Person
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.packed import Table, unpack
 
 SMALLEST, LARGEST = 0.5, 1.6  # accepted factors relative to the given model
 
@@ -267,7 +267,7 @@ def _with_all_markers(first: Person, person: Person, factors: Mapping[str, float
 # -------- Compiled
 
 
-@kernel
+@kernel(allocates=True)
 def columns(
     table: Table[Chain], q: np.ndarray, markers: tuple[np.ndarray, np.ndarray], group: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import ConfigError, NotANumberError, SizeError
 from humanoid_control.human.kinematics import make_pose
 from humanoid_control.human.marker_fit import root_coordinates
 from humanoid_control.human.model import Person
 from humanoid_control.human.newton_euler import ROOT, Correction, DynamicsRecord, generalised_forces, make_motion
-from humanoid_control.numerics.packed import Packed
 
 Loads = Mapping[str, np.ndarray]
 """Body name -> wrench (T, 6) on it: force and moment about the ground origin [N, N m]."""

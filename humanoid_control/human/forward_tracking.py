@@ -17,6 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, F3
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import ConfigError, SizeError
 from humanoid_control.human.dynamics import Loads, correction_of, inverse_dynamics
 from humanoid_control.human.kinematics import make_pose
@@ -29,9 +32,6 @@ from humanoid_control.human.newton_euler import (
     make_correction_work,
     make_motion,
 )
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2, F3
-from humanoid_control.numerics.packed import Packed, Table, unpack
 
 KNEE = 4000.0  # [N^2, N^2 m^2] plate_variance: smaller values let the motion drift, larger ones leave residuals
 NUDGE = 1e-3  # [m, m/s] finite difference of the start
@@ -399,7 +399,7 @@ def measured_at(record: TrackRecord, t: int, u: float, out: tuple[np.ndarray, np
         out[2][c] = (a0 + u * (6.0 * c3 + u * (12.0 * c4 + u * 20.0 * c5))) / (h * h)
 
 
-@kernel
+@kernel(allocates=True)
 def follow(table: Table[TrackRecord]) -> None:
     """Integrate a `TrackRecord` from its first to its last frame."""
     record = unpack(table, TrackRecord)

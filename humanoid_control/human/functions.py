@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, I1
+from humanoid_control.compiled.jit import inlined
 from humanoid_control.errors import RobotError
-from humanoid_control.jit import inlined
-from humanoid_control.numerics.array_types import F1, I1
 from humanoid_control.numerics.spline import LINEAR_TERMS, check_spline, polynomial_at, spline_at, spline_data
 
 POLYNOMIAL, SPLINE = 0, 1

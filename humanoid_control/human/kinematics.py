@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, F3, I1
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.human.elements import AnatomicalJoint, CoordinateAxis, Coupling, PersonBody
 from humanoid_control.human.functions import Function, FunctionTable, evaluate, pack_functions
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import F1, F2, F3, I1
-from humanoid_control.numerics.packed import Packed, Table, unpack
 
 STRAIGHT = -2  # coupling code of an axis that is a straight line of its coordinate
 GENERAL = 3  # axis that is not x, y or z of its frame
@@ -282,7 +282,7 @@ def place_some(chain: Chain, bodies: np.ndarray, q: np.ndarray, pose: Pose) -> N
         place_body(chain, b, pose)
 
 
-@kernel
+@kernel(allocates=True)
 def make_pose(chain: Chain) -> Pose:
     """Return memory for one frame."""
     nb, na = len(chain.parent), len(chain.turns)
@@ -290,7 +290,7 @@ def make_pose(chain: Chain) -> Pose:
     return Pose(np.zeros((nb, 3, 3)), bodies[0], bodies[1], np.zeros((na, 3)), axes[0], axes[1], axes[2])
 
 
-@kernel
+@kernel(allocates=True)
 def place_clip(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return rotations (T, nb, 3, 3) and origins (T, nb, 3) at q (T, n)."""
     chain = unpack(table, Chain)
@@ -302,7 +302,7 @@ def place_clip(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return R, p
 
 
-@kernel
+@kernel(allocates=True)
 def marker_positions(table: Table[Chain], q: np.ndarray, bodies: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return (T, markers, 3) at q (T, n) for `places` (markers, 3) in `bodies` (markers,)."""
     chain = unpack(table, Chain)
@@ -317,7 +317,7 @@ def marker_positions(table: Table[Chain], q: np.ndarray, bodies: np.ndarray, pla
     return out
 
 
-@kernel
+@kernel(allocates=True)
 def axis_directions(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return axis directions (T, na, 3) and f' (T, na) at q (T, n)."""
     chain = unpack(table, Chain)
@@ -329,7 +329,7 @@ def axis_directions(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.
     return W, d
 
 
-@kernel
+@kernel(allocates=True)
 def body_velocities(table: Table[Chain], q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return angular and origin velocities, (T, nb, 3) each."""
     chain = unpack(table, Chain)

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, I1, I2
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.human.kinematics import Chain, Pose, place_some
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import F1, F2, I1, I2
 
 SUMS = 22  # per body: w, w x (3), w x x^T (6), w r (3), w x r^T (9)
 
@@ -182,7 +182,7 @@ def _skyline(parent: np.ndarray, first: Sequence[int], rank: np.ndarray, n: int)
     return skyline.astype(np.int64)
 
 
-@kernel
+@kernel(allocates=True)
 def make_equations(chain: Chain, layout: MarkerLayout) -> Equations:
     """Return work memory for a layout."""
     ns, n = len(layout.rank), len(layout.entry)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import ClipError, SizeError, first_few
 from humanoid_control.files import mirrored_name
 from humanoid_control.human.elements import GROUND
@@ -28,7 +29,6 @@ from humanoid_control.human.marker_solver import (
 )
 from humanoid_control.human.model import Person
 from humanoid_control.mocap import plain_label
-from humanoid_control.numerics.packed import Packed
 
 REASONS = ("converged", "no step lowers the cost", "too many steps", "no marker seen")
 GIMBAL = 0.05  # volume of a joint's three axes below which its angles are uncertain

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import B1, F1, F2, F3, I1, I2
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Table, unpack
 from humanoid_control.human.kinematics import Chain, Pose
 from humanoid_control.human.marker_equations import Equations, MarkerLayout, Prior, build
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
 from humanoid_control.numerics.cholesky import inverse_diagonal, skyline_cholesky, solve_skyline
-from humanoid_control.numerics.packed import Table, unpack
 
 CONVERGED, NO_DECREASE, TOO_MANY_STEPS, NOTHING_SEEN = 0, 1, 2, 3
 NEAR = 0.3  # [rad] smaller steps use the exact Hessian
@@ -161,7 +161,7 @@ def find_step(problem: FitProblem, eq: Equations, q: np.ndarray, held: np.ndarra
     return True
 
 
-@kernel
+@kernel(allocates=True)
 def apply_step(layout: MarkerLayout, step: np.ndarray, q: np.ndarray, out: np.ndarray) -> float:
     """Fill out with q + step within bounds; return the largest change."""
     largest = 0.0
@@ -174,7 +174,7 @@ def apply_step(layout: MarkerLayout, step: np.ndarray, q: np.ndarray, out: np.nd
     return largest
 
 
-@kernel
+@kernel(allocates=True)
 def solve_frame(
     chain: Chain,
     problem: FitProblem,
@@ -245,7 +245,7 @@ def clip_to_bounds(layout: MarkerLayout, rest: np.ndarray, q: np.ndarray) -> Non
                 q[c] = min(max(trial, layout.lower[r]), layout.upper[r])
 
 
-@kernel
+@kernel(allocates=True)
 def try_starts(
     chain: Chain,
     problem: FitProblem,
@@ -280,7 +280,7 @@ def _loosely() -> tuple[float, Any, Any]:
     return LOOSE, np.int64(LOOSE_STEPS), np.bool_(False)
 
 
-@kernel
+@kernel(allocates=True)
 def first_posture(
     chain: Chain,
     problem: FitProblem,
@@ -349,13 +349,13 @@ def tell(
         results.variance[t, r] *= 2.0 * results.marker_cost[t] / freedom if told else np.inf
 
 
-@kernel
+@kernel(allocates=True)
 def start_memory(rest: np.ndarray) -> FitMemory:
     """Return the memory of a new fit; rest (n,)."""
     return FitMemory(rest.copy(), rest.copy(), np.zeros(2, dtype=np.int64), np.zeros(1))
 
 
-@kernel
+@kernel(allocates=True)
 def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool_, work: tuple[F1, F1, F1, B1]) -> None:
     """Fit one frame and update the memory.
 
@@ -421,7 +421,7 @@ def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool
     tell(chain, problem, solving, measured, results, t)
 
 
-@kernel
+@kernel(allocates=True)
 def fit_frames(table: Table[FitRecord], frames: np.ndarray, anew: bool) -> None:
     """Fit frames one after the other; `anew` as in `fit_frame`."""
     record = unpack(table, FitRecord)
@@ -440,7 +440,7 @@ def root_covariances(table: Table[FitRecord], out: np.ndarray) -> None:
         root_covariance(record, t, out[t])
 
 
-@kernel
+@kernel(allocates=True)
 def root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
     """Fill the root covariance (6, 6) of a solved frame; NaN: undetermined."""
     chain, problem, data, results = record.chain, record.problem, record.data, record.results
@@ -457,7 +457,7 @@ def root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
         factored_root_covariance(record, t, out)
 
 
-@kernel
+@kernel(allocates=True)
 def factored_root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
     """Fill the root covariance (6, 6) from the present factor.
 

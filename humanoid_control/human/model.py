@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import RobotError, SizeError, UnknownNameError
 from humanoid_control.human.elements import (
     GROUND,
@@ -28,7 +29,6 @@ from humanoid_control.human.elements import (
     PersonBody,
 )
 from humanoid_control.human.kinematics import Chain, body_velocities, lay_out, marker_positions, place_clip
-from humanoid_control.numerics.packed import Packed
 
 
 @dataclass(frozen=True, eq=False)

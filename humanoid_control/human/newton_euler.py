@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, F3, I1
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import Table, unpack
 from humanoid_control.human.kinematics import Chain, Pose, place
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import F1, F2, F3, I1
 from humanoid_control.numerics.cholesky import cholesky, solve_factored
-from humanoid_control.numerics.packed import Table, unpack
 
 ROOT = 6  # coordinates of a free root
 
@@ -241,7 +241,7 @@ def composite_inertias(chain: Chain, pose: Pose, inertia: np.ndarray) -> None:
                 inertia[up, i] += inertia[b, i]
 
 
-@kernel
+@kernel(allocates=True)
 def root_rows(chain: Chain, pose: Pose, inertia: np.ndarray, root: np.ndarray, B: np.ndarray) -> None:
     """Fill B (6, n), the root rows of the mass matrix."""
     B[:] = 0.0
@@ -311,7 +311,7 @@ def add_plate_variance(chain: Chain, pose: Pose, W_c: np.ndarray, row_of: np.nda
             S[row_of[i], row_of[j]] += W_c[0] * pose.d1[k] * pose.d1[m] * along
 
 
-@kernel
+@kernel(allocates=True)
 def correct(record: DynamicsRecord, t: int, work: CorrectionWork) -> None:
     """Correct accelerations and forces: q'' += W_a B^T y with (B W_a B^T + W_c) y = I_c (f - T0)."""
     correction, B, S, L, y, change = record.correction, work.B, work.S, work.L, work.y, work.change
@@ -353,7 +353,7 @@ def correct(record: DynamicsRecord, t: int, work: CorrectionWork) -> None:
     add_forces(record.chain, record.pose, record.motion, record.tau[t])
 
 
-@kernel
+@kernel(allocates=True)
 def make_correction_work(n: int) -> CorrectionWork:
     """Return work memory for n coordinates."""
     square = np.zeros((2, ROOT, ROOT))
@@ -378,7 +378,7 @@ def forces_of_frame(record: DynamicsRecord, t: int, work: CorrectionWork) -> Non
         correct(record, t, work)
 
 
-@kernel
+@kernel(allocates=True)
 def generalised_forces(table: Table[DynamicsRecord]) -> None:
     """Process all frames of a `DynamicsRecord`."""
     record = unpack(table, DynamicsRecord)

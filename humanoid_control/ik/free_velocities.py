@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, I1
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.errors import ConfigError
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, I1
 from humanoid_control.robots.robot import Robot
 
 

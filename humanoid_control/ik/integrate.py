@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.array_types import F1
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.errors import check_time_step
-from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import Followers, set_followers
-from humanoid_control.numerics.array_types import F1
 from humanoid_control.robots.robot import Robot
 
 Rate = Callable[[float, np.ndarray], np.ndarray]
@@ -93,7 +93,7 @@ class Integration(NamedTuple):
         return cls(robot.lower, robot.upper, keep_range, Followers.of(robot.mimic))
 
 
-@kernel
+@kernel(allocates=True)
 def advance(path: Integration, q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> None:
     """Write q (nq,) after dt at the velocity v (nv,), as `explicit_euler`, and then v into out (nq + nv,)."""
     n, nq, nv = path.lower.shape[0], q.shape[0], v.shape[0]

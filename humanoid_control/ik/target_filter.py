@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import check_time_step
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2
-from humanoid_control.numerics.packed import Packed, Table, unpack
 
 FARTHEST = 1e4  # [m] largest coordinate of a plausible target
 SAME_INSTANT = 1e-4  # [s] samples closer than this give no usable velocity
@@ -163,7 +163,7 @@ def limit_lengths(vectors: np.ndarray, rows: Iterable[int], longest: float) -> l
     return shortened
 
 
-@kernel
+@kernel(allocates=True)
 def accept_samples(
     table: Table[Samples],
     rows: np.ndarray,

@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, F3, I1, I2
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
+from humanoid_control.compiled.settings import config
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.tasks.centroidal import (
     AngularMomentumTask,
@@ -24,11 +28,8 @@ from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import JointTask
 from humanoid_control.ik.tasks.points import FramePoint, Point, PointsTask, PointTask
 from humanoid_control.ik.tasks.task import Task, TaskGoal
-from humanoid_control.jit import config, kernel
 from humanoid_control.kinematics.forward_kinematics import ModelTree, WorldPoses, joint_poses
 from humanoid_control.kinematics.joint_twists import LinkInertias, fill_centroidal_map, fill_twists
-from humanoid_control.numerics.array_types import F1, F2, F3, I1, I2
-from humanoid_control.numerics.packed import Packed, Table, by_reference, unpack
 from humanoid_control.numerics.rotation import rotation_vector
 from humanoid_control.robots.robot import Robot
 
@@ -110,7 +111,6 @@ class Columns(NamedTuple):
     factor: F1
 
 
-@by_reference
 class TableArrays(NamedTuple):
     """Arrays of `fill_rows` for T tasks."""
 

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from humanoid_control.collision.pair_distance import PairsFound
+from humanoid_control.compiled.array_types import F1, I1, I2
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import Integration, advance
 from humanoid_control.ik.limits.idle_joints import START, IdleJointLimit, IdleJoints, ReturnRule, hold_joints
@@ -51,11 +54,8 @@ from humanoid_control.ik.velocity_program import (
     reduce_bounds,
     solve_program,
 )
-from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import WorldPoses
 from humanoid_control.kinematics.joint_limits import JointLimits, keep_acceleration
-from humanoid_control.numerics.array_types import F1, I1, I2
-from humanoid_control.numerics.packed import Packed, Table, by_reference, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import MonitorArrays, ShapePairs
 
@@ -76,7 +76,6 @@ NO_TABLE: Any = np.zeros(1, dtype=np.int64)  # stands for a table that the solve
 PAIR_TABLES = ("monitor", "path", "pair_rows")
 
 
-@by_reference
 class TickTables(NamedTuple):
     """Packed records and values of one tick.
 
@@ -132,7 +131,7 @@ class TickNumbers(NamedTuple):
 # -------- Kernels
 
 
-@kernel
+@kernel(allocates=True)
 def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> int:
     """Compute one tick.
 
@@ -199,7 +198,7 @@ def watch(t: TickTables, q: np.ndarray, v: np.ndarray) -> int:
     return count
 
 
-@kernel
+@kernel(allocates=True)
 def found_pairs(found: PairsFound, count: int) -> PairsFound:
     """Return a view of the first `count` pairs."""
     first = PairsFound(
@@ -222,7 +221,7 @@ def fill_task_cost(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float) -> No
     fill_cost(t.program, rows.J, rows.v, t.diagonal, t.linear)
 
 
-@kernel
+@kernel(allocates=True)
 def fill_bounds(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float, near: int) -> float:
     """Fill the bounds of all limits in order, and the braking velocity; return the worst range violation [rad]."""
     n, program, violation = t.numbers, unpack(t.program, SolverArrays), 0.0

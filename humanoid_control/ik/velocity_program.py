@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Table, unpack
 from humanoid_control.ik.free_velocities import Bounds, DofMap
 from humanoid_control.ik.limits.limit import SoftRows, fill_braking
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2, I1
 from humanoid_control.numerics.box_program import BoxQp, Guess
 from humanoid_control.numerics.box_qp import solve_box_qp_from
-from humanoid_control.numerics.packed import Table, unpack
 
 NOT_FINITE = -3
 
@@ -112,7 +112,7 @@ def fill_cost(
             g[i] += f * linear[c]
 
 
-@kernel
+@kernel(allocates=True)
 def add_rows(table: Table[SolverArrays], J: np.ndarray, desired: np.ndarray, weight: float) -> None:
     """Add the rows J (m, nv) of one more task to H and g."""
     memory = unpack(table, SolverArrays)

@@ -12,6 +12,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.pair_distance import NearPairs
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import check_time_step
 from humanoid_control.ik.free_velocities import Bounds, DofSelection
 from humanoid_control.ik.integrate import keep_inside
@@ -35,7 +36,6 @@ from humanoid_control.ik.velocity_program import (
     solve_program,
 )
 from humanoid_control.numerics.box_program import Guess
-from humanoid_control.numerics.packed import Packed
 from humanoid_control.robots.robot import Robot
 
 

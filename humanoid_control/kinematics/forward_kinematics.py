@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.array_types import B1, F1, F2, F3, I1, I2
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.errors import RobotError
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
 
 
 class JointFrames(NamedTuple):

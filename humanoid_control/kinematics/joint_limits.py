@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1
+from humanoid_control.compiled.array_types import F1
+from humanoid_control.compiled.jit import kernel
 
 EASY_SHARE = 0.05  # limits `ease` to a share of the range, so that short ranges keep their speed
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.array_types import F1, F2, F3
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import local_matrix
 from humanoid_control.kinematics.forward_kinematics import ModelTree, WorldPoses
-from humanoid_control.numerics.array_types import F1, F2, F3
-from humanoid_control.numerics.packed import local_matrix
 
 
 @kernel

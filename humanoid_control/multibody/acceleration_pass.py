@@ -5,7 +5,8 @@ Schwienbacher 2014, algorithms 2.1 and 2.4, eq. (2.79), (2.90): Featherstone's a
 
 from __future__ import annotations
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.array_types import F1, F2
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.inertia_pass import inertia_pass, subsystem_inertia
 from humanoid_control.multibody.kinematics_pass import add_wrenches, kinematics_pass
@@ -54,7 +55,6 @@ from humanoid_control.multibody.spatial import (
     spatial_dot,
     subtract_vector,
 )
-from humanoid_control.numerics.array_types import F1, F2
 
 
 @kernel

@@ -6,15 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, I1, I2
 from humanoid_control.multibody import layout as at
 from humanoid_control.multibody.couplings import IDENTITY
 from humanoid_control.multibody.model import Model
 from humanoid_control.multibody.subsystems import TreeNode
-from humanoid_control.numerics.array_types import F1, F2, I1, I2
-from humanoid_control.numerics.packed import by_reference
 
 
-@by_reference
 class Tables(NamedTuple):
     """Input of the recursions.
 
@@ -45,7 +43,6 @@ class Tables(NamedTuple):
     lam: I1
 
 
-@by_reference
 class Work(NamedTuple):
     """Memory of the recursions.
 

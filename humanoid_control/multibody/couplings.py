@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, I1, I2
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.errors import RobotError
-from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.layout import BIAS, COORD, COUPLING, GRAD, NC, PAR, RATE
-from humanoid_control.numerics.array_types import F1, I1, I2
 from humanoid_control.numerics.spline import LINEAR_TERMS, polynomial_at, spline_at, spline_data
 
 # -------- Screws

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.array_types import F1, F2, I2
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.forward_dynamics import ForwardDynamics
 from humanoid_control.multibody.inertia_pass import rotor_terms
@@ -35,7 +36,6 @@ from humanoid_control.multibody.layout import (
     VEL,
 )
 from humanoid_control.multibody.spatial import Vector3, Vector6, cross, force_up, six, symmetric_times, turn
-from humanoid_control.numerics.array_types import F1, F2, I2
 
 # -------- Force that a moving body needs
 

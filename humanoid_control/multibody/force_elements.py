@@ -28,8 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.errors import RobotError
-from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.couplings import Vector, checked_vector, joint_coordinate, positive
 from humanoid_control.multibody.forward_dynamics import ForwardDynamics
@@ -50,7 +51,6 @@ from humanoid_control.multibody.layout import (
 )
 from humanoid_control.multibody.model import ENVIRONMENT, Model
 from humanoid_control.multibody.spatial import cross, turn, turn_back
-from humanoid_control.numerics.array_types import F1, F2, I1
 
 # -------- Laws
 

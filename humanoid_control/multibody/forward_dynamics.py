@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.jit import kernel
 from humanoid_control.multibody.acceleration_pass import articulated_body
 from humanoid_control.multibody.arrays import Arrays, Tables, Work
 from humanoid_control.multibody.mass_matrix import mass_matrix, solve_dense, solve_sparse
 from humanoid_control.multibody.model import Model
-from humanoid_control.numerics.array_types import F1, F2
-from humanoid_control.numerics.packed import Packed, Table, uncounted, unpack
 
 
 class ModelArrays(NamedTuple):
@@ -27,25 +27,25 @@ class ModelArrays(NamedTuple):
 @kernel
 def articulated_body_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2, armature: F1, qdd: F1) -> None:
     m = unpack(table, ModelArrays)
-    articulated_body(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work, uncounted(qdd))
+    articulated_body(m.tables, q, v, tau, wrench, armature, m.work, qdd)
 
 
 @kernel
 def sparse_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2, armature: F1, qdd: F1) -> None:
     m = unpack(table, ModelArrays)
-    solve_sparse(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work, uncounted(qdd))
+    solve_sparse(m.tables, q, v, tau, wrench, armature, m.work, qdd)
 
 
 @kernel
 def dense_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2, armature: F1, qdd: F1) -> None:
     m = unpack(table, ModelArrays)
-    solve_dense(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work, uncounted(qdd))
+    solve_dense(m.tables, q, v, tau, wrench, armature, m.work, qdd)
 
 
 @kernel
 def mass_matrix_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2, armature: F1) -> None:
     m = unpack(table, ModelArrays)
-    mass_matrix(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work)
+    mass_matrix(m.tables, q, v, tau, wrench, armature, m.work)
 
 
 # -------- Solvers by name

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.array_types import F1, I1, I2
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.layout import (
     BIAS,
@@ -61,7 +62,6 @@ from humanoid_control.multibody.spatial import (
     subtract_vector,
     symmetric_times,
 )
-from humanoid_control.numerics.array_types import F1, I1, I2
 
 
 @inlined

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.array_types import F1, F2, I1, I2
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.couplings import joint_coordinate
 from humanoid_control.multibody.layout import (
@@ -51,7 +52,6 @@ from humanoid_control.multibody.layout import (
     VEL,
 )
 from humanoid_control.multibody.spatial import cross, motion_down, six, symmetric_times, turn, turn_back
-from humanoid_control.numerics.array_types import F1, F2, I1, I2
 
 
 @kernel

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.array_types import F1, F2, I1, I2
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.inertia_pass import rotor_terms
 from humanoid_control.multibody.kinematics_pass import add_wrenches, kinematics_pass
@@ -42,7 +43,6 @@ from humanoid_control.multibody.spatial import (
     spatial_dot,
     symmetric_times,
 )
-from humanoid_control.numerics.array_types import F1, F2, I1, I2
 
 
 @kernel

@@ -5,9 +5,9 @@ Spatial vectors are six numbers, angular first; symmetric matrices are xx xy xz 
 
 from __future__ import annotations
 
-from humanoid_control.jit import inlined
+from humanoid_control.compiled.array_types import F1
+from humanoid_control.compiled.jit import inlined
 from humanoid_control.multibody.layout import ACC, CROSS, INERTIA, LINEAR, ORIGIN, TURN
-from humanoid_control.numerics.array_types import F1
 
 Vector3 = tuple[float, float, float]
 Vector6 = tuple[float, float, float, float, float, float]

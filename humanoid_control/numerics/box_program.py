@@ -6,13 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.numerics.array_types import B1, I1
-from humanoid_control.numerics.packed import by_reference
+from humanoid_control.compiled.array_types import B1, I1
 
 FREE, AT_LOW, AT_HIGH, HELD = 0, 1, -1, 2  # HELD: between two equal bounds
 
 
-@by_reference
 class BoxQp(NamedTuple):
     """Data of the program.
 

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.tiles import WIDTH, lanes, put_lanes
 from humanoid_control.numerics.box_program import AT_HIGH, AT_LOW, FREE, HELD, BoxQp, Guess
 from humanoid_control.numerics.box_qp_certificate import cost_gradient, is_optimal
 from humanoid_control.numerics.box_qp_descent import descend
 from humanoid_control.numerics.cholesky import dot
-from humanoid_control.numerics.packed import uncounted
 from humanoid_control.numerics.swept_system import (
     PANEL,
     VECTORS,
@@ -39,7 +39,6 @@ from humanoid_control.numerics.swept_system import (
     sweep_panel,
     take_column,
 )
-from humanoid_control.numerics.tiles import WIDTH, lanes, put_lanes
 
 TOLERANCE = 1e-10
 ILL_POSED = 1e9  # magnification of errors by pivots above which the solution is checked
@@ -51,7 +50,7 @@ POLISHES = 3  # largest number of polishing steps
 NOT_POSITIVE, NOT_OPTIMAL = -1, -2
 
 
-@kernel
+@kernel(allocates=True)
 def solve_box_qp(problem: BoxQp, rows: int, rho: float, x: np.ndarray, multipliers: np.ndarray) -> int:
     """Solve the program of this file.
 
@@ -69,7 +68,7 @@ def solve_box_qp(problem: BoxQp, rows: int, rho: float, x: np.ndarray, multiplie
     return solve_box_qp_from(problem, rows, rho, x, multipliers, guess)
 
 
-@kernel
+@kernel(allocates=True)
 def solve_box_qp_from(
     problem: BoxQp, rows: int, rho: float, x: np.ndarray, multipliers: np.ndarray, guess: Guess
 ) -> int:
@@ -93,7 +92,7 @@ def solve_box_qp_from(
         np.empty((2, size), dtype=np.int64),
     )
     begin = -memory.ctypes.data % 64 // 8  # start of a cache line
-    used, sure = _solve(problem, rows, rho, x, multipliers, guess, uncounted(memory[begin:]), uncounted(words))
+    used, sure = _solve(problem, rows, rho, x, multipliers, guess, memory[begin:], words)
     memory[0], words[0, :] = 0.0, 0  # keeps both alive until here
     if not sure:
         used = _check(problem, rows, rho, x, multipliers, guess, used)
@@ -129,7 +128,7 @@ def _check(
     return steps if is_optimal(problem, rows, rho, x) else NOT_OPTIMAL
 
 
-@kernel
+@kernel(allocates=True)
 def _solve(
     problem: BoxQp,
     rows: int,
@@ -193,7 +192,7 @@ def _solve(
     return used if used < limit else NOT_OPTIMAL, settled
 
 
-@kernel
+@kernel(allocates=True)
 def _system(
     problem: BoxQp, rho: float, guess: Guess, x: np.ndarray, memory: np.ndarray, words: np.ndarray
 ) -> tuple[SweptSystem, int]:

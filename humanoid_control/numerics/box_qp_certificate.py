@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.numerics.box_program import BoxQp
 from humanoid_control.numerics.cholesky import dot
 
@@ -40,7 +40,7 @@ def cost_gradient(problem: BoxQp, rows: int, rho: float, x: np.ndarray, out: np.
     return scale
 
 
-@kernel
+@kernel(allocates=True)
 def optimality_error(problem: BoxQp, rows: int, rho: float, x: np.ndarray) -> float:
     """Return the largest gradient entry not held by bounds, relative to its terms; 0 at an optimum, inf if invalid."""
     n, worst, gradient = x.shape[0], 0.0, np.empty(x.shape[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.numerics.box_program import AT_HIGH, AT_LOW, FREE, BoxQp
 from humanoid_control.numerics.box_qp_certificate import cost_gradient
 from humanoid_control.numerics.cholesky import dot
@@ -20,7 +20,7 @@ CALM = 3  # full Newton steps in the same piece after which no digits can be gai
 LEAST_PIVOT = 1e-16  # relative to the diagonal, where rounding leaves less
 
 
-@kernel
+@kernel(allocates=True)
 def descend(problem: BoxQp, rows: int, rho: float, x: np.ndarray, side: np.ndarray) -> int:
     """Lower the cost from x to its optimum, and return the number of steps.
 

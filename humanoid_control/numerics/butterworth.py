@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.errors import check_time_step
-from humanoid_control.jit import kernel
 
 
 def low_pass(cutoff: float, dt: float) -> np.ndarray:
@@ -28,7 +28,7 @@ def low_pass(cutoff: float, dt: float) -> np.ndarray:
     return np.array([b, 2 * b, b, 2 * gain * (k * k - 1.0), gain * (1.0 - np.sqrt(2.0) * k + k * k)])
 
 
-@kernel
+@kernel(allocates=True)
 def filtered_both_ways(x: np.ndarray, f: np.ndarray, edge: int) -> np.ndarray:
     """Filter signals (n, m) forwards and backwards.
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 
 SINGULAR = 1e-13  # pivot relative to the diagonal
 
@@ -237,7 +237,7 @@ def inverse_of_factor(S: np.ndarray, inverse: np.ndarray) -> bool:
     return True
 
 
-@kernel
+@kernel(allocates=True)
 def factor_block_row(
     factor: BandedFactor, t: int, A: np.ndarray, one: np.ndarray, two: np.ndarray, work: BlockWork
 ) -> bool:
@@ -280,7 +280,7 @@ def factor_block_row(
     return inverse_of_factor(A, factor.inverse[t])
 
 
-@kernel
+@kernel(allocates=True)
 def solve_banded(factor: BandedFactor, b: np.ndarray) -> None:
     """b := (L L')^-1 b for blocks b (T, n)."""
     T = b.shape[0]

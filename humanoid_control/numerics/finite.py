@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1
+from humanoid_control.compiled.array_types import F1
+from humanoid_control.compiled.jit import kernel
 
 
 @kernel

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 
 STRAIGHT = 1e-12  # sines below this count as zero
 NEAR_HALF_TURN = -0.9  # cosines below this are near a half turn
@@ -26,7 +26,7 @@ def rotation_error(A: np.ndarray, A_d: np.ndarray) -> np.ndarray:
     return out
 
 
-@kernel
+@kernel(allocates=True)
 def rotation_vector(A: np.ndarray, A_d: np.ndarray, out: np.ndarray) -> None:
     """Write `rotation_error` to out (3,)."""
     R = np.empty((3, 3))

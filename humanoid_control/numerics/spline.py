@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1
+from humanoid_control.compiled.jit import inlined
 from humanoid_control.errors import RobotError
-from humanoid_control.jit import inlined
-from humanoid_control.numerics.array_types import F1
 
 LINEAR_TERMS = 2  # number of coefficients with a closed form
 

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.packed import by_reference
-from humanoid_control.numerics.tiles import (
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.tiles import (
     WIDTH,
     add_outer,
     lanes,
@@ -29,7 +28,6 @@ PANEL = 4  # pivots swept together, for a quarter of the memory traffic
 VECTORS = 3 + 3 * PANEL  # vectors of work memory
 
 
-@by_reference
 class SweptSystem(NamedTuple):
     """System Q with c, swept over some of its N entries.
 

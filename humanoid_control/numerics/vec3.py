@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 
 Vec = tuple[float, float, float]
 

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.array_types import F1, F2, F3, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import uncounted
 from humanoid_control.kinematics.forward_kinematics import KinematicTree
-from humanoid_control.numerics.array_types import F1, F2, F3, I1
 from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp_from
-from humanoid_control.numerics.packed import uncounted
 from humanoid_control.performing.foot_paths import SolePaths
 from humanoid_control.performing.source_motion import RigidSoles
 from humanoid_control.retargeting.problem import (
@@ -156,7 +156,7 @@ def add_squares(weight: float, error: np.ndarray, J: np.ndarray, first: int, H: 
             H[i, j] += s0 * J[first, j] + s1 * J[first + 1, j] + s2 * J[first + 2, j]
 
 
-@kernel
+@kernel(allocates=True)
 def frame_equations(
     problem: RetargetingProblem,
     masses: MassPoints,
@@ -210,7 +210,7 @@ def distance_bounds(problem: RetargetingProblem, x: np.ndarray, dt: float, w: Sc
     return count
 
 
-@kernel
+@kernel(allocates=True)
 def follow_clip(
     problem: RetargetingProblem,
     masses: MassPoints,

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.numerics.packed import Packed
 from humanoid_control.policy.gate_kernels import (
     RANGE,
     SPEED,

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2
-from humanoid_control.numerics.packed import Table, unpack
+from humanoid_control.compiled.array_types import F1, F2
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Table, unpack
 
 SPEED_SHARE = 0.8  # share of the speed limit above which torque along the motion falls
 # share of the speed limit with zero torque: with 1.0, joints of falling robots reached 1.2 of the limit

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Table, uncounted, unpack
 from humanoid_control.errors import ClipError
-from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import Followers, set_followers
 from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, fill_velocity_bounds
-from humanoid_control.numerics.array_types import F1, F2, I1
 from humanoid_control.numerics.box_program import BoxQp
 from humanoid_control.numerics.box_qp import solve_box_qp_from
-from humanoid_control.numerics.packed import Table, uncounted, unpack
 from humanoid_control.retargeting.problem import (
     RetargetingProblem,
     Scratch,
@@ -115,7 +115,7 @@ class SolvedFrames(NamedTuple):
 # -------- one frame
 
 
-@kernel
+@kernel(allocates=True)
 def bound_step(
     problem: RetargetingProblem, n: SolverConstants, before: FrameBefore, factor: float, dt: float, bounds: StepBounds
 ) -> None:
@@ -166,7 +166,7 @@ def normal_equations(
                 H[i, j] += s0 * J[a, j] + s1 * J[b, j] + s2 * J[c, j]
 
 
-@kernel
+@kernel(allocates=True)
 def floor_rows(
     problem: RetargetingProblem, w: Scratch, J: np.ndarray, keep: float, count: int, G: np.ndarray, b: np.ndarray
 ) -> int:
@@ -193,7 +193,7 @@ def sole_error(problem: RetargetingProblem, target: np.ndarray, w: Scratch) -> f
     return worst
 
 
-@kernel
+@kernel(allocates=True)
 def gauss_newton(
     problem: RetargetingProblem,
     n: SolverConstants,
@@ -271,7 +271,7 @@ def measured_clearance(problem: RetargetingProblem, n: SolverConstants, x: np.nd
     return least if least < CLOSE else FAR
 
 
-@kernel
+@kernel(allocates=True)
 def solve_frame(
     problem: RetargetingProblem,
     n: SolverConstants,
@@ -320,7 +320,7 @@ class StepTables(NamedTuple):
     scratch: Scratch
 
 
-@kernel
+@kernel(allocates=True)
 def step_frame(table: Table[StepTables], dt: float, clearance: float) -> tuple[float, int, float]:
     """Apply `solve_frame` to packed StepTables; also return the share of joints at their speed limit."""
     t = unpack(table, StepTables)
@@ -336,7 +336,7 @@ def step_frame(table: Table[StepTables], dt: float, clearance: float) -> tuple[f
     return distance, fallback, fast / x.shape[0]
 
 
-@kernel
+@kernel(allocates=True)
 def solve_goal(
     problem: RetargetingProblem,
     n: SolverConstants,
@@ -401,7 +401,7 @@ def solve_goal(
     return distance, fallback
 
 
-@kernel
+@kernel(allocates=True)
 def solve_frames(
     problem: RetargetingProblem,
     n: SolverConstants,

@@ -10,11 +10,10 @@ import pinocchio as pin
 from humanoid_control.collision.coal_backend import shape_arrays
 from humanoid_control.collision.pair_distance import PairsFound, pair_distance, pair_distances, shape_poses
 from humanoid_control.collision.shapes import ShapeArrays
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.array_types import B1, F1, F2, F3, I1, I2
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import KinematicTree, WorldPoses, add_point_row, body_poses
-from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
 from humanoid_control.numerics.box_program import Guess
-from humanoid_control.numerics.packed import by_reference
 from humanoid_control.numerics.vec3 import Vec, row
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import FLOATING, Robot
@@ -26,7 +25,6 @@ VECTORS = 6  # work vectors of length D
 ENDLESS_BASE = 1e6  # [m, rad] range of a floating base; also its speed [m/s, rad/s]
 
 
-@by_reference
 class RetargetingProblem(NamedTuple):
     """Constant part of the problem. D coordinates, K points, S shapes, P pairs.
 
@@ -76,7 +74,6 @@ class Measured(NamedTuple):
     threshold: F1
 
 
-@by_reference
 class Scratch(NamedTuple):
     """Work memory of the kernels.
 
@@ -275,7 +272,7 @@ def distance_rows(problem: RetargetingProblem, w: Scratch, count: int, G: np.nda
         distance_row(problem, w, near.pair[k], row(near.normal, k), row(near.point_1, k), row(near.point_2, k), G[k])
 
 
-@kernel
+@kernel(allocates=True)
 def measure(problem: RetargetingProblem, x: np.ndarray, threshold: float, w: Scratch) -> int:
     """Measure near pairs and gradients at x (D,), after `place_points`, for `carried_rows`; return their number."""
     m = w.measured

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.compiled.packed import BoundRecord
 from humanoid_control.errors import ClipError, ConfigError, UnknownNameError, check_time_step
 from humanoid_control.files import whole_file
 from humanoid_control.kinematics.forward_kinematics import Followers
-from humanoid_control.numerics.packed import BoundRecord
 from humanoid_control.retargeting.differential_methods import DifferentialMethod, JointShift
 from humanoid_control.retargeting.frame_solver import (
     FAR,

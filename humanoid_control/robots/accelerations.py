@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.array_types import F1
 from humanoid_control.files import mirrored_name
-from humanoid_control.numerics.array_types import F1
 from humanoid_control.robots.drive_mechanisms import reflected_inertia
 from humanoid_control.robots.robot import Robot
 

@@ -29,8 +29,10 @@ from humanoid_control.collision.pair_distance import (
 )
 from humanoid_control.collision.shapes import BOX, CYLINDER, ELLIPSOID, SPHERE, ShapeArrays
 from humanoid_control.collision.ssv.model import PoseArray, SsvModel
+from humanoid_control.compiled.array_types import F1, F2, F3
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import UnknownNameError
-from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import (
     JointPoses,
     ModelTree,
@@ -39,8 +41,6 @@ from humanoid_control.kinematics.forward_kinematics import (
     joint_poses,
     joint_twists,
 )
-from humanoid_control.numerics.array_types import F1, F2, F3
-from humanoid_control.numerics.packed import Packed, Table, by_reference, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import segment_pairs, volumes_of
 
@@ -93,7 +93,6 @@ class CollisionMonitor(ABC):
 # -------- Exact shapes
 
 
-@by_reference
 class MonitorArrays(NamedTuple):
     """Arrays of `monitor_shapes`."""
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 
 NEAREST = 0.1  # [m] minimum distance from the camera
 FLOOR_LIGHT, FLOOR_LINE, SKY = (0.93, 0.94, 0.95), (0.72, 0.75, 0.79), (0.97, 0.98, 1.0)
@@ -154,7 +154,7 @@ def paint_floor(camera: Camera, canvas: Canvas) -> None:
                 canvas.color[v, u, c] = own + far * (SKY[c] - own)
 
 
-@kernel
+@kernel(allocates=True)
 def paint_shadows(camera: Camera, light: np.ndarray, faces: np.ndarray, world: np.ndarray, canvas: Canvas) -> None:
     """Darken the floor where triangles block light from direction (3,)."""
     h, w = canvas.depth.shape
@@ -205,7 +205,7 @@ def _weights(seen: np.ndarray, area: float, u: float, v: float) -> tuple[float, 
     return a, b, 1.0 - a - b
 
 
-@kernel
+@kernel(allocates=True)
 def paint_surfaces(
     camera: Camera, light: np.ndarray, s: Surfaces, world: np.ndarray, normal: np.ndarray, canvas: Canvas
 ) -> None:
@@ -240,7 +240,7 @@ def paint_surfaces(
                     canvas.color[v, u, i] = bright * s.colors[f, i]
 
 
-@kernel
+@kernel(allocates=True)
 def paint_lines(camera: Camera, lines: Lines, canvas: Canvas) -> None:
     """Draw lines as round bars; translucent ones ignore depth and hide nothing."""
     h, w = canvas.depth.shape

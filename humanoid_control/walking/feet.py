@@ -11,11 +11,11 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.ssv.model import PoseArray
+from humanoid_control.compiled.array_types import F2, F3, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import RobotError
-from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import joint_axis
-from humanoid_control.numerics.array_types import F2, F3, I1
-from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
@@ -211,7 +211,7 @@ class SensorArrays(NamedTuple):
     foot_p: F2
 
 
-@kernel
+@kernel(allocates=True)
 def sum_sensor_wrenches(table: Table[SensorArrays], poses: np.ndarray, felt: np.ndarray, out: np.ndarray) -> None:
     """Add sensor wrenches to the wrenches (2, 6) of both feet, in their sole frames."""
     s = unpack(table, SensorArrays)
@@ -236,7 +236,7 @@ def sum_sensor_wrenches(table: Table[SensorArrays], poses: np.ndarray, felt: np.
                 out[foot, 3 + i] += R_foot[j, i] * tau[j]
 
 
-@kernel
+@kernel(allocates=True)
 def carried_pose(joint: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the world pose, (3, 3) and (3,), of a frame at R, p in a joint.
 

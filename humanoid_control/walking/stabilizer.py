@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
-from humanoid_control.numerics.packed import Packed
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.planning.plan import References

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2, F3
-from humanoid_control.numerics.packed import Table, unpack
+from humanoid_control.compiled.array_types import F1, F2, F3
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Table, unpack
 
 BOTH = -1  # both feet stand
 CHANGES = 50  # load shares tried in each direction
@@ -21,7 +21,7 @@ EXACT = 1e-6  # [m]
 # -------- Polygons
 
 
-@kernel
+@kernel(allocates=True)
 def convex_hull(points: np.ndarray) -> np.ndarray:
     """Return corners (k, 2) of the convex hull of points (m, 2) (Andrew's monotone chain)."""
     m = points.shape[0]
@@ -54,7 +54,7 @@ def convex_hull(points: np.ndarray) -> np.ndarray:
     return out[:n].copy()
 
 
-@kernel
+@kernel(allocates=True)
 def nearest_in_polygon(polygon: np.ndarray, p: np.ndarray) -> np.ndarray:
     """Return the point (2,) of a polygon nearest to p (2,)."""
     k, outside, least = polygon.shape[0], False, np.inf
@@ -72,7 +72,7 @@ def nearest_in_polygon(polygon: np.ndarray, p: np.ndarray) -> np.ndarray:
     return best if outside else p.copy()
 
 
-@kernel
+@kernel(allocates=True)
 def edge_distance(polygon: np.ndarray, p: np.ndarray) -> float:
     """Return the distance of p (2,) from the polygon edge: positive inside, negative outside [m]."""
     k, depth = polygon.shape[0], np.inf
@@ -108,7 +108,7 @@ class Soles(NamedTuple):
     margin: float
 
 
-@kernel
+@kernel(allocates=True)
 def support_polygon(table: Table[Soles], swinging: int) -> np.ndarray:
     """Return corners (k, 2) of the hull of the stance soles, less the margin.
 
@@ -141,7 +141,7 @@ def _local(s: Soles, k: int, p: np.ndarray) -> tuple[float, float]:
     return x, min(max(y, s.lower[k, 1] + s.margin), s.upper[k, 1] - s.margin)
 
 
-@kernel
+@kernel(allocates=True)
 def _inside(s: Soles, k: int, p: np.ndarray) -> np.ndarray:
     """Return the world point (2,) of a sole, less the margin, nearest to p along the sole axes."""
     x, y = _local(s, k, p)
@@ -149,7 +149,7 @@ def _inside(s: Soles, k: int, p: np.ndarray) -> np.ndarray:
     return np.array([at[0] + R[0, 0] * x + R[0, 1] * y, at[1] + R[1, 0] * x + R[1, 1] * y])
 
 
-@kernel
+@kernel(allocates=True)
 def left_share(table: Table[Soles], swinging: int, zmp: np.ndarray) -> float:
     """Return the load share of the left foot, by the ZMP (2,) between both middles."""
     s = unpack(table, Soles)
@@ -161,14 +161,14 @@ def left_share(table: Table[Soles], swinging: int, zmp: np.ndarray) -> float:
     return min(max(((zmp[0] - b[0]) * d[0] + (zmp[1] - b[1]) * d[1]) / (d[0] ** 2 + d[1] ** 2), 0.0), 1.0)
 
 
-@kernel
+@kernel(allocates=True)
 def _middle(s: Soles, k: int) -> np.ndarray:
     x, y = s.middle[k, 0], s.middle[k, 1]
     R, at = s.R[k], s.p[k]
     return np.array([at[0] + R[0, 0] * x + R[0, 1] * y, at[1] + R[1, 0] * x + R[1, 1] * y])
 
 
-@kernel
+@kernel(allocates=True)
 def distribute(table: Table[Soles], swinging: int, zmp: np.ndarray, weight: float, out: np.ndarray) -> None:
     """Compute normal force and moments of both feet for a ZMP.
 
@@ -195,7 +195,7 @@ def distribute(table: Table[Soles], swinging: int, zmp: np.ndarray, weight: floa
         out[k, 0], out[k, 1], out[k, 2] = force, y * force, -x * force
 
 
-@kernel
+@kernel(allocates=True)
 def _both(
     s: Soles, zmp: np.ndarray, left: float, first: np.ndarray, second: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
@@ -243,7 +243,7 @@ class ZmpRequest(NamedTuple):
     most: float
 
 
-@kernel
+@kernel(allocates=True)
 def ask_for_zmp(
     table: Table[Soles], swinging: int, request: Table[ZmpRequest], gain: float, rate: float, weight: float
 ) -> tuple[np.ndarray, float, float, np.ndarray]:

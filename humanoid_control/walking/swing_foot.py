@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 
 STILL = 0.05  # share of the swing at either end with vertical motion only
 LAST = 0.02  # [s] before touch-down without changes
@@ -61,7 +61,7 @@ class Quintic:
         return np.array([self.at(t), v, a])
 
 
-@kernel
+@kernel(allocates=True)
 def _powers(c: np.ndarray, s: float) -> np.ndarray:
     out = np.empty(c.shape[1])
     for k in range(c.shape[1]):

@@ -113,27 +113,24 @@ def compiling_told(say: Callable[[str], Any], advice: str = COMPILING) -> Iterat
     if _telling or "numba" not in sys.modules:
         yield
         return
-    from numba.core import event
+    from humanoid_control.compiled.progress import calling_at_compilations
 
-    class Compiling(event.Listener):
-        begun, due, kernels = 0.0, 0.0, 0
+    begun, due, kernels = 0.0, 0.0, 0
 
-        def on_start(self, event: Any) -> None:
-            now = time.monotonic()
-            self.kernels += 1
-            if not self.begun:
-                self.begun, self.due = now, now + TELL_EVERY
-                say(advice)
-            elif now > self.due:
-                self.due = now + TELL_EVERY
-                say(f"still compiling: {self.kernels} kernels in {now - self.begun:.0f} s")
-
-        def on_end(self, event: Any) -> None:
-            pass
+    def count() -> None:
+        nonlocal begun, due, kernels
+        now = time.monotonic()
+        kernels += 1
+        if not begun:
+            begun, due = now, now + TELL_EVERY
+            say(advice)
+        elif now > due:
+            due = now + TELL_EVERY
+            say(f"still compiling: {kernels} kernels in {now - begun:.0f} s")
 
     _telling = True
     try:
-        with event.install_listener("numba:compile", Compiling()):
+        with calling_at_compilations(count):
             yield
     finally:
         _telling = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from humanoid_control import jit
+from humanoid_control.compiled import jit
 
 
 def are_compiled(kernels: Iterable[Any]) -> bool:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.numerics.finite import all_finite_in
-from humanoid_control.numerics.packed import Packed
 from humanoid_control.simulation.drives.winches import explicit_tensions_at
 from humanoid_control.simulation.worlds.winch_step import run_winch_steps
 from humanoid_control.tendons.control.distribution import distribute_at

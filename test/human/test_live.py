@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import ClipError, ConfigError
 from humanoid_control.human import FitTasks, analyse, fit, inverse_dynamics, read_ik_setup, read_osim
 from humanoid_control.human.forces.loads import read_loads
@@ -18,7 +19,6 @@ from humanoid_control.human.live.live_forces import (
 )
 from humanoid_control.human.marker_solver import root_covariances
 from humanoid_control.mocap import load_clip
-from humanoid_control.numerics.packed import Packed
 from test.stick_person import stick_person, swaying, write_osim
 
 WALK = "rajagopal_walk"

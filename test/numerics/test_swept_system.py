@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from humanoid_control.compiled.tiles import WIDTH
 from humanoid_control.numerics.swept_system import PANEL, VECTORS, SweptSystem, multiply, sweep, sweep_panel
-from humanoid_control.numerics.tiles import WIDTH
 
 
 def system(n, rows, seed):

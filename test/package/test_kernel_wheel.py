@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from humanoid_control.compiled.jit import config
 from humanoid_control.ik import target_filter
-from humanoid_control.jit import config
 from humanoid_control.warm_up.kernel_files import are_compiled
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -146,8 +146,8 @@ def test_sources_are_read_once(tmp_path):
 def test_the_package_itself():
     graph = SourceGraph(read_sources(REPOSITORY, ("humanoid_control",)))
     kernel = "humanoid_control.numerics.cholesky:solve_banded"
-    assert kernel in graph.kernels and "humanoid_control.jit:kernel" in graph.reach(kernel)
-    assert graph.resolve("humanoid_control.numerics.cholesky", "kernel") == "humanoid_control.jit:kernel"
+    assert kernel in graph.kernels and "humanoid_control.compiled.jit:kernel" in graph.reach(kernel)
+    assert graph.resolve("humanoid_control.numerics.cholesky", "kernel") == "humanoid_control.compiled.jit:kernel"
     assert len(graph.reach(kernel)) < 200
     users = graph.reached_by("humanoid_control.ik.velocity_program:solve_program")
     assert users["humanoid_control.ik.whole_body_ik:WholeBodyIk"] == 1

@@ -7,8 +7,8 @@ import pinocchio as pin
 import pytest
 
 from evidence.benchmarks.motion.reaching import pinocchio_model
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.numerics.packed import Packed
 from humanoid_control.reaching import Parametrisation, ReachSettings, criteria_of, person_arm, robot_arm, synthesise
 from humanoid_control.reaching.optimal.cost import Limits, reach_cost, reach_cost_derivatives
 from humanoid_control.reaching.optimal.newton import band_width, limited_values

@@ -15,7 +15,7 @@ import numpy as np
 from humanoid_control.collision.capsule_distance import ellipse, ellipsoid
 from humanoid_control.collision.pair_distance import CollisionPairs
 from humanoid_control.collision.shapes import CAPSULE, ELLIPSOID
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, row, sub, unrotate
 
 # -------- critical points
@@ -136,7 +136,7 @@ def _decide(gap: np.ndarray, critical: np.ndarray, foot: np.ndarray, d_m: float)
     return hit, least - d_m, section
 
 
-@kernel
+@kernel(allocates=True)
 def dube_circular(p0: Vec, p1: Vec, rp: float, q0: Vec, q1: Vec, rq: float) -> tuple:
     """Two circular capsules; an axis of length zero makes a sphere.
 
@@ -158,7 +158,7 @@ def dube_circular(p0: Vec, p1: Vec, rp: float, q0: Vec, q1: Vec, rq: float) -> t
     return _decide(gap, critical, foot, rp + rq)
 
 
-@kernel
+@kernel(allocates=True)
 def dube_elliptic(p0: Vec, p1: Vec, rp: float, a: float, b: float, c: float, l: float) -> tuple:  # noqa: E741
     """A circular capsule P against an elliptic capsule Q; everything in Q's frame (Dube 2012, eq. (4.40)).
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from evidence.studies.tendon_control.closed_loop import LoopSettings, LoopTrace, minimum_jerk
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import ConfigError, EnvironmentProblem
-from humanoid_control.numerics.packed import Packed
 from humanoid_control.simulation.drives.winches import WinchTable, explicit_tensions_at
 from humanoid_control.simulation.worlds.mujoco_winches import SHORT
 from humanoid_control.tendons.control.commands import HOLD, WinchCommand, WinchStates

@@ -35,10 +35,10 @@ from humanoid_control.collision.ssv.model import (
     boxes_apart,
     place_segments,
 )
+from humanoid_control.compiled.array_types import F1, F2, I1, I2, I3
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2, I1, I2, I3
-from humanoid_control.numerics.packed import Packed, Table, unpack
 
 CODES = 9  # number of codes of type pairs
 COLUMNS = 11  # of a result: d, normal, points on both surfaces, core distance

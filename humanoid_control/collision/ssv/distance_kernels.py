@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.numerics.vec3 import Vec, add, along, cross, dot, mul, norm, perpendicular, sub
 
 # -------- Layout of a block

@@ -24,8 +24,8 @@ from humanoid_control.collision.shapes import (
 )
 from humanoid_control.collision.ssv.distance_kernels import inverse, point_line, point_triangle
 from humanoid_control.collision.ssv.segments import Volume
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import along, cross, dot, norm, row, sub
 
 # -------- One kind of volume around points

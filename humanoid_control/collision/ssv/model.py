@@ -17,9 +17,9 @@ import pinocchio as pin
 
 from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
 from humanoid_control.collision.ssv.segments import Segment, SegmentPair, expand
+from humanoid_control.compiled.array_types import F1, F2, F3, I1, I2
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2, F3, I1, I2
 
 # -------- Boxes
 

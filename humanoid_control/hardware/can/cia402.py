@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState, Flag, Mode
-from humanoid_control.jit import kernel
 
 INT16, INT32 = 2**15 - 1, 2**31 - 1
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import B1, F1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.hardware.transport import Mode
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import B1, F1
 from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
-from humanoid_control.numerics.packed import Packed, Table, unpack
 
 OLD, AHEAD = 0.5, 0.5  # [s] permitted age of a stamp, and lead over the clock
 LONGEST_PERIOD = 0.1  # [s] longest period that is interpolated; slower commands are steps

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.array_types import B1, F1
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.kinematics.joint_limits import braking_speed
-from humanoid_control.numerics.array_types import B1, F1
 
 
 class CommandLimits(NamedTuple):

@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.hardware.commands.command_stream import CommandInterpolator
 from humanoid_control.hardware.commands.limiter import (
     CommandLimits,
@@ -19,9 +22,6 @@ from humanoid_control.hardware.commands.limiter import (
     limit_step,
 )
 from humanoid_control.hardware.transmission import JointReading
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2
-from humanoid_control.numerics.packed import Packed, Table, unpack
 
 
 class Aim(enum.IntEnum):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 
 PING, READ, WRITE, REBOOT, STATUS = 0x01, 0x02, 0x03, 0x08, 0x55
 SYNC_READ, SYNC_WRITE, FAST_SYNC_READ = 0x82, 0x83, 0x8A
@@ -240,7 +240,7 @@ def _take_data(buffer: np.ndarray, begin: int, stop: int, out: np.ndarray) -> in
     return n
 
 
-@kernel
+@kernel(allocates=True)
 def _take_chain(
     buffer: np.ndarray, at: int, ends: tuple[int, int], whole: bool, row_of: np.ndarray, data: np.ndarray,
     errors: np.ndarray, came: np.ndarray,

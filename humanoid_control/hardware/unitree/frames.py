@@ -11,11 +11,11 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, I1, I2
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import BoundRecord, Packed, Table, unpack
 from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState, BatteryReading, Flag, Mode
 from humanoid_control.hardware.unitree.layout import HEADER, Family
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import F1, F2, I1, I2
-from humanoid_control.numerics.packed import BoundRecord, Packed, Table, unpack
 
 Words = Annotated[np.ndarray, np.uint32, 1]
 WordRows = Annotated[np.ndarray, np.uint32, 2]
@@ -245,7 +245,7 @@ class Reading(NamedTuple):
     out: MotorSamples
 
 
-@kernel
+@kernel(allocates=True)
 def read_state(frame: bytes, table: Table[Reading], stamp: float) -> int:
     """Check a state and copy it.
 

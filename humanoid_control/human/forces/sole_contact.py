@@ -8,9 +8,9 @@ from itertools import combinations
 
 import numpy as np
 
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.errors import ConfigError
 from humanoid_control.human.forces.wrenches import MeasuredWrench
-from humanoid_control.jit import kernel
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def sole_velocity(points: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.gradient(points, times, axis=0) if len(times) > 1 else np.zeros_like(points)
 
 
-@kernel
+@kernel(allocates=True)
 def outline_distance(p: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Return distances (m,) of p (m, 2) from convex hulls of points (m, k, 2): 0 inside."""
     m, k = points.shape[0], points.shape[1]

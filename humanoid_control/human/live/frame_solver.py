@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import B1, F1, F2
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Table, unpack
 from humanoid_control.human.marker_solver import (
     NOTHING_SEEN,
     TOO_MANY_STEPS,
@@ -15,9 +18,6 @@ from humanoid_control.human.marker_solver import (
     fit_frame,
     root_covariance,
 )
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import B1, F1, F2
-from humanoid_control.numerics.packed import Table, unpack
 
 PASSES = 3  # rounds of reweighting in a frame with outliers
 DRIFT = 1.02  # change of the usual residual a frame
@@ -69,7 +69,7 @@ def arrange(at: np.ndarray, rows: np.ndarray, columns: np.ndarray, farthest: flo
             out[columns[k], 0], out[columns[k], 1], out[columns[k], 2] = x, y, z
 
 
-@kernel
+@kernel(allocates=True)
 def fit_live(table: Table[LiveRecord], markers: np.ndarray, turn: np.ndarray) -> float:
     """Fit a frame from the state; return the RMS residual [m].
 
@@ -132,7 +132,7 @@ def follow_usual(live: LiveRecord, weight: np.ndarray, residual: np.ndarray) -> 
             live.usual[m] = min(max(grown, live.least / live.outlier), MOST_USUAL)
 
 
-@kernel
+@kernel(allocates=True)
 def tell_frame(live: LiveRecord) -> None:
     """Fill fitted markers, standard deviations and root covariance."""
     fit = live.fit

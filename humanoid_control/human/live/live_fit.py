@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import ClipError, ConfigError
 from humanoid_control.human.analysis import trunk_direction, turning_to_up, upward, with_free_root
 from humanoid_control.human.calibration import Calibration, calibrate
@@ -21,7 +22,6 @@ from humanoid_control.human.marker_solver import start_memory
 from humanoid_control.human.model import Person
 from humanoid_control.mocap import plain_label
 from humanoid_control.mocap.live import FARTHEST
-from humanoid_control.numerics.packed import Packed
 
 TOLERANCE = 1e-4  # [rad, m] of a step: a smaller one does not lower the residual
 OUTLIER = 5.0  # in usual residuals of a marker

@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import ClipError
 from humanoid_control.human.analysis import UNEXPLAINED, feet_of, root_force, root_wrench, upward
 from humanoid_control.human.dynamics import PLATE_VARIANCE, correction_of, noise_gain
@@ -27,9 +30,6 @@ from humanoid_control.human.kinematics import Chain, Pose, make_pose, place
 from humanoid_control.human.marker_fit import root_coordinates
 from humanoid_control.human.model import Person
 from humanoid_control.human.newton_euler import ROOT, DynamicsRecord, generalised_forces, make_motion
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, Table, unpack
 
 SOLE_BANDWIDTH = 10.0  # [Hz] of sole velocities
 SETTLED = 1.5  # in filter delays: time until the initial state has decayed
@@ -73,7 +73,7 @@ def share_of(radians: float) -> float:
     return -math.expm1(-radians)
 
 
-@kernel
+@kernel(allocates=True)
 def two_poles(share: Any, x: Any, half: Any, value: Any) -> Any:
     """Advance the filter; return the state between the poles, and the output."""
     # Exact for an input held constant over the step.
@@ -132,7 +132,7 @@ def move_soles(table: Table[SoleRecord], q: np.ndarray, share: float, dt: float)
         s.speed[f] = np.sqrt(least)
 
 
-@kernel
+@kernel(allocates=True)
 def measure_soles(table: Table[SoleRecord], slow: float) -> None:
     """Fill distances from soles; feet slower than `slow` [m/s] rest."""
     s = unpack(table, SoleRecord)

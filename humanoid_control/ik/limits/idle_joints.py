@@ -8,12 +8,12 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from humanoid_control.collision.pair_distance import NearPairs, PairsFound
+from humanoid_control.compiled.array_types import B1, F1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.ik.limits.limit import IkState, Limit
 from humanoid_control.ik.limits.self_collision import SelfCollisionLimit
 from humanoid_control.ik.solver import IkSettings
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import B1, F1
-from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots.robot import Robot
 
 RELEASE = 5e-3  # [m] above the margin: below this distance idle joints are free to move around each other

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.ik.free_velocities import Bounds, DofMap, DofSelection
 from humanoid_control.ik.solver import IkSettings
-from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, keep_acceleration, keep_range
-from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots.robot import Robot
 
 
@@ -253,7 +253,7 @@ def keep_configuration(
     return violation
 
 
-@kernel
+@kernel(allocates=True)
 def fill_braking(
     v: np.ndarray, iv: int, acceleration: np.ndarray, dt: float, dofs: DofMap, bounds: Bounds, out: np.ndarray
 ) -> None:

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate
+from humanoid_control.compiled.array_types import F1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.ik.free_velocities import Bounds, DofMap, DofSelection
 from humanoid_control.ik.limits.limit import (
     AccelerationLimit,
@@ -21,10 +24,7 @@ from humanoid_control.ik.limits.limit import (
 from humanoid_control.ik.limits.stopping_path import StoppingPathCheck
 from humanoid_control.ik.solver import IkSettings
 from humanoid_control.ik.tasks.joints import PostureTask
-from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_limits import clamp_to_speed
-from humanoid_control.numerics.array_types import F1
-from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot, joint_columns
 from humanoid_control.robots.self_collision import (
@@ -235,7 +235,7 @@ class CollisionLaw(NamedTuple):
     stage: int
 
 
-@kernel
+@kernel(allocates=True)
 def watch_pairs(
     monitor: Table[MonitorArrays], q: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float
 ) -> int:
@@ -305,7 +305,7 @@ class PairRows(NamedTuple):
     out: SoftRows
 
 
-@kernel
+@kernel(allocates=True)
 def fill_pair_rows(table: Table[PairRows], found: PairsFound, J6: np.ndarray, law: CollisionLaw) -> int:
     """Fill rows A u >= b of the near pairs, A u being their separation speed, and return their number.
 

@@ -11,11 +11,11 @@ from humanoid_control.collision.pair_bounds import UNSEEN, fill_travel
 from humanoid_control.collision.pair_distance import boxed_distance, pair_distance, shape_pose
 from humanoid_control.collision.penetration_depth import separation
 from humanoid_control.collision.shapes import BOX, CAPSULE, ShapeArrays
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.array_types import B1, F1, F2, F3, I1
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.kinematics.forward_kinematics import WorldPoses, place_joint
-from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1
 from humanoid_control.numerics.cholesky import dot
-from humanoid_control.numerics.packed import Packed, Table, by_reference, unpack
 from humanoid_control.numerics.vec3 import Vec, cross, rotate, row, sub, unrotate
 from humanoid_control.numerics.vec3 import dot as dot3
 from humanoid_control.robots.robot import Robot
@@ -79,7 +79,6 @@ class Braking(NamedTuple):
     floor: float
 
 
-@by_reference
 class ProofMemory(NamedTuple):
     """Memory of the proof for P pairs.
 
@@ -148,7 +147,6 @@ class ProofMemory(NamedTuple):
         )
 
 
-@by_reference
 class PathArrays(NamedTuple):
     """Arrays of `max_safe_scale`: monitor, memory, and the highest floors of the pairs (P,) [m]."""
 

@@ -12,6 +12,9 @@ import numpy as np
 from humanoid_control.collision.pair_distance import PairJoints, PairsFound
 from humanoid_control.collision.ssv.distance import measure_segments
 from humanoid_control.collision.ssv.model import POSE_COLUMNS
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.ik.free_velocities import DofMap, DofSelection, fill_downhill
 from humanoid_control.ik.integrate import Integration, advance
 from humanoid_control.ik.null_space.momentum_tracking import MODES, MomentumTracking, one_axis_rates
@@ -27,10 +30,7 @@ from humanoid_control.ik.null_space.velocity_solver import SolverSettings, apply
 from humanoid_control.ik.null_space.weighted_step import factored_rows, null_part, task_part
 from humanoid_control.ik.task_table import TableArrays, TaskTable, fill_rows, is_tabled
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_twists import fill_centroidal_map
-from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, Table, by_reference, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import ShapePairs, VolumePairs, monitor_shapes
 
@@ -80,7 +80,6 @@ class RateMomentum(NamedTuple):
     clamp: bool
 
 
-@by_reference
 class RateTables(NamedTuple):
     """Tables and numbers of one tick.
 
@@ -109,7 +108,7 @@ class RateTables(NamedTuple):
 # -------- Kernels
 
 
-@kernel
+@kernel(allocates=True)
 def rate_tick(table: Table[RateTables], q: np.ndarray, dt: float, out: np.ndarray) -> int:
     """Compute one tick.
 
@@ -147,7 +146,7 @@ def rate_tick(table: Table[RateTables], q: np.ndarray, dt: float, out: np.ndarra
     return DONE
 
 
-@kernel
+@kernel(allocates=True)
 def _null_velocity(t: RateTables, q: np.ndarray, near: int, twists: np.ndarray) -> np.ndarray:
     nv, n = t.dofs.column.shape[0], t.posture.shape[0]
     iq, gradient, pairs = q.shape[0] - n, np.zeros(nv), t.pairs
@@ -168,7 +167,7 @@ def _null_velocity(t: RateTables, q: np.ndarray, near: int, twists: np.ndarray) 
     return z
 
 
-@kernel
+@kernel(allocates=True)
 def _add_momentum(t: RateTables, a: TableArrays, task: np.ndarray, z: np.ndarray) -> float:
     """Add to z (k,) the rates that cancel the momentum of the velocity `task` (k,), and return the demand."""
     m, nv = t.momentum, t.dofs.column.shape[0]

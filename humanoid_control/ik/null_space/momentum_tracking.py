@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.jit import kernel
 from humanoid_control.robots.robot import Robot
 
 MODES = {

@@ -9,9 +9,9 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.tasks.task import Task, prepare
-from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot, joint_columns
 

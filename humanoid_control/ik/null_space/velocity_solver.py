@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.errors import ConfigError, check_time_step
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import explicit_euler
@@ -20,7 +21,6 @@ from humanoid_control.ik.null_space.objectives import Objective
 from humanoid_control.ik.solver import StepReport
 from humanoid_control.ik.task_rows import Rows, TaskStack
 from humanoid_control.ik.tasks.task import Task, TickData
-from humanoid_control.jit import kernel
 from humanoid_control.numerics.minimum_jerk import PEAK_ACCELERATION, PEAK_SPEED, minimum_jerk
 from humanoid_control.robots.robot import Robot
 
@@ -253,7 +253,7 @@ def velocity_scales(task: np.ndarray, null: np.ndarray, limit: np.ndarray) -> tu
     return 0.0, share
 
 
-@kernel
+@kernel(allocates=True)
 def apply_velocity_limits(
     task: np.ndarray,
     null: np.ndarray,

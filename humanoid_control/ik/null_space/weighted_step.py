@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.numerics.cholesky import dot, solve_upper, upper_cholesky
 
 
@@ -51,7 +51,7 @@ def resolved_rate(J: np.ndarray, v: np.ndarray, mobility: np.ndarray, y: np.ndar
     return task + null
 
 
-@kernel
+@kernel(allocates=True)
 def factored_rows(J: np.ndarray, mobility: np.ndarray, damping: float) -> tuple[float, np.ndarray, np.ndarray]:
     """Return (sqrt(det B), J W^-1 (m, k), U (m, m)) for W^-1 = diag(mobility), as `factor_weighted_rows`."""
     m, k = J.shape
@@ -63,7 +63,7 @@ def factored_rows(J: np.ndarray, mobility: np.ndarray, damping: float) -> tuple[
     return w, WJ, U
 
 
-@kernel
+@kernel(allocates=True)
 def factor_weighted_rows(J: np.ndarray, WJ: np.ndarray, damping: float) -> tuple[float, np.ndarray]:
     """Return (sqrt(det B), U (m, m)) with U' U = B = J W^-1 J^T + damping^2 E; -1 if B has no factor."""
     m, k = J.shape
@@ -89,7 +89,7 @@ def factor_weighted_rows(J: np.ndarray, WJ: np.ndarray, damping: float) -> tuple
     return w, U
 
 
-@kernel
+@kernel(allocates=True)
 def task_part(WJ: np.ndarray, U: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Return W^-1 J^T B^-1 v (k,)."""
     m, k = WJ.shape
@@ -101,7 +101,7 @@ def task_part(WJ: np.ndarray, U: np.ndarray, v: np.ndarray) -> np.ndarray:
     return out
 
 
-@kernel
+@kernel(allocates=True)
 def null_part(J: np.ndarray, WJ: np.ndarray, U: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return z - W^-1 J^T B^-1 J z (k,), the part of z that does not disturb the tasks."""
     m, k = WJ.shape

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.array_types import F1
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.numerics.array_types import F1
 from humanoid_control.robots.robot import Robot
 
 PROBE = 1e-4  # [s] step along a velocity of the finite difference of Jacobians

@@ -10,7 +10,6 @@ import mmap
 import os
 import sys
 import time
-from typing import Any
 
 VARIABLE = "HUMANOID_HEARTBEAT"  # inherited descriptor of the memory
 NAME, SIZE = "humanoid_heartbeat", 24  # words: count, loop must run, input is missing
@@ -24,7 +23,7 @@ class Heartbeat:
     def __init__(self) -> None:
         """Open the memory named by the environment, or private memory."""
         self._words = _inherited_memory(os.environ.pop(VARIABLE, ""))
-        self._compiler: Any = None
+        self._excuses_compiler = False
 
     def beat(self) -> None:
         """Signal a pass of the loop; further passes are expected from now on."""
@@ -41,21 +40,12 @@ class Heartbeat:
 
     def excuse_compiler(self) -> None:
         """Suspend the supervision during numba compilations."""
-        if self._compiler is not None or "numba" not in sys.modules:
+        if self._excuses_compiler or "numba" not in sys.modules:
             return
-        from numba.core import event
+        from humanoid_control.compiled.progress import call_at_compilations
 
-        rest = self.rest
-
-        class Compiling(event.Listener):
-            def on_start(self, event: Any) -> None:
-                rest()
-
-            def on_end(self, event: Any) -> None:
-                rest()
-
-        self._compiler = Compiling()
-        event.register("numba:compile", self._compiler)
+        call_at_compilations(self.rest, self.rest)
+        self._excuses_compiler = True
 
 
 class HeartbeatMonitor:

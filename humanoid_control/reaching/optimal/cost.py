@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2, F3, I2
-from humanoid_control.numerics.packed import Table, unpack
+from humanoid_control.compiled.array_types import F1, F2, F3, I2
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Table, unpack
 from humanoid_control.reaching.optimal.hand_jerk import HandJerk, hand_jerk
 from humanoid_control.reaching.optimal.inverse_dynamics import STEP as COMPLEX_STEP
 from humanoid_control.reaching.optimal.inverse_dynamics import (
@@ -93,7 +93,7 @@ class CostMemory(NamedTuple):
     T: np.ndarray
 
 
-@kernel
+@kernel(allocates=True)
 def cost_memory(n: int, local: int) -> CostMemory:
     """Return memory for n joints and `local` parameters per segment."""
     real, steps = np.zeros(n), np.zeros(n, np.complex128)
@@ -115,7 +115,7 @@ def cost_memory(n: int, local: int) -> CostMemory:
     )
 
 
-@kernel
+@kernel(allocates=True)
 def reach_cost(table: Table[ReachProblem], x: np.ndarray) -> float:
     """Return the cost of a trajectory x (G, N) with its limit terms."""
     problem = unpack(table, ReachProblem)
@@ -129,7 +129,7 @@ def reach_cost(table: Table[ReachProblem], x: np.ndarray) -> float:
     return total
 
 
-@kernel
+@kernel(allocates=True)
 def reach_cost_derivatives(
     table: Table[ReachProblem], x: np.ndarray, level: int, gradient: np.ndarray, H: np.ndarray
 ) -> float:
@@ -291,7 +291,7 @@ def _torque_change_cost(arm: ArmModel, weight: float, memory: CostMemory, level:
     return cost
 
 
-@kernel
+@kernel(allocates=True)
 def _add_rate_curvature(memory: CostMemory, weight: float) -> None:
     """Add the second derivatives of weight (rate . tau') to C."""
     # Along any motion d f' / d z^(k) = (d f / d z^(k))' + d f / d z^(k-1), also for second derivatives.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.reaching.optimal.inverse_dynamics import ArmMotion, place_joint
 from humanoid_control.reaching.optimal.spatial_motion import ArmModel, Six, Vec, add, along, cross, cross_motion, six
 
@@ -39,7 +39,7 @@ def _linear(S: Six, x: Vec) -> Vec:
     return (S[3] + c[0], S[4] + c[1], S[5] + c[2])
 
 
-@kernel
+@kernel(allocates=True)
 def hand_jerk(arm: ArmModel, motion: np.ndarray, s: ArmMotion, out: HandJerk) -> None:
     """Fill `out` for a motion (4, N) of q, v, a and jerk; s is memory."""
     q, v, a, jerk = motion[0], motion[1], motion[2], motion[3]

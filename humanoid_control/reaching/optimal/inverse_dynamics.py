@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.reaching.optimal.spatial_motion import (
     ArmModel,
     Six,
@@ -79,7 +79,7 @@ class ArmMotion(NamedTuple):
     F: np.ndarray
 
 
-@kernel
+@kernel(allocates=True)
 def arm_motion(q: np.ndarray) -> ArmMotion:
     """Return memory of the number type of q (N,)."""
     n, kind = q.shape[0], q.dtype
@@ -258,7 +258,7 @@ class SecondDerivatives(NamedTuple):
     aq: np.ndarray
 
 
-@kernel
+@kernel(allocates=True)
 def torque_second_derivatives(s: ArmMotion, factor: np.ndarray, out: SecondDerivatives) -> None:
     """Fill the second derivatives of factor . tau, factor (N,), after `move_arm`."""
     n = factor.shape[0]
@@ -355,7 +355,7 @@ class TorqueRate(NamedTuple):
     by_jerk: np.ndarray
 
 
-@kernel
+@kernel(allocates=True)
 def torque_rate(
     arm: ArmModel, q: np.ndarray, v: np.ndarray, a: np.ndarray, jerk: np.ndarray, s: ArmMotion, out: TorqueRate
 ) -> None:

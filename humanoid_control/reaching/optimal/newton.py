@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from humanoid_control.numerics.packed import Packed
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.reaching.optimal.cost import TORQUE, ReachProblem, reach_cost, reach_cost_derivatives
 from humanoid_control.reaching.optimal.inverse_dynamics import arm_motion, move_arm, torque
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F3
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.numerics.array_types import F1, F3
 
 QUINTIC, CUBIC, NINTH = "quintic", "cubic", "ninth"
 PARAMETRISATIONS = {

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.numerics.packed import Packed
 from humanoid_control.reaching.optimal.arm import Arm
 from humanoid_control.reaching.optimal.cost import ANGLE, SPEED, TORQUE, CostWeights, Limits, ReachProblem, reach_cost
 from humanoid_control.reaching.optimal.inverse_dynamics import arm_motion, move_arm, torque, torque_derivatives

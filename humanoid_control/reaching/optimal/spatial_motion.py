@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import inlined
-from humanoid_control.numerics.array_types import F1, F2, F3
+from humanoid_control.compiled.array_types import F1, F2, F3
+from humanoid_control.compiled.jit import inlined
 
 Vec = tuple[float, float, float]
 Six = tuple[float, float, float, float, float, float]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.numerics.cholesky import BandedFactor, BlockWork, factor_block_row, solve_banded
 from humanoid_control.numerics.rotation import rotation_vector
 from humanoid_control.retargeting.frame_solver import LOCKED
@@ -224,7 +224,7 @@ def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPo
 # -------- one frame
 
 
-@kernel
+@kernel(allocates=True)
 def place_frame(problem: RetargetingProblem, state: ClipPostures, t: int, w: Scratch) -> None:
     """Compute bodies and points of a frame."""
     if problem.base > 0:
@@ -414,7 +414,7 @@ def turned(R: np.ndarray, x: float, y: float, z: float, out: np.ndarray) -> None
             out[i, j] = r + s * cross[i] + c * (v[i] * along - square * r)
 
 
-@kernel
+@kernel(allocates=True)
 def place_soles(problem: RetargetingProblem, state: ClipPostures, w: Scratch, out: np.ndarray) -> None:
     """Compute the sole corners (W, 8, 3) of all frames [m]."""
     first = problem.soles[0]

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import B1, F1, F2, I1
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.errors import ClipError
-from humanoid_control.jit import kernel
 from humanoid_control.mocap import BodyPoints
-from humanoid_control.numerics.array_types import B1, F1, F2, I1
 
 EDGES = ("l_heel", "l_toe", "r_heel", "r_toe")
 HEEL, TOE = 0, 1
@@ -208,7 +208,7 @@ class ContactMemory(NamedTuple):
         return cls(np.zeros(4, dtype=np.bool_), np.zeros((4, 3)), np.full((4, 3), np.nan), np.full(4, np.inf))
 
 
-@kernel
+@kernel(allocates=True)
 def find_contacts(rules: ContactRules, points: np.ndarray, dt: float, memory: ContactMemory) -> None:
     """Update the contacts by the next frame, in place.
 
@@ -329,7 +329,7 @@ def sole_pitch(length: float, heel: float, toe: float) -> tuple[float, float]:
     return s, np.sqrt(1.0 - s * s)
 
 
-@kernel
+@kernel(allocates=True)
 def sole_pose(soles: ContactSoles, f: int, corners: np.ndarray, out: np.ndarray) -> None:
     """Compute the pose (5,) of a sole from its corners (4, 3), as in FootMemory."""
     side = soles.side[f]
@@ -367,7 +367,7 @@ def hold_edge(soles: ContactSoles, f: int, memory: FootMemory, pose: np.ndarray,
     memory.anchor[f, 2] = pose[2]
 
 
-@kernel
+@kernel(allocates=True)
 def lock_foot(
     rules: ContactRules,
     soles: ContactSoles,
@@ -438,7 +438,7 @@ def land_edges(
         hold_edge(soles, f, memory, now, TOE if contact[2 * f + 1] else HEEL)
 
 
-@kernel
+@kernel(allocates=True)
 def foot_targets(
     rules: ContactRules,
     soles: ContactSoles,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.retargeting.frame_solver import (
     LOCKED,
     NO_FALLBACK,
@@ -31,7 +31,7 @@ NEARLY = 5e-3  # [m] error below which an edge is held, not only attracted
 LOST = 5e-4  # [m] error above which an edge is not in contact
 
 
-@kernel
+@kernel(allocates=True)
 def base_from_here(problem: RetargetingProblem, R: np.ndarray, p: np.ndarray, y: np.ndarray) -> None:
     """Compute base coordinates 0 to 5 of a root pose about the base frame: translation, rotations about z, x, y."""
     R0, p0 = problem.tree.joints.R[0], problem.tree.joints.p[0]
@@ -70,7 +70,7 @@ def edges_off(goal: ClipGoal, t: int, problem: RetargetingProblem, w: Scratch, o
     return worst
 
 
-@kernel
+@kernel(allocates=True)
 def hold_what_can_be(problem: RetargetingProblem, weight: np.ndarray, off: np.ndarray) -> None:
     """Set the weights of a frame that is solved again: contact edges near their place are held, others attracted."""
     first = problem.soles[0]
@@ -80,7 +80,7 @@ def hold_what_can_be(problem: RetargetingProblem, weight: np.ndarray, off: np.nd
             problem.weight[k] = HOLDING if off[(k - first) // 2] <= NEARLY else DRAWING
 
 
-@kernel
+@kernel(allocates=True)
 def follow_frames(
     problem: RetargetingProblem,
     n: SolverConstants,

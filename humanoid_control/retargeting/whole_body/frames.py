@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import B2, F1, F2, F3, I1
+from humanoid_control.compiled.array_types import B2, F1, F2, F3, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Table, uncounted, unpack
 from humanoid_control.numerics.cholesky import solve_upper, upper_cholesky
-from humanoid_control.numerics.packed import Table, uncounted, unpack
 from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal, SolverConstants, solve_goal
 from humanoid_control.retargeting.problem import RetargetingProblem, Scratch, mean_error, place_points
 from humanoid_control.retargeting.whole_body.contacts import (
@@ -98,7 +98,7 @@ class FrameTables(NamedTuple):
     scratch: Scratch
 
 
-@kernel
+@kernel(allocates=True)
 def move_base(problem: RetargetingProblem, w: Scratch, x: np.ndarray, v: np.ndarray) -> None:
     """Move the base frame to the base, after `place_points`; the base coordinates become zero.
 
@@ -182,7 +182,7 @@ def forget_posture(
             goal.expected[i] += e * step[last - i]
 
 
-@kernel
+@kernel(allocates=True)
 def solve_whole_body_frames(
     problem: RetargetingProblem,
     n: SolverConstants,

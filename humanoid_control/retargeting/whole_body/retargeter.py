@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.packed import BoundRecord
 from humanoid_control.errors import ClipError, check_time_step
 from humanoid_control.files import whole_file
-from humanoid_control.numerics.packed import BoundRecord
 from humanoid_control.retargeting.frame_solver import (
     A_LONG_TIME,
     FAR,

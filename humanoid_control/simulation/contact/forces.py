@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.array_types import F1, F2, F3, I1
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.multibody.layout import NW, OMEGA, POS, ROT, VEL
 from humanoid_control.multibody.model import PinocchioBodies
 from humanoid_control.multibody.spatial import turn
-from humanoid_control.numerics.array_types import F1, F2, F3, I1
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.contact.ground import Ground, ground_height
 from humanoid_control.simulation.contact.points import (

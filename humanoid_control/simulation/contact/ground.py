@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.errors import ConfigError
 from humanoid_control.files import FARTHEST
-from humanoid_control.jit import inlined, kernel
 
 PLANE, GRID = 0.0, 1.0
 MAX_HEIGHTS = 4_000_000

@@ -19,8 +19,8 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Shape, Sphere
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.jit import inlined, kernel
 from humanoid_control.robots.robot import Robot
 
 # Entries of `ContactSettings.array`.

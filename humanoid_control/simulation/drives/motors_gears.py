@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, I1, I2
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.errors import ConfigError, RobotError
-from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.arrays import Tables
 from humanoid_control.multibody.layout import COORD, GRAD, NC, NW, RATE
-from humanoid_control.numerics.array_types import F1, F2, I1, I2
-from humanoid_control.numerics.packed import by_reference
 from humanoid_control.robots.drives import Drive
 from humanoid_control.simulation.drives.drive_train import DriveTrain
 
@@ -296,7 +295,6 @@ def elastic_gear(drive: Drive) -> ElasticGear | None:
 # -------- All shafts of a robot
 
 
-@by_reference
 class ShaftTable(NamedTuple):
     """All m shafts of a robot.
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, Table, by_reference, unpack
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.robots.accelerations import ROTOR_PER_EFFORT
 from humanoid_control.robots.drive_mechanisms import reflected_inertia
 from humanoid_control.robots.robot import Robot
@@ -238,7 +238,6 @@ def advance_drive_references(
 # -------- Law
 
 
-@by_reference
 class DriveTable(NamedTuple):
     """Drives (n,): references (`DriveCommands`), gains (`DriveGains`), limits, scratch (8, n).
 

@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import Table, unpack
 from humanoid_control.errors import ConfigError
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Table, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendons_of
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors, TendonEncoders, TendonPlant

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.array_types import F1, F2
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.errors import ConfigError, RobotError, SimulationError, UnknownNameError
-from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.acceleration_pass import acceleration_pass, base_acceleration
 from humanoid_control.multibody.arrays import Arrays
 from humanoid_control.multibody.force_elements import ForceElements
@@ -18,7 +19,6 @@ from humanoid_control.multibody.inertia_pass import inertia_pass
 from humanoid_control.multibody.kinematics_pass import add_wrenches, configuration_rate, kinematics_pass
 from humanoid_control.multibody.layout import NW, RATE
 from humanoid_control.multibody.model import Model, free, from_pinocchio
-from humanoid_control.numerics.array_types import F1, F2
 from humanoid_control.numerics.rotation import (
     euler_zxz_angles,
     euler_zxz_matrix,
@@ -271,7 +271,7 @@ class RateMemory(NamedTuple):
     layer_rate: np.ndarray
 
 
-@kernel
+@kernel(allocates=True)
 def full_rates(world: WorldArrays, s: ShaftTable, z: F1, u: F1, dz: F1, x: RateMemory) -> None:
     """Compute the rates dz of z = [v, q, layers, currents] under voltages u."""
     t, w = world.tables, world.work
@@ -298,7 +298,7 @@ def full_rates(world: WorldArrays, s: ShaftTable, z: F1, u: F1, dz: F1, x: RateM
         dz[nv + nq + 3 * p + k] = current_rate(currents[k], u[k], speed, s.motor[k])
 
 
-@kernel
+@kernel(allocates=True)
 def reduced_rates(world: WorldArrays, z: F1, u: F1, dz: F1, x: RateMemory) -> None:
     """Compute the rates dz of z = [base v, base q, layers] for joints prescribed by u (3 n,)."""
     t, w = world.tables, world.work

@@ -10,11 +10,11 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.ssv.model import PoseArray
+from humanoid_control.compiled.array_types import F3, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import ConfigError, NotANumberError, SizeError, UnknownNameError
-from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_state import ImuReading, JointState, Measurement
-from humanoid_control.numerics.array_types import F3, I1
-from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains
 from humanoid_control.simulation.sensors.imu import ImuMotion, base_state, read_imu

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.packed import BoundRecord, Packed
 from humanoid_control.multibody.arrays import Arrays
 from humanoid_control.multibody.couplings import Vector, checked_vector
 from humanoid_control.multibody.force_elements import ForceElements, JointElement, PathElement
 from humanoid_control.multibody.kinematics_pass import kinematics_pass
 from humanoid_control.multibody.model import ENVIRONMENT, Model, PinocchioBodies, from_pinocchio
-from humanoid_control.numerics.packed import BoundRecord, Packed
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact.forces import (
     contact_points,

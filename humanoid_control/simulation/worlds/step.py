@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import Table, unpack
 from humanoid_control.multibody.acceleration_pass import acceleration_pass
 from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.force_elements import ElementTable, add_element_wrenches
@@ -20,8 +22,6 @@ from humanoid_control.multibody.inertia_pass import inertia_pass
 from humanoid_control.multibody.kinematics_pass import add_wrenches, integrate_configuration, kinematics_pass
 from humanoid_control.multibody.layout import ACC, COORD, NW, RATE, ROT
 from humanoid_control.multibody.spatial import add_point_inertia, cross, symmetric_up, turn, turn_back
-from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Table, uncounted, unpack
 from humanoid_control.simulation.contact.forces import ContactTable, add_wrench, contact_step, place_carriers
 from humanoid_control.simulation.contact.ground import ground_height
 from humanoid_control.simulation.contact.points import DAMPING, FRICTION, STIFFNESS
@@ -157,7 +157,7 @@ class Motors(NamedTuple):
 # -------- Ideal drives
 
 
-@kernel
+@kernel(allocates=True)
 def run_steps(
     world: Table[WorldArrays],
     state: Table[WorldState],
@@ -171,7 +171,7 @@ def run_steps(
         Number of steps, and FINE or the diverged velocity coordinate; then the last good state is kept.
     """
     memory = np.zeros((3, unpack(state, WorldState).v.shape[0]))
-    done, bad = _run_steps(world, state, drives, pushes, schedule, uncounted(memory))
+    done, bad = _run_steps(world, state, drives, pushes, schedule, memory)
     memory[0] = 0.0  # it is kept until here
     return done, bad
 
@@ -224,7 +224,7 @@ def _run_steps(
     return done, FINE
 
 
-@inlined
+@inlined(allocates=True)
 def integrate_state(t: Tables, x: WorldState, moved: F1, h: float, fastest: float) -> int:
     """Integrate velocities, then positions; return FINE, or the first coordinate beyond `fastest`, without changes."""
     for k in range(moved.shape[0]):
@@ -371,7 +371,7 @@ def forces_at_the_end(W: F1, x: WorldState, c: ContactTable, h: float) -> None:
 # -------- Motors and gears
 
 
-@kernel
+@kernel(allocates=True)
 def run_driven_steps(
     world: Table[WorldArrays],
     state: Table[WorldState],
@@ -382,12 +382,12 @@ def run_driven_steps(
 ) -> tuple[int, int]:
     """Advance a robot with motors and gears by short steps; see `run_steps`."""
     memory = np.zeros((8, unpack(state, WorldState).v.shape[0]))
-    done, bad = _run_driven_steps(world, state, drives, pushes, motors, schedule, uncounted(memory))
+    done, bad = _run_driven_steps(world, state, drives, pushes, motors, schedule, memory)
     memory[0] = 0.0  # it is kept until here
     return done, bad
 
 
-@kernel
+@kernel(allocates=True)
 def _run_driven_steps(
     world: Table[WorldArrays],
     state: Table[WorldState],

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import Table, unpack
 from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.kinematics_pass import add_wrenches, kinematics_pass
 from humanoid_control.multibody.layout import (
@@ -27,8 +29,6 @@ from humanoid_control.multibody.layout import (
 )
 from humanoid_control.multibody.mass_matrix import dense_solve, fill_mass_matrix
 from humanoid_control.multibody.spatial import acceleration_down
-from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Table, unpack
 from humanoid_control.simulation.contact.forces import ContactTable
 from humanoid_control.simulation.drives.position_control import (
     MOTOR,
@@ -96,7 +96,7 @@ class WinchWiring(NamedTuple):
     pull: F1
 
 
-@kernel
+@kernel(allocates=True)
 def run_winch_steps(
     world: Table[WorldArrays],
     state: Table[WorldState],

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.multibody.model import Model, from_pinocchio
-from humanoid_control.numerics.packed import Packed
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives.position_control import DriveGains, default_gains
 from humanoid_control.simulation.drives.tendon_plant import TendonPlant, TendonStates

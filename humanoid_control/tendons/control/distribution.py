@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import B1, F1, F2, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import ConfigError, NotANumberError, SizeError
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import B1, F1, F2, I1
 from humanoid_control.numerics.box_program import BoxQp, Guess
 from humanoid_control.numerics.box_qp import solve_box_qp_from
 from humanoid_control.numerics.finite import all_finite
-from humanoid_control.numerics.packed import Packed, Table, unpack
 
 EPS = 1e-6  # cost of tension relative to missed torque, for weights in 1 / N^2
 STRONGEST = 1e4  # [N] default maximum: the quadratic program needs a finite box

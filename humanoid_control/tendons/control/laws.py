@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.array_types import B1, F1, F2
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import ConfigError, NotANumberError, SizeError
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import B1, F1, F2
 from humanoid_control.numerics.finite import all_finite
-from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.control.body_image import BodyImage, CorrectedGeometry
 from humanoid_control.tendons.control.commands import (
     HYBRID,
@@ -218,7 +218,7 @@ def hybrid_at(table: Table[LawTable], dt: float) -> float:
     return hybrid(unpack(table, LawTable), dt)
 
 
-@kernel
+@kernel(allocates=True)
 def forward_at(table: Table[LawTable]) -> float:
     """Distribute `model` and wind with the references, without feedback; return the scale of the speeds."""
     t = unpack(table, LawTable)

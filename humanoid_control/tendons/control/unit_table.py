@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import inlined
-from humanoid_control.numerics.array_types import F1
+from humanoid_control.compiled.array_types import F1
+from humanoid_control.compiled.jit import inlined
 from humanoid_control.tendons.unit import MuscleUnit
 
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, I1
+from humanoid_control.compiled.jit import inlined, kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import ConfigError, NotANumberError, SizeError, UnknownNameError
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import F1, I1
-from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.control.commands import (
     HOLD,
     HYBRID,

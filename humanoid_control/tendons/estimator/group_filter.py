@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F3, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import ConfigError
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F3, I1
 from humanoid_control.numerics.cholesky import cholesky
-from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.estimator.diagnosis import Comparison, InnovationTest, innovation_test, is_honest
 from humanoid_control.tendons.estimator.kalman import (
     AngleLimits,
@@ -72,7 +72,7 @@ def predict_still_at(table: Table[FilterArrays]) -> None:
     predict_still(f.estimate, f.changes, f.process)
 
 
-@kernel
+@kernel(allocates=True)
 def update_at(table: Table[FilterArrays], again: bool) -> Innovations:
     """Update with the allowed tendons; if `again`, from the prior of the last update."""
     f = unpack(table, FilterArrays)
@@ -84,7 +84,7 @@ def update_at(table: Table[FilterArrays], again: bool) -> Innovations:
     return update(f.estimate, f.measured, f.gate, f.update)
 
 
-@kernel
+@kernel(allocates=True)
 def widen_at(table: Table[FilterArrays]) -> None:
     """Return to the prior of the last update, with noise of a `FASTER` motion."""
     f = unpack(table, FilterArrays)

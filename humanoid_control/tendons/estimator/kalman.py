@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import F1, F2
+from humanoid_control.compiled.array_types import F1, F2
+from humanoid_control.compiled.jit import inlined, kernel
 from humanoid_control.tendons.estimator.tiled_update import (
     DENSE,
     Measurements,

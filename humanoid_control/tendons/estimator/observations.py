@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2, F3
-from humanoid_control.numerics.packed import Packed, Table, unpack
+from humanoid_control.compiled.array_types import F1, F2, F3
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.tendons.estimator.kalman import Estimate
 from humanoid_control.tendons.estimator.prediction import linearisation_variance, squared_pseudo_inverse
 from humanoid_control.tendons.estimator.settings import EstimatorSettings

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2, I1
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.numerics.cholesky import cholesky, cholesky_inverse
 from humanoid_control.tendons.estimator.kalman import Estimate, Gate
 
@@ -116,7 +116,7 @@ def linearisation_variance(
         out[i] = r[i] + factor * total
 
 
-@kernel
+@kernel(allocates=True)
 def squared_pseudo_inverse(
     G: np.ndarray, use: np.ndarray, cutoff: float, A: np.ndarray, out: np.ndarray, L: np.ndarray
 ) -> int:
@@ -222,7 +222,7 @@ def predict(
     return rank
 
 
-@kernel
+@kernel(allocates=True)
 def predict_by_lengths(
     estimate: Estimate,
     changes: LengthChanges,

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import inlined
-from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.tiles import (
+from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.jit import inlined
+from humanoid_control.compiled.tiles import (
     add_outer,
     add_scaled,
     column_dots,

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.compiled.array_types import F1, F2
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.errors import ConfigError
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2
-from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.mappings.mapping import (
     Array,
     FitReport,

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.array_types import B1, F1, F2, F3, I1
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import Packed, Table, unpack
 from humanoid_control.kinematics.forward_kinematics import JointFrames, place_joint
-from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1
-from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, rotate, row, sub, unrotate
 from humanoid_control.tendons.routing.wrapping import APART, Contact, wrap, wrap_rates
 
@@ -334,7 +334,7 @@ def _seen_from_world(routing: Routing, at: Placed, k: int, x: Vec, v: Vec) -> Ve
 # -------- Entries from Python
 
 
-@kernel
+@kernel(allocates=True)
 def measure_at(table: Table[RoutingTables], thetas: np.ndarray, lengths: np.ndarray, G: np.ndarray) -> None:
     """Fill path lengths (N, M) [m] and moment arms G (N, M, D) at thetas (N, D); an empty G is skipped."""
     t, arms, nothing = unpack(table, RoutingTables), G.shape[0] > 0, np.empty((0, 0))

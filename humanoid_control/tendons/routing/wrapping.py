@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, sub
 
 FREE, SIDED, THROUGH = 0, 1, 2  # path mode: shorter way, given side, through a ring

@@ -17,8 +17,8 @@ from collections.abc import Callable
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.compiled.jit import kernel
 from humanoid_control.ik.whole_body_ik import WholeBodyIk
-from humanoid_control.jit import kernel
 from humanoid_control.numerics.butterworth import filtered_both_ways, low_pass
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
@@ -35,7 +35,7 @@ PAST = 8  # past samples that initialise the filter
 EDGE = 9  # extrapolated samples at both ends
 
 
-@kernel
+@kernel(allocates=True)
 def anticipated(delta: np.ndarray, fade: float) -> np.ndarray:
     """Return the shift (n, 2) of xi for a shift of p_v (n, 2): the integral above, backward in time.
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.compiled.jit import kernel
 
 
 class ZmpPath(NamedTuple):
@@ -74,7 +74,7 @@ def _between(times: np.ndarray, values: np.ndarray, t: float) -> np.ndarray:
     return np.array([np.interp(t, times, column) for column in values.T])
 
 
-@kernel
+@kernel(allocates=True)
 def _zmp_at(times: np.ndarray, p: np.ndarray, t: float) -> np.ndarray:
     i = np.searchsorted(times, t, side="right") - 1
     if i < 0:
@@ -86,7 +86,7 @@ def _zmp_at(times: np.ndarray, p: np.ndarray, t: float) -> np.ndarray:
     return p[i] + s * (p[i + 1] - p[i])
 
 
-@kernel
+@kernel(allocates=True)
 def _dcm_at(times: np.ndarray, p: np.ndarray, xi: np.ndarray, omega: float, t: float) -> np.ndarray:
     i = np.searchsorted(times, t, side="right") - 1
     # before the path: p rests at p[0], from which xi diverges
@@ -98,7 +98,7 @@ def _dcm_at(times: np.ndarray, p: np.ndarray, xi: np.ndarray, omega: float, t: f
     return _dcm(t, times[i], times[i + 1], p[i], p[i + 1], xi[i + 1], omega)
 
 
-@kernel
+@kernel(allocates=True)
 def _dcm(t: float, t0: float, t1: float, p0: np.ndarray, p1: np.ndarray, xi1: np.ndarray, omega: float) -> np.ndarray:
     """Return xi (2,) at t on the piece from (t0, p0) to (t1, p1) that ends at xi1."""
     if t1 <= t0:
@@ -116,7 +116,7 @@ def shift_to(shift: np.ndarray, omega: float, duration: float) -> np.ndarray:
     return shift / (1.0 - np.exp(-omega * duration))
 
 
-@kernel
+@kernel(allocates=True)
 def follow_dcm(c: np.ndarray, xi0: np.ndarray, xi1: np.ndarray, omega: float, dt: float) -> np.ndarray:
     """Return the CoM (2,) after dt, with xi linear from xi0 to xi1: c' = w (xi - c), integrated exactly."""
     v = (xi1 - xi0) / dt

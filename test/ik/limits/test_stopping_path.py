@@ -6,6 +6,8 @@ import pytest
 
 from humanoid_control.collision.convex_distance import Solid
 from humanoid_control.collision.penetration_depth import separation
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.packed import unpack
 from humanoid_control.ik import IkSettings, PointsTask, PostureTask, WholeBodyIk
 from humanoid_control.ik.limits import SelfCollisionLimit
 from humanoid_control.ik.limits.stopping_path import (
@@ -16,8 +18,6 @@ from humanoid_control.ik.limits.stopping_path import (
     least_by_travel,
     least_on_way,
 )
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.packed import unpack
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.self_collision import MonitorArrays, ShapePairs, motion_bounds
 

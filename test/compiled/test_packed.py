@@ -5,24 +5,20 @@ import os
 import pickle
 import subprocess
 import sys
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numba.core import codegen
 from numba.core.errors import TypingError
 
-from humanoid_control.jit import PLAIN_NUMBA, config, kernel
-from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
-from humanoid_control.numerics.packed import (
+from humanoid_control.compiled.array_types import B1, F1, F2, F3, I1, I2
+from humanoid_control.compiled.jit import config, kernel
+from humanoid_control.compiled.packed import (
     BoundRecord,
     Packed,
-    by_reference,
     local_indices,
     local_matrix,
     local_vector,
-    uncounted,
     unpack,
 )
 
@@ -191,9 +187,9 @@ def test_fields_must_be_declared():
 PROGRAM = """
 import numpy as np
 from typing import NamedTuple
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1
-from humanoid_control.numerics.packed import BoundRecord, Packed, uncounted, unpack
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.array_types import F1
+from humanoid_control.compiled.packed import BoundRecord, Packed, unpack
 
 class Numbers(NamedTuple):
     values: F1
@@ -221,40 +217,6 @@ def test_kept_on_disk_and_without_compilation(tmp_path):
     assert run() == ["12.0", "0"]
     assert run() == ["12.0", "1"]
     assert run(NUMBA_DISABLE_JIT="1") == ["12.0", "plain"]
-
-
-@kernel
-def twice_uncounted(record, rows):
-    """Change arrays of a record, of a record in it and one of its own, none of which is counted."""
-    r, memory = uncounted(record), np.zeros(rows)
-    m = uncounted(memory)
-    r.inner.weights[:] *= 2.0
-    for k in range(rows):
-        m[k] = r.table[0, 0] + r.inner.factor * k
-        r.cube[0, 0, 0] += m[k]
-    held = m[rows - 1]
-    memory[0] = 0.0
-    return held + r.count
-
-
-@pytest.mark.nightly
-def test_what_is_not_counted_is_the_same_memory_and_stays_alive():
-    record = Outer(
-        np.full((2, 3), 1.5),
-        Inner(np.array([1.0, 2.0]), 0.5),
-        4,
-        True,
-        np.zeros((2, 3, 4)),
-        np.arange(3),
-        np.zeros((2, 2), dtype=np.int64),
-        np.ones(2, dtype=bool),
-    )
-    counts = [sys.getrefcount(a) for a in (record.table, record.inner.weights, record.cube)]
-    for _ in range(200):
-        assert twice_uncounted(record, 3) == 1.5 + 1.0 + 4
-        record.inner.weights[:] /= 2.0
-    assert record.inner.weights.tolist() == [1.0, 2.0] and record.cube[0, 0, 0] == 200 * (1.5 + 2.0 + 2.5)
-    assert [sys.getrefcount(a) for a in (record.table, record.inner.weights, record.cube)] == counts
 
 
 @kernel
@@ -298,113 +260,3 @@ def test_arrays_of_one_call_have_a_constant_shape():
 
     with pytest.raises(TypingError):
         of_any_length(3)
-
-
-# -------- records handed over by their address
-
-
-@by_reference
-class Whole(NamedTuple):
-    inner: Inner
-    table: F2
-    count: int
-
-
-@by_reference
-class Both(NamedTuple):
-    count: int
-    one: Whole
-    other: Whole
-
-
-@by_reference
-class Same(NamedTuple):
-    a: F1
-    b: F1
-
-
-@kernel
-def weight_of(whole, at):
-    """Sum of weights; what is read is changed, so that each call counts."""
-    total = 0.0
-    for k in range(whole.inner.weights.shape[0]):
-        total += whole.inner.weights[k] * whole.table[k, at] * whole.inner.factor
-    whole.table[0, at] += 1.0
-    return total * whole.count
-
-
-@kernel
-def weight_again(whole, times):
-    total = 0.0
-    for _ in range(times + 1):
-        total += weight_of(whole, 0)
-    return total
-
-
-@kernel
-def weight_inside(outside, at):
-    return weight_of(outside[1], at) + outside[0]
-
-
-@kernel
-def difference(pair, k):
-    return k * (pair.a[0] - pair.b[0])
-
-
-@kernel
-def weight_of_both(both):
-    return both.count + weight_of(both.one, 0) + 10.0 * weight_again(both.other, 1) + 0.1 * weight_of(both.one, 1)
-
-
-@kernel
-def weights(one, other, first, out):
-    """The record as it is, as part of another, chosen, changed in a loop, and made here for one branch or all."""
-    out[0] = weight_of(one, 0) + weight_again(one, 3)
-    out[1] = weight_inside((100.0, one), 1) + weight_inside((200.0, other), 1)
-    chosen = one if first else other
-    for k in range(3):
-        out[2] += weight_of(chosen, 0) * 10.0**k
-        chosen = other if k == 0 else one
-    made = Whole(Inner(np.ones(2), 2.0), np.full((2, 2), 3.0), 1)
-    if first:
-        out[3] = weight_again(made, 1)
-    for _ in range(2):
-        out[3] += weight_again(made, 2)
-    out[5] = weight_of_both(Both(7, one, made)) + weight_of_both(Both(8, other, one))
-    out[4] = difference(Same(one.inner.weights, other.inner.weights), 2) + difference(Same(out[:1], out[3:4]), 1)
-
-
-def wholes():
-    one = Whole(Inner(np.array([0.5, 0.25]), 2.0), np.arange(4.0).reshape(2, 2) + 1.0, 3)
-    return one, Whole(Inner(np.array([-1.0, 4.0]), 0.5), np.arange(4.0).reshape(2, 2) - 2.0, 2)
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_a_record_handed_over_by_its_address_is_the_same_record(first, monkeypatch):
-    out, expected = np.zeros(6), np.zeros(6)
-    weights(*wholes(), first, out)
-    for called in (weight_of, weight_again, weight_inside, weight_of_both, difference):
-        monkeypatch.setitem(globals(), called.__name__, getattr(called, "py_func", called))
-    getattr(weights, "py_func", weights)(*wholes(), first, expected)
-    np.testing.assert_allclose(out, expected, rtol=1e-14)
-
-
-@pytest.mark.skipif(config.DISABLE_JIT or PLAIN_NUMBA, reason="numba hands over records in its own way")
-@pytest.mark.parametrize(("called", "record"), [(weight_of, wholes()[0]), (difference, Same(np.ones(1), np.ones(1)))])
-def test_of_a_record_one_address_is_handed_over(called, record):
-    called(record, 0)
-    compiled = next(iter(called.overloads.values()))
-    model = compiled.target_context.data_model_manager[compiled.signature.args[0]]
-    assert str(model.get_argument_type()).endswith("*")
-    assert model.get_argument_type().pointee == model.get_value_type()
-
-
-class Variable(NamedTuple):
-    name: str
-
-
-@pytest.mark.skipif(PLAIN_NUMBA, reason="numba is not changed")
-def test_a_variable_that_numba_assigns_again_is_not_taken_for_its_first_value():
-    function = SimpleNamespace(name="f", blocks=[], assigned_once={Variable("x")})
-    with pytest.raises(NotImplementedError, match=r"numba assigns 'x' again in f"):
-        codegen.CPUCodeLibrary.add_ir_module(None, SimpleNamespace(functions=[function]))

@@ -30,7 +30,6 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 
 PACKAGE = __name__.rpartition(".")[0]
-RECORDS = f"{PACKAGE}.numerics.packed"  # defines the passing of records that declare `by_reference`
 BY_NAME = frozenset(sys.stdlib_module_names) - {"__main__"} | {"llvmlite", "numba", "numpy", "scipy"}
 _TUPLE: Any = types.BaseTuple  # untyped
 # Docstrings may come and go without a change of code; the others change with line numbers.
@@ -162,11 +161,8 @@ def _record(record: Any) -> Reached:
     except Exception:  # a name that only type checkers import
         hints = dict(getattr(record, "__annotations__", {}))
     declared = [f"{name}: {_text(hints.get(name), parts)}" for name in record._fields]
-    by_reference = getattr(record, "by_reference", False)
-    if by_reference and RECORDS in sys.modules:
-        parts.append(sys.modules[RECORDS])
     defaults = _text(tuple(sorted(record._field_defaults.items())), parts)
-    return Reached(_name(record), _hash(*declared, str(by_reference), defaults), tuple(parts))
+    return Reached(_name(record), _hash(*declared, defaults), tuple(parts))
 
 
 def _module(module: ModuleType) -> Reached:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from humanoid_control import kernel_stamp
-from humanoid_control.jit import kernel
+from humanoid_control.compiled import stamp as kernel_stamp
+from humanoid_control.compiled.jit import kernel
 from test.mutants import Mutant, mutants_of
 
-PACKAGE = Path(kernel_stamp.__file__).parent
+COMPILED = Path(kernel_stamp.__file__).parent
+PACKAGE = COMPILED.parent
 EDITS = 200
 SOURCES = {
     "__init__.py": "",
@@ -88,7 +89,7 @@ SOURCES = {
             return getattr(importlib.import_module("small.face." + module), name)
         """,
     "face/first.py": """
-        from small.jit import kernel
+        from small.compiled.jit import kernel
 
 
         @kernel
@@ -96,7 +97,7 @@ SOURCES = {
             return x - 4.0 if x > 1.0 else x * 0.5
         """,
     "face/second.py": """
-        from small.jit import kernel
+        from small.compiled.jit import kernel
 
 
         @kernel
@@ -107,7 +108,7 @@ SOURCES = {
         from small import constants
         from small.constants import COUNT, HALF, PAIR, TABLE, WEIGHTS
         from small.face import low
-        from small.jit import inlined, kernel
+        from small.compiled.jit import inlined, kernel
         from small.records import Line, Mode
         from small.taught import thrice
 
@@ -160,7 +161,7 @@ SOURCES = {
         """,
     "outer.py": """
         from small.inner import chosen, composed, square, summed
-        from small.jit import kernel
+        from small.compiled.jit import kernel
 
 
         @kernel
@@ -224,7 +225,7 @@ def found(folder):
         if numba.config.DISABLE_JIT:
             out[name] = [result(f, args) for args in many]
         else:
-            made = importlib.import_module(f"{package}.kernel_stamp")
+            made = importlib.import_module(f"{package}.compiled.stamp")
             out[name] = made.stamp(f) + made.stamp_of(*(cell.cell_contents for cell in f.py_func.__closure__ or ()))
     return out
 
@@ -244,9 +245,10 @@ class Small:
         for name, text in SOURCES.items():
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / name).write_text(textwrap.dedent(text).lstrip())
-        for name in ("jit.py", "kernel_stamp.py"):
-            text = (PACKAGE / name).read_text()
-            (self.folder / name).write_text(text.replace("from humanoid_control", "from small"))
+        (self.folder / "compiled").mkdir()
+        for path in COMPILED.glob("*.py"):
+            text = path.read_text().replace("from humanoid_control", "from small")
+            (self.folder / "compiled" / path.name).write_text(text)
 
     def edited(self, folder: Path, name: str, text: str) -> Path:
         """Make a copy in which one file has another text."""
@@ -322,8 +324,9 @@ ONE_EDIT = [  # file, old text, new text, kernels that are compiled again
     ("inner.py", "@inlined", "@kernel", "inner.cube inner.composed outer.outer"),
     ("inner.py", "total", "value", ""),
     ("inner.py", "(x, mode)", "(x: float, mode: int) -> float", ""),
-    ("jit.py", "_LARGE = ", "_LARGE = 1 + ", " ".join(CALLS)),
-    ("jit.py", "# -------- indices", "# -------- others", ""),
+    ("compiled/linking.py", "_LARGE = ", "_LARGE = 1 + ", " ".join(CALLS)),
+    ("compiled/pipeline.py", "literal_value < 0", "literal_value < 1", " ".join(CALLS)),
+    ("compiled/linking.py", "  # kind of section", "  # section", ""),
 ]
 
 
@@ -376,13 +379,13 @@ if len(sys.argv) > 2:  # a process that has more modules than others, imported i
     import numpy.core, numpy.testing, numpy.ma, scipy.spatial
     import evidence.studies, evidence.benchmarks
 for path in sorted(__import__("pathlib").Path(humanoid_control.__path__[0]).rglob("*.py"), reverse=len(sys.argv) > 2):
-    if re.search(r"^@(kernel|inlined)$", path.read_text(), re.MULTILINE):
+    if re.search(r"^@(kernel|inlined)\\b", path.read_text(), re.MULTILINE):
         name = ".".join(path.relative_to(sys.argv[1]).with_suffix("").parts).removesuffix(".__init__")
         module = importlib.import_module(name)
         for key, value in vars(module).items():
             if isinstance(value, Dispatcher) and value.py_func.__module__ == name:
                 found[f"{name}.{key}"] = value
-from humanoid_control.kernel_stamp import stamp
+from humanoid_control.compiled.stamp import stamp
 print(json.dumps({name: stamp(kernel) for name, kernel in found.items()}))
 """
 

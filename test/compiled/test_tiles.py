@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from humanoid_control.jit import config, kernel
-from humanoid_control.numerics.tiles import (
+from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.settings import config
+from humanoid_control.compiled.tiles import (
     add_outer,
     add_scaled,
     column_dots,
@@ -116,7 +117,7 @@ def test_room_begins_with_a_line_of_the_cache(size):
 def test_they_stay_what_they_are_beside_other_numbers():
     """Operators on lanes leave those on arrays and numbers alone."""
 
-    @kernel
+    @kernel(allocates=True)
     def mixed(a, x):
         return a * x + a, x / 2.0 - x
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_type_hints
@@ -28,14 +27,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_type_hint
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, codegen, datamodel
-from numba.core.datamodel.models import TupleModel, UniTupleModel
+from numba.core import cgutils
 from numba.extending import lower_builtin, type_callable
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
-from humanoid_control.jit import PLAIN_NUMBA, config
-from humanoid_control.numerics.array_types import I1
+from humanoid_control.compiled.array_types import I1
+from humanoid_control.compiled.settings import config
 
 TUPLE: Any = types.BaseTuple  # untyped
 SCALARS: dict[Any, Any] = {float: types.float64, int: types.int64, bool: types.boolean}
@@ -266,123 +264,3 @@ def _read(context: Any, builder: Any, kind: Any, data: Any, at: list[int]) -> An
     if kind is types.float64:
         return builder.bitcast(word(), context.get_value_type(kind))
     return builder.trunc(word(), context.get_value_type(kind)) if kind is types.boolean else word()
-
-
-# -------- records handed over by their address
-
-_INDEX = ir.IntType(32)
-_VERSIONED = re.compile(r"\.\d+$")  # variables assigned more than once, and unnamed values
-
-
-def by_reference(record: Any) -> Any:
-    """Decorator of records with many arrays: kernels pass their address to each other.
-
-    numba passes every number of a record, at least seven words an array. Not for records that `inlined` kernels take in
-    a loop: the compiler then cannot exclude writes to their memory.
-    """
-    record.by_reference = True
-    return record
-
-
-class _ByAddress:
-    """Argument passing of a NamedTuple: as in numba, or by the address of memory that is never changed."""
-
-    fe_type: Any  # the record of the model
-    get_value_type: Callable[[], Any]
-
-    def _is_placed(self) -> bool:
-        return getattr(self.fe_type.instance_class, "by_reference", False) is True
-
-    def get_argument_type(self) -> Any:
-        model: Any = super()
-        return self.get_value_type().as_pointer() if self._is_placed() else model.get_argument_type()
-
-    def as_argument(self, builder: Any, value: Any) -> Any:
-        model: Any = super()
-        return _place(builder, value) if self._is_placed() else model.as_argument(builder, value)
-
-    def from_argument(self, builder: Any, value: Any) -> Any:
-        model: Any = super()
-        if not self._is_placed():
-            return model.from_argument(builder, value)
-        loaded = builder.load(value)
-        loaded.placed = {(): value}
-        return loaded
-
-
-class _RecordModel(_ByAddress, TupleModel):
-    """Model of records with fields of several types."""
-
-
-class _UniformModel(_ByAddress, UniTupleModel):
-    """Model of records with fields of one type."""
-
-
-if not PLAIN_NUMBA:
-    datamodel.default_manager.register(types.NamedTuple, _RecordModel)
-    datamodel.default_manager.register(types.NamedUniTuple, _UniformModel)
-
-
-def _place(builder: Any, value: Any) -> Any:
-    """Return the address of a record, stored after its origin unless it, or its parent, is in memory already.
-
-    numba identifies a value by its instruction, which stores the addresses of the value and its parts.
-    """
-    path: tuple[int, ...] = ()
-    origin = _stored(builder.function, value)
-    while isinstance(origin, ir.instructions.ExtractValue) and () not in getattr(origin, "placed", {}):
-        path = (*origin.indices, *path)
-        origin = _stored(builder.function, origin.aggregate)
-    placed = origin.__dict__.setdefault("placed", {})
-    if () in placed and path:
-        return builder.gep(placed[()], [_INDEX(k) for k in (0, *path)], inbounds=True)
-    if path not in placed:
-        block = builder.block
-        builder.position_at_start(builder.function.entry_basic_block)
-        address = builder.alloca(value.type)
-        builder.position_at_end(block)
-        behind = isinstance(origin, ir.Instruction) and not isinstance(origin, ir.PhiInstr)
-        if behind:
-            builder.position_after(origin)
-        builder.store(builder.extract_value(origin, path) if path else origin, address)
-        builder.position_at_end(block)
-        if not behind:
-            return address
-        placed[path] = address
-    return placed[path]
-
-
-def _stored(function: Any, value: Any) -> Any:
-    """Return the value of a variable that is assigned once, if the value is read from one."""
-    while isinstance(value, ir.LoadInstr) and isinstance(value.operands[0], ir.AllocaInstr):
-        variable = value.operands[0]
-        if _VERSIONED.search(variable.name) or len(stores := _assigned(function, variable)) != 1:
-            break
-        function.__dict__.setdefault("assigned_once", set()).add(variable)
-        value = stores[0]
-    return value
-
-
-def _assigned(function: Any, variable: Any) -> list[Any]:
-    """Return the values assigned to a variable, except zeros before and after its life."""
-    stores = (i for block in function.blocks for i in block.instructions if isinstance(i, ir.StoreInstr))
-    return [i.operands[0] for i in stores if i.operands[1] is variable and not isinstance(i.operands[0], ir.Constant)]
-
-
-def _check_variables() -> None:
-    """Check that the variables of `_stored` are still assigned once in the complete function."""
-    library: Any = codegen.CPUCodeLibrary
-    add = library.add_ir_module
-
-    def add_checked(self: Any, module: Any) -> None:
-        for function in module.functions:
-            for variable in vars(function).get("assigned_once", ()):
-                if len(_assigned(function, variable)) != 1:
-                    raise NotImplementedError(f"numba assigns '{variable.name}' again in {function.name}")
-        add(self, module)
-
-    library.add_ir_module = add_checked
-
-
-if not PLAIN_NUMBA:
-    _check_variables()

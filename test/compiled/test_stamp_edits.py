@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from humanoid_control import kernel_stamp
+from humanoid_control.compiled import stamp as kernel_stamp
 from test.mutants import mutants_of
 
-PACKAGE = Path(kernel_stamp.__file__).parent
+PACKAGE = Path(kernel_stamp.__file__).parents[1]
 EDITS = int(os.environ.get("EDITS", "200"))
 # Plain Python: calls of kernels are recorded in ticks and steps of several solvers, with copies of the arguments.
 RECORD = """
@@ -78,7 +78,7 @@ def found():
             continue
         if not numba.config.DISABLE_JIT:
             if isinstance(f, Dispatcher):
-                from humanoid_control.kernel_stamp import stamp
+                from humanoid_control.compiled.stamp import stamp
                 out[key] = stamp(f)
             continue
         digests = []
