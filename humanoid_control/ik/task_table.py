@@ -112,7 +112,11 @@ class Columns(NamedTuple):
 
 
 class TableArrays(NamedTuple):
-    """Arrays of `fill_rows` for T tasks."""
+    """Arrays of `fill_rows` for T tasks.
+
+    Attributes:
+        own: the first rows of J, filled here; others fill the rest before.
+    """
 
     tree: ModelTree
     world: WorldPoses
@@ -125,6 +129,7 @@ class TableArrays(NamedTuple):
     goals: I2
     columns: Columns
     matrices: F3
+    own: F2
     J: F2
     v: F1
 
@@ -171,7 +176,7 @@ def fill_rows(table: Table[TableArrays], q: np.ndarray, max_gain: float, placed:
     if t.with_momentum:
         fill_centroidal_map(t.tree, t.world, t.links)
     place_points(t.world, t.tree.parent, t.parts, t.placed)
-    t.J[:, :] = 0.0
+    t.own[:, :] = 0.0
     free, factor = t.columns.free, t.columns.factor
     nv, iq, iv = free.shape[0], 7 if t.tree.floating else 0, 6 if t.tree.floating else 0
     for k in range(t.blocks.kind.shape[0]):
@@ -294,17 +299,22 @@ def is_tabled(task: Task) -> bool:
 
 
 class TaskTable:
-    """Rows of tasks that `is_tabled` accepts; points and centres of mass are means of points fixed in joints."""
+    """Rows of tasks that `is_tabled` accepts; points and centres of mass are means of points fixed in joints.
+
+    Attributes:
+        rows: number of their rows.
+        foreign: number of rows behind them, filled by others.
+    """
 
     def __init__(
-        self, robot: Robot, dofs: DofSelection, tasks: Sequence[Task], world: WorldPoses | None = None
+        self, robot: Robot, dofs: DofSelection, tasks: Sequence[Task], world: WorldPoses | None = None, foreign: int = 0
     ) -> None:
         """Read the structure of the tasks.
 
         Raises:
             ConfigError: if the target of a task was never set.
         """
-        self.robot, self.dofs, self.tasks = robot, dofs, list(tasks)
+        self.robot, self.dofs, self.tasks, self.foreign = robot, dofs, list(tasks), foreign
         self._points: dict[int, tuple[Point, int]] = {}  # keeps the points alive, so that their ids stay unique
         self._start, self._parts = [0], []  # type: list[int], list[tuple[int, float, np.ndarray]]
         self._blocks: list[tuple[int, int, int, int, int, np.ndarray, int, np.ndarray, int, int]] = []
@@ -320,7 +330,7 @@ class TaskTable:
         self.packed = Packed(self._arrays(world or WorldPoses.of(robot.model.njoints, robot.model.njoints)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TaskTable, (self.robot, self.dofs, self.tasks)
+        return TaskTable, (self.robot, self.dofs, self.tasks, None, self.foreign)
 
     # -- reading the tasks --------------------------------------------------------------------------------------
 
@@ -397,6 +407,7 @@ class TaskTable:
         blocks = Blocks(
             *(np.array(f, dtype=t).reshape(count, *shape) for f, (t, shape) in zip(fields, shapes, strict=True))
         )
+        J = np.empty((self.rows + self.foreign, self.dofs.k))
         return TableArrays(
             tree=ModelTree.of(model),
             world=world,
@@ -409,8 +420,9 @@ class TaskTable:
             goals=self._goals.table,
             columns=Columns(r.ancestor_mask, column_joint, self.dofs.column_of, self.dofs.factor),
             matrices=np.empty((5, 3, 3)),
-            J=np.empty((self.rows, self.dofs.k)),
-            v=np.empty(self.rows),
+            own=J[: self.rows],
+            J=J,
+            v=np.empty(self.rows + self.foreign),
         )
 
     # -- every tick ---------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""Tick in one compiled call, for the known classes of tasks and limits.
+"""Tick in one compiled call, for the known classes of limits; other classes of tasks add their rows before it.
 
-`WholeBodyIk` handles other classes, and shapes in penetration, step by step with the same kernels.
+`WholeBodyIk` handles other classes of limits, and shapes in penetration, step by step with the same kernels.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ from humanoid_control.ik.limits.self_collision import (
 )
 from humanoid_control.ik.limits.stopping_path import Braking, PathArrays, max_safe_scale
 from humanoid_control.ik.solver import IkSettings
+from humanoid_control.ik.task_rows import stacked
 from humanoid_control.ik.task_table import GoalTable, PackedGoals, TableArrays, TaskTable, fill_rows, is_tabled
 from humanoid_control.ik.tasks.joints import PostureTask
-from humanoid_control.ik.tasks.task import Task, TaskGoal
+from humanoid_control.ik.tasks.task import Task, TaskGoal, TickData
 from humanoid_control.ik.velocity_program import (
     SolverArrays,
     add_posture,
@@ -285,21 +286,28 @@ class CompiledTick:
         own = all(k in OWN and [getattr(k, name) for name in METHODS] == OWN[k] for k in kinds)
         return exact and own and len(set(kinds)) == len(kinds)
 
-    @staticmethod
-    def knows_tasks(tasks: Sequence[Task]) -> bool:
-        """Return True if every task is a PostureTask or fits in a table."""
-        return all(type(task) is PostureTask or is_tabled(task) for task in tasks)
-
     def follow(self, tasks: Sequence[Task]) -> None:
         """Set the tasks of the next ticks.
 
         Raises:
             ConfigError: if the target of a task was never set.
         """
-        tabled = [t for t in tasks if type(t) is not PostureTask]
-        self._tasks = TaskTable(self.robot, self._dofs, tabled, self._world)
-        self._goals = PackedGoals([t for t in tasks if type(t) is PostureTask])
+        postures = [t for t in tasks if type(t) is PostureTask]
+        self._foreign = [t for t in tasks if type(t) is not PostureTask and not is_tabled(t)]
+        self._tasks = TaskTable(self.robot, self._dofs, [t for t in tasks if is_tabled(t)], self._world)
+        self._goals = PackedGoals(postures)
         self._settings = None
+
+    def fill_foreign_rows(self, data: TickData, q: np.ndarray, max_gain: float) -> None:
+        """Fill the rows of the tasks that compute them by themselves, at q (nq,); call before `configure`."""
+        if not self._foreign:
+            return
+        rows, table = stacked(self.robot, data.at(q), q, self._foreign, self._dofs, max_gain), self._tasks
+        if len(rows.v) != table.foreign:
+            table = self._tasks = TaskTable(self.robot, self._dofs, table.tasks, self._world, len(rows.v))
+            self._settings = None
+        arrays = table.packed.record
+        arrays.J[table.rows :], arrays.v[table.rows :] = rows.J, rows.v
 
     def configure(self, settings: IkSettings, acceleration: np.ndarray, braking: np.ndarray) -> None:
         """Set the settings and the limits of `IkState` after `follow`; unchanged packed records are kept."""

@@ -112,28 +112,6 @@ def fill_cost(
             g[i] += f * linear[c]
 
 
-@kernel(allocates=True)
-def add_rows(table: Table[SolverArrays], J: np.ndarray, desired: np.ndarray, weight: float) -> None:
-    """Add the rows J (m, nv) of one more task to H and g."""
-    memory = unpack(table, SolverArrays)
-    H, g, dofs = memory.H, memory.g, memory.dofs
-    k = g.shape[0]
-    a = np.empty(k)
-    for r in range(J.shape[0]):
-        # Row by the free velocities: w J S.
-        a[:] = 0.0
-        for c in range(J.shape[1]):
-            if dofs.column[c] >= 0:
-                a[dofs.column[c]] += weight * dofs.factor[c] * J[r, c]
-        for i in range(k):
-            s = a[i]
-            if s == 0.0:
-                continue
-            g[i] -= s * weight * desired[r]
-            for j in range(i + 1):
-                H[i, j] += s * a[j]
-
-
 @kernel
 def reduce_bounds(table: Table[SolverArrays], v: np.ndarray, iv: int, dt: float) -> None:
     """Reduce velocity bounds (nv,) to the free velocities, and compute the braking velocity.

@@ -20,7 +20,6 @@ from humanoid_control.ik.limits.limit import ConfigurationLimit, IkState, Limit,
 from humanoid_control.ik.limits.self_collision import SelfCollisionLimit, default_limits
 from humanoid_control.ik.solver import STOP, IkSettings, StepReport
 from humanoid_control.ik.task_rows import TaskStack
-from humanoid_control.ik.task_table import is_tabled
 from humanoid_control.ik.tasks.centroidal import AngularMomentumTask
 from humanoid_control.ik.tasks.joints import JointTask, PostureTask
 from humanoid_control.ik.tasks.task import Task, TickData, known_robot
@@ -28,7 +27,6 @@ from humanoid_control.ik.tick import NUMBERS, CompiledTick
 from humanoid_control.ik.velocity_program import (
     SolverArrays,
     add_posture,
-    add_rows,
     begin_cost,
     fill_cost,
     largest_slack,
@@ -178,7 +176,6 @@ class WholeBodyIk:
         self._tick: CompiledTick | None = None
         self._tick_limits: list[Limit] | None = None
         self._tick_tasks: list[Task] | None = None
-        self._knows_tasks = False
         self._compile()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -195,7 +192,6 @@ class WholeBodyIk:
         self.step(r.q(), tasks, 0.01)
         if self._tick is not None:
             self._step_by_step(r.q(), tasks, 0.01)
-        add_rows(self._memory.table, np.zeros((0, r.nv)), np.zeros(0), 1.0)
         self.reset()
 
     def reset(self) -> None:
@@ -213,7 +209,7 @@ class WholeBodyIk:
         """
         check_time_step(dt, "inverse kinematics")
         q = np.ascontiguousarray(q, dtype=float)
-        compiled = self._compiled_for(tasks)
+        compiled = self._compiled_for(tasks, q, dt)
         outcome = None if compiled is None else compiled.run(q, self.v, dt)
         return self._step_by_step(q, tasks, dt) if outcome is None else self._result(outcome, q, dt)
 
@@ -224,8 +220,8 @@ class WholeBodyIk:
 
     # -- in one call --------------------------------------------------------------------------------------------
 
-    def _compiled_for(self, tasks: Sequence[Task]) -> CompiledTick | None:
-        """Return the compiled tick; None if it does not support a limit or a task."""
+    def _compiled_for(self, tasks: Sequence[Task], q: np.ndarray, dt: float) -> CompiledTick | None:
+        """Return the compiled tick with these tasks; None if it does not support a limit."""
         if self.limits != self._tick_limits:
             known = CompiledTick.knows_limits(self.limits)
             self._tick = CompiledTick(self.robot, self.dofs, self._memory, self.limits) if known else None
@@ -234,12 +230,10 @@ class WholeBodyIk:
             return None
         if self._tick_tasks is None or self._tick_tasks != (given := list(tasks)):
             given = list(tasks)
-            self._knows_tasks, self._tick_tasks = CompiledTick.knows_tasks(given), None
-            if self._knows_tasks:
-                self._tick.follow(given)
+            self._tick_tasks = None
+            self._tick.follow(given)
             self._tick_tasks = given
-        if not self._knows_tasks:
-            return None
+        self._tick.fill_foreign_rows(self._data, q, self.settings.max_gain / dt)
         self._tick.configure(self.settings, *self._accelerations())
         return self._tick
 
@@ -352,25 +346,16 @@ class WholeBodyIk:
         return q_next
 
     def _fill_cost(self, state: IkState, tasks: Sequence[Task]) -> None:
-        s, r, q, memory = self.settings, self.robot, state.q, self._memory.table
+        s, q, memory = self.settings, state.q, self._memory.table
         diagonal, linear = self._norm
         begin_cost(self.v, s.damping, s.smoothing, diagonal, linear)
-        tabled, others, max_gain = [], [], s.max_gain / state.dt
+        max_gain = s.max_gain / state.dt
         for task in tasks:
-            if is_tabled(task):
-                tabled.append(task)
-            elif type(task) is PostureTask:
+            if type(task) is PostureTask:
                 gain = min(task.gain, max_gain)
                 add_posture(task.weights, task.posture, q, float(task.weight), gain, diagonal, linear)
-            else:
-                others.append(task)
-        rows = self._stack.rows(state.data, q, tabled, max_gain)
+        rows = self._stack.rows(state.data, q, [t for t in tasks if type(t) is not PostureTask], max_gain)
         fill_cost(memory, rows.J, rows.v, diagonal, linear)
-        for task in others:
-            J, v = task.rows(r, state.data, q)
-            if task.gain > max_gain:
-                v = v - (task.gain - max_gain) * task.error(r, state.data, q)
-            add_rows(memory, np.ascontiguousarray(J), v, task.weight)
 
     def _fill_bounds(self, state: IkState) -> None:
         """Fill the bounds and the velocity of hardest braking."""

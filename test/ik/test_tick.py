@@ -23,6 +23,7 @@ from humanoid_control.ik import (
     PointTask,
     PostureTask,
     SelfCollisionLimit,
+    Task,
     WholeBodyIk,
 )
 from humanoid_control.ik.integrate import integrate_base
@@ -33,6 +34,25 @@ from humanoid_control.kinematics.joint_twists import LinkInertias, fill_centroid
 from humanoid_control.robots import load_robot
 
 DT = 0.004
+
+
+class HandsLevel(Task):
+    """Both wrists at the same height, and beyond 0.1 m also at the same depth: a task of the user's own."""
+
+    def __init__(self, robot):
+        super().__init__("hands_level", 0.3, 40.0)
+        self.frames = [robot.point_frame(p) for p in ("l_wrist", "r_wrist")]
+
+    def _axes(self, data):
+        apart = np.subtract(*(data.oMf[f].translation for f in self.frames))
+        return [0, 2] if abs(apart[0]) > 0.1 else [2]
+
+    def error(self, robot, data, q):
+        return np.subtract(*(data.oMf[f].translation for f in self.frames[::-1]))[self._axes(data)]
+
+    def rows(self, robot, data, q):
+        left, right = (pin.getFrameJacobian(robot.model, data, f, pin.LOCAL_WORLD_ALIGNED) for f in self.frames)
+        return (left - right)[self._axes(data)], self.gain * self.error(robot, data, q)
 
 
 def all_tasks(robot):
@@ -84,21 +104,23 @@ def limits_of(robot, collisions, idle):
         ("suralp", "floating", False, True, 0.1),
     ],
 )
-def test_one_call_does_what_the_steps_do(name, base, collisions, idle, size):
+@pytest.mark.parametrize("foreign", [False, True], ids=["own tasks", "a foreign task"])
+def test_one_call_does_what_the_steps_do(name, base, collisions, idle, size, foreign):
     robot, tasks = load_robot(name, base), None
     settings = IkSettings(smoothing=0.02)
     one, steps = (WholeBodyIk(robot, settings, limits_of(robot, collisions, idle)) for _ in range(2))
-    tasks = all_tasks(robot)
+    tasks = [*all_tasks(robot), *[HandsLevel(robot)] * foreign]
     home, q, seen, bound, rows = (tasks[0].targets.copy(), tasks[1].target.copy()), robot.q(), set(), 0, 0
     for k in range(400):
         if k == 200:  # settings and tasks that change on the way
             one.settings = steps.settings = IkSettings(margin=0.03, acceleration=100.0, barrier_gain=12.0)
-            tasks = tasks[:7]
+            tasks = [*tasks[:7], *tasks[9:]]
             home = tasks[0].targets.copy(), tasks[1].target.copy()
         if k < 200:
             sweep(tasks, home, k, size)
         steps.v = one.v.copy()
         a, b = one.step(q, tasks, DT), steps._step_by_step(q, tasks, DT)
+        assert one._tick is not None and foreign == (one._tick._tasks.foreign in (1, 2))
         assert np.allclose(a.v, b.v, atol=2e-6) and np.allclose(a.q, b.q, atol=1e-8)
         assert a.status is b.status and a.ok == b.ok and a.report.rows == b.report.rows
         assert np.isclose(a.report.slack, b.report.slack, atol=1e-5)
@@ -114,6 +136,17 @@ def test_one_call_does_what_the_steps_do(name, base, collisions, idle, size):
     assert bound > 400, "limits should have held it back, or this shows nothing"
     assert rows > 50 or not collisions
     assert IkStatus.OPTIMAL in seen
+
+
+def test_a_foreign_task_alone_is_solved():
+    robot = load_robot("hrp2", "fixed")
+    posture = robot.postures["neutral"].copy()
+    posture[robot.joint_index("l_elbow_flexion")] += 0.5
+    solver, q = WholeBodyIk(robot), robot.q(posture)
+    for _ in range(800):
+        q = solver.step(q, [HandsLevel(robot)], DT).q
+    left, right = robot.point_positions(q, ["l_wrist", "r_wrist"])
+    assert abs(left[2] - right[2]) < 1e-3
 
 
 def test_pairs_that_are_looked_at_again_change_rows_only(monkeypatch):
