@@ -26,7 +26,7 @@ help:
 	@echo "make retries   tests that are tried once more where they fail, with the reasons"
 	@echo "make faults [ONLY=B01,W1]   other people's bug reports, rebuilt as small inputs: id, right value, result"
 	@echo "make setup     only the environment (.venv); demo and test do it by themselves"
-	@echo "make check     ruff, mypy and the tests"
+	@echo "make check     ruff, mypy, import-linter and the tests"
 	@echo "make boundscheck   the tests of compiled kernels with every index checked (compiles all anew: 20 minutes)"
 	@echo "make plain     the tests of some kernels as plain Python, and by numba without changes to it"
 	@echo "make mutants ROOM=ik [N=20] [SEED=1]   how many small changes of a room's code its tests notice"
@@ -122,18 +122,19 @@ check: setup
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
+	$(RUN)/lint-imports
 	@$(MAKE) --no-print-directory test
 
 # An index beyond its array, or before it, is an error then, and not another number. Kernels are kept apart from the fast
 # ones. The test of one instruction for several pairs is left out: checks are branches.
-KERNELS := numerics kinematics collision multibody tendons ik simulation retargeting human walking performing hardware reaching \
+KERNELS := compiled numerics kinematics collision multibody tendons ik simulation retargeting human walking performing hardware reaching \
 	policy estimation viewer evaluation robots
 boundscheck: setup
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/boundscheck" $(RUN)/python -m pytest -n 2 --dist loadfile \
 		-m "$(LANE) and not ros and not browser and not timed" -k "not one_instruction" $(wildcard $(KERNELS:%=test/%))
 
 # Kernels as plain Python, and by numba as it is published, on the packages in which that takes little time.
-PLAIN := numerics kinematics
+PLAIN := compiled numerics kinematics
 plain: setup
 	NUMBA_DISABLE_JIT=1 $(RUN)/python -m pytest -n 2 --dist loadfile -m "$(LANE)" $(PLAIN:%=test/%)
 	HUMANOID_PLAIN_NUMBA=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/plain_numba" $(RUN)/python -m pytest -n 2 --dist loadfile \

@@ -92,7 +92,7 @@ EXTRAS = {
         "msgpack",
         "dynamixel-sdk",
     ],
-    "check": ["ruff", "mypy", "types-PyYAML"],
+    "check": ["ruff", "mypy", "types-PyYAML", "import-linter>=2.5"],
     # What `humanoid bench` measures beside.
     "bench": ["pin-pink", "mink", "mujoco>=3.17", "qpsolvers", "daqp>=0.7", "filterpy", "dynamixel-sdk"],
     # What `bench human` and `bench reaching` measure beside: large, so each by itself.

@@ -67,22 +67,6 @@ def in_child(function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -
     raise raised
 
 
-def check_robot(name_or_path: str) -> None:
-    """Check in a child process that a robot can be loaded.
-
-    Raises:
-        UnknownNameError: as `load_robot`.
-        RobotError: as `load_robot`.
-    """
-    in_child(_load, name_or_path)
-
-
-def _load(name_or_path: str) -> None:
-    from humanoid_control.robots import load_robot
-
-    load_robot(name_or_path)
-
-
 def _answer(pipe: int, function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> int:
     """Run the child's part, and return its exit code."""
     try:
