@@ -176,7 +176,7 @@ bench-peers: peers
 docs: setup
 	@$(RUN)/humanoid robots build
 	@$(RUN)/humanoid docs
-	@$(RUN)/python docs/_site/floors.py
+	@$(RUN)/python docs/_site/layers.py
 
 site: setup
 	@$(RUN)/python -m pip install -q --disable-pip-version-check -e '.[docs]'
