@@ -410,7 +410,7 @@ class TendonControllerNode(TickNode):
             text = first_few([names[k] for k in np.flatnonzero(flags)])
             h.check(what, bool(flags.any()), level, f"{what}: {text}")
         h.check("held", bool(c.held), Level.WARN, f"reference held, {c.held}")
-        h.check("doubted", bool(s.doubted), Level.WARN, f"no plausible angles: {', '.join(s.doubted)}; lengths are held")
+        h.check("doubted", bool(s.doubted), Level.WARN, f"no plausible angles: {', '.join(s.doubted)}; lengths held")
         silent = self.begun and not self.references.heard(now)
         h.check("silent", silent and self.references.moved, Level.WARN, "no joint_commands: references are held")
         h.check("stopped", bool(s.stopped), Level.WARN, f"winches are stopped: {s.stopped}")
