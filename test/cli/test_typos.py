@@ -111,7 +111,7 @@ ROWS = {
     },
     "warm": {
         "groups": ("simulatoin", "unknown group 'simulatoin': did you mean simulation"),
-        "--explain": ("--explain nowhere.py", "nowhere.py does not exist"),
+        "--explain": ("--explain nowhere.py", "nowhere.py not found"),
     },
     "analyse": {
         "clip": ("dnace", "did you mean dance"),

@@ -60,7 +60,7 @@ def test_three_in_a_row_that_agree_are_believed_with_a_word():
     encoder = Encoder()
     encoder.send(-0.5)
     assert [encoder.send(0.9 + 0.01 * k)[0] for k in range(4)] == [False, False, True, True]
-    assert "hip at 0.92" in encoder.problem and "believed" in encoder.problem
+    assert "hip at 0.92" in encoder.problem and "accepted" in encoder.problem
     encoder.send(0.9, dt=2.5)
     assert encoder.problem == ""
     assert [encoder.send(q)[0] for q in (-0.9, 0.9, -0.9, 0.9, -0.9, 0.9)] == [False, True] * 3, "not in a row"
@@ -71,7 +71,7 @@ def test_beyond_the_range_where_the_robot_is_it_stays_believed_but_not_a_turn_fa
     encoder = Encoder()
     encoder.send(0.9)
     assert [encoder.send(1.8)[0] for _ in range(5)] == [False, False, True, True, True]
-    assert "believed" in encoder.problem
+    assert "accepted" in encoder.problem
     assert not any(encoder.send(9.0)[0] for _ in range(10)) and "refused" in encoder.problem
     assert not any(encoder.send(1e308)[0] for _ in range(10))
 

@@ -50,9 +50,9 @@ def test_a_spline_goes_on_straight_and_short_ones_are_a_parabola_and_a_line():
     [
         (lambda: Function(), "either a polynomial"),
         (lambda: Function((1.0,), (0.0, 1.0), (0.0, 1.0)), "either a polynomial"),
-        (lambda: Function((), (0.0,), (0.0,)), "two points or more"),
+        (lambda: Function((), (0.0,), (0.0,)), "at least two"),
         (lambda: Function((), (0.0, 0.0), (0.0, 1.0)), "must increase"),
-        (lambda: Function((np.nan,)), "not finite"),
+        (lambda: Function((np.nan,)), "non-finite"),
     ],
 )
 def test_what_is_no_function_is_refused(make, told):

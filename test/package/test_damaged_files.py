@@ -338,7 +338,9 @@ def test_of_a_bag_that_its_recorder_did_not_finish_whole_messages_are_read(tmp_p
             capsys.readouterr()
             bag = BagReader(path)
             read.append(list(bag.raw()))
-            assert f"did not finish it: {len(read[-1]):,} complete messages" in " ".join(capsys.readouterr().err.split())
+            assert f"did not finish it: {len(read[-1]):,} complete messages" in " ".join(
+                capsys.readouterr().err.split()
+            )
             assert sum(count for _, count in bag.topics.values()) == len(read[-1]) and bag.duration > 0.0
             bag.close()
         assert read[-1] == read[-2]

@@ -212,7 +212,7 @@ def test_a_rate_and_a_command_that_make_one_look_are_notes(tmp_path):
     found = examine(*read_policy(tmp_path / "deploy.yaml"))
     notes = [f.text for f in found.findings]
     assert found.contradictions == [] and len(notes) == 2
-    assert "does not divide that of the drives" in notes[0] and "does not hold 0" in notes[1]
+    assert "does not divide that of the drives" in notes[0] and "does not contain 0" in notes[1]
 
 
 LEAPP_CHANGES = [
@@ -285,7 +285,7 @@ def test_operators_of_other_libraries_and_loops_are_refused(tmp_path):
         ("../secret", "outside its folder: rejected"),
         ("/etc/passwd", "outside its folder: rejected"),
         ("", "outside its folder: rejected"),
-        ("policy.onnx.data", "is missing: copy it too"),
+        ("policy.onnx.data", "is missing: copy it, too"),
         ("short.data", "is shorter than its network requires"),
     ],
 )

@@ -65,7 +65,7 @@ def cells(motion):
         ({"trajs": np.zeros(3)}, "no cell array 'tasks'"),
         ({"tasks": np.zeros((2, 2))}, "no cell array 'tasks'"),
         (cells(np.zeros((3, 9))), "must be 4 x samples"),
-        (cells(np.full((4, 9), np.nan)), "no numbers"),
+        (cells(np.full((4, 9), np.nan)), "non-numeric"),
         (cells(np.zeros((4, 2))), "2 samples"),
         (cells(np.zeros((0, 0))), "contains no motion"),
     ],

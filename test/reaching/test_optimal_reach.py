@@ -241,7 +241,7 @@ def test_bad_input_is_refused_and_oddities_are_noted():
         with pytest.raises(ConfigError, match="must be 4 numbers"):
             synthesise(arm, q, UP, 1.0)
     for cost in ("maj", "mtc", "mchj"):
-        with pytest.raises(ConfigError, match="without jumps"):
+        with pytest.raises(ConfigError, match="continuous accelerations"):
             ReachSettings({cost: 1.0}, "cubic")
     with pytest.raises(UnknownNameError, match="torque"):
         ReachSettings({"torqe": 1.0})

@@ -139,7 +139,7 @@ BAD = {
         lambda d: d["groups"]["l_arm"].update(tendons=["l_bicep"]),
         "unknown tendon 'l_bicep': did you mean l_biceps",
     ),
-    "names": (lambda d: d["groups"]["l_arm"].update(own=["l_elbow_flexion"] * 2), "names 'l_elbow_flexion' twice"),
+    "names": (lambda d: d["groups"]["l_arm"].update(own=["l_elbow_flexion"] * 2), "contains 'l_elbow_flexion' twice"),
 }
 
 

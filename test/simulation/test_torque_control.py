@@ -133,7 +133,7 @@ def test_what_cannot_be_used():
         PayloadPlant(arm(), -1.0, HAND, TIP, START, DT)
     with pytest.raises(SizeError, match=r"expected q of shape \(7,\), got \(6,\)"):
         PayloadPlant(arm(), 1.0, HAND, TIP, START[:6], DT)
-    with pytest.raises(ConfigError, match="computed torque: limit is"):
+    with pytest.raises(ConfigError, match="computed torque: limit must be"):
         ComputedTorque(arm(), np.zeros(7), C)
     with pytest.raises(ConfigError, match="filter_time must not be negative, got -1"):
         EncoderMotion(1e-6, -1.0, DT)

@@ -144,7 +144,7 @@ def test_its_file_is_refused_for_another_robot(geometry, tmp_path):
         image_of(right).load(tmp_path / "image.npz")
     with pytest.raises(ConfigError, match="another stiffness"):
         BodyImage.of_geometry(geometry, np.full(len(geometry.tendon_names), 6e4)).load(tmp_path / "image.npz")
-    with pytest.raises(ConfigError, match="does not exist"):
+    with pytest.raises(ConfigError, match="not found"):
         image.load(tmp_path / "none.npz")
     (tmp_path / "bad.npz").write_bytes(b"PK not")
     with pytest.raises(ConfigError, match="damaged or not a body image"):

@@ -58,7 +58,7 @@ def test_a_mapping_of_another_robot_is_refused(network, tmp_path):
         load_mapping(path, "def")
     with pytest.raises(ConfigError, match="has other joints"):
         load_mapping(path, joint_names=JOINTS[::-1])
-    with pytest.raises(ConfigError, match="does not exist"):
+    with pytest.raises(ConfigError, match="not found"):
         load_mapping(tmp_path / "b.npz")
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(ConfigError, match="damaged"):

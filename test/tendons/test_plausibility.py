@@ -74,7 +74,7 @@ def test_a_first_sample_that_no_posture_has_is_left_out_however_often_it_comes(m
     judge = TendonPlausibility(e, SPEED, placed=True)
     for k in range(10):
         assert not judge.check(k * DT, FAULTS[fault](z[k] + long))
-        assert "outside all postures" in judge.problem and judge.problem.endswith("left out")
+        assert "outside all postures" in judge.problem and judge.problem.endswith("ignored")
     spoilt = z[10] + long
     spoilt[0] = 0.0
     assert judge.check(0.1, spoilt), "one tendon alone is judged against the others"
@@ -92,7 +92,7 @@ def test_joints_that_really_are_elsewhere_are_believed_after_three_samples(mappi
     z = np.vstack([z[:100], np.tile(there, (100, 1))])
     _, said = estimates(mappings, q, z)
     assert [bool(text) for text in said[98:106]] == [False, False, True, True, True, False, False, False]
-    assert said[102].endswith("believed, 3 in a row agree")
+    assert said[102].endswith("accepted, 3 in a row agree")
 
 
 def test_the_velocity_after_a_jump_is_that_of_the_samples_that_agree(mappings):

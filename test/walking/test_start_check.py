@@ -120,7 +120,7 @@ def test_an_imu_that_is_turned_is_told_by_its_angle(standing, turn):
             imu = measured.imu._replace(orientation=np.array([0, 0, 0, 1.0]), linear_acceleration=felt)
             m = measured._replace(imu=imu, joints=measured.joints._replace(stamp=k * dt))
             check.look(m, asked, forces, forces, dt)
-        told = f"shifts {turn} deg off" in check.problem or (abs(turn) == 180 and "180 deg off" in check.problem)
+        told = f"shifts {turn} deg away" in check.problem or (abs(turn) == 180 and "180 deg away" in check.problem)
         assert told == (abs(turn) > 45), check.problem
 
 

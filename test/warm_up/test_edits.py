@@ -78,7 +78,7 @@ def test_changed_names_come_first_and_name_the_kernels_that_are_dropped(package)
     assert {"  renamed (changed): 1 kernel", "  third (changed): 1 kernel"} <= set(told)
 
 
-@pytest.mark.parametrize("name,reason", [("gone.py", "does not exist"), ("notes.md", "is not a source of ours")])
+@pytest.mark.parametrize("name,reason", [("gone.py", "not found"), ("notes.md", "is not a source of ours")])
 def test_a_file_that_is_not_a_source_is_refused(package, name, reason):
     (package / "notes.md").touch()
     with pytest.raises(ConfigError, match=reason):

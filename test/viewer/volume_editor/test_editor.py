@@ -163,7 +163,7 @@ BAD = [
     (lambda e: e.fit_mesh("a.doc", b"", "auto", 1.0), "must be one of"),
     (lambda e: e.fit_mesh("a.stl", b"solid", "auto", 1.0), "a.stl"),
     (lambda e: e.fit_mesh("a.stl", b"", "auto", 0.0), "positive number"),
-    (lambda e: e.document.load(e.document.path), "not a readable file"),
+    (lambda e: e.document.load(e.document.path), "not a readable volume file"),
 ]
 
 
