@@ -32,7 +32,7 @@ class Controller:
         self.node.declare_parameter("joints", joints)
         self.got, self.points, self.joints = [], [], joints
         topic = "commands" if kind is Float64MultiArray else "joint_trajectory"
-        self.node.create_subscription(kind, f"~/{topic}", self.take, 10)
+        self.node.create_subscription(kind, f"~/{topic}", self.take, 1000)  # none is lost while this process waits
         self.graph = graph
         graph.executor.add_node(self.node)
 

@@ -36,7 +36,7 @@ def test_a_recorder_whose_disk_is_full_says_so_and_ends(flood, session, tmp_path
     begin = time.monotonic()
     said = fill_disk(session)
     assert "the recording" in said and "stops here: File too large" in said and "Traceback" not in said
-    assert time.monotonic() - begin < 15 and not list(tmp_path.iterdir()), "nothing is left of it"
+    assert time.monotonic() - begin < 50 and not list(tmp_path.iterdir()), "nothing is left of it"
 
 
 def test_a_recorder_that_has_room_says_nothing(session, flood):
