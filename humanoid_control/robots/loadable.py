@@ -1,4 +1,4 @@
-"""Check of a robot before a stack starts, in a process that loads the libraries in place of the caller."""
+"""Check of a robot before a stack starts, in a child process that loads the libraries."""
 
 from __future__ import annotations
 
