@@ -11,7 +11,7 @@ export PYTHONUNBUFFERED := 1
 # Byte code is kept, whatever the environment says: tests start hundreds of interpreters, and each worker reads every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-walk quick test nightly nightly-tests nightly-mutants thorough durations busy retries faults setup check boundscheck plain mutants bench bench-peers peers docs site wheel picture clean
+.PHONY: help demo demo-walk quick test nightly nightly-tests nightly-mutants thorough durations busy retries faults setup check boundscheck plain newest mutants bench bench-peers peers docs site wheel picture clean
 .DEFAULT_GOAL := help
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make check     ruff, mypy, import-linter and the tests"
 	@echo "make boundscheck   the tests of compiled kernels with every index checked (compiles all anew: 20 minutes)"
 	@echo "make plain     the tests of some kernels as plain Python, and by numba without changes to it"
+	@echo "make newest    the tests of kernels with the newest numba, and the newest release of every other dependency"
 	@echo "make mutants ROOM=ik [N=20] [SEED=1]   how many small changes of a room's code its tests notice"
 	@echo "make bench [RESUME=1]   all measurements, as evidence/docs/benchmarks.md; RESUME=1: those that an earlier call did not end"
 	@echo "make bench-peers   the tests that compare with pink, mink, PlaCo, filterpy, and those of the launch files"
@@ -139,6 +140,15 @@ plain: setup
 	NUMBA_DISABLE_JIT=1 $(RUN)/python -m pytest -n 2 --dist loadfile -m "$(LANE)" $(PLAIN:%=test/%)
 	HUMANOID_PLAIN_NUMBA=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/plain_numba" $(RUN)/python -m pytest -n 2 --dist loadfile \
 		-m "$(LANE) and not timed" $(PLAIN:%=test/%)
+
+# Releases after those of constraints.txt, numba also after the range of setup.py: what will have to change before long.
+NEWEST := $(VENV)/newest
+newest: setup
+	$(RUN)/python -m venv --clear $(NEWEST)
+	$(NEWEST)/bin/python -m pip install -q -e '.[all]'
+	$(NEWEST)/bin/python -m pip install -q --upgrade numba
+	NUMBA_CACHE_DIR="$(CURDIR)/$(NEWEST)/kernels" $(NEWEST)/bin/python -m pytest -n 2 --dist loadfile -m "$(LANE) and not timed" \
+		$(PLAIN:%=test/%) test/ik
 
 # A sample of changes, one at a time, in a copy; it goes on where it was interrupted.
 ROOM ?= ik
