@@ -14,8 +14,10 @@ import pytest
 
 from humanoid_control.compiled import stamp as kernel_stamp
 from humanoid_control.compiled.jit import kernel
+from humanoid_control.compiled.settings import config
 from test.mutants import Mutant, mutants_of
 
+pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled, and nothing has a stamp")
 COMPILED = Path(kernel_stamp.__file__).parent
 PACKAGE = COMPILED.parent
 EDITS = 200
