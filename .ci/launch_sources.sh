@@ -33,7 +33,7 @@ STUB
 prefix=$folder/prefix
 mkdir -p "$prefix/lib/humanoid_control" "$prefix/share/ament_index/resource_index/packages"
 : >"$prefix/share/ament_index/resource_index/packages/humanoid_control"
-for node in $("$python" -c 'from humanoid_control.nodes.stacks import NODES; print(*NODES)'); do
+for node in $("$python" -c 'from humanoid_control.session.stacks import NODES; print(*NODES)'); do
     printf '#!/bin/sh\nexec %s -u -m humanoid_control.nodes.%s "$@"\n' "$python" "$node" >"$prefix/lib/humanoid_control/$node"
     chmod +x "$prefix/lib/humanoid_control/$node"
 done

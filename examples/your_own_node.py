@@ -12,8 +12,8 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.nodes import Session
 from humanoid_control.robots import load_robot
+from humanoid_control.session import Session
 
 HAND = "r_wrist"
 

@@ -1,6 +1,6 @@
-"""Launches the stack 'targets': which nodes that is, and how they are wired, is written in nodes/stacks.py."""
+"""Launches the stack 'targets': which nodes that is, and how they are wired, is written in session/stacks.py."""
 
-from humanoid_control.nodes.launching import stack_launch_description
+from humanoid_control.session.launching import stack_launch_description
 
 
 def generate_launch_description():

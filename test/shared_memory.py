@@ -7,7 +7,7 @@ import re
 import threading
 from pathlib import Path
 
-from humanoid_control.nodes.session.shared_memory import files_in_use, leftovers
+from humanoid_control.session.shared_memory import files_in_use, leftovers
 
 PERIOD = 0.3  # [s] between looks at the processes; they keep what they map for as long as they live
 FIRST_PORT, PORTS_OF_A_DOMAIN = 7400, 250  # of DDS (RTPS 2.5, section 9.6.2)

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 import humanoid_control
-from humanoid_control.nodes.session.fork_server import load_messages, run_main, traced
+from humanoid_control.session.fork_server import load_messages, run_main, traced
 
 LIBRARIES = ("scipy.spatial", "coal", "rich.table", "rich.progress", "matplotlib.figure", "rosbags.typesys")
 PR_SET_PDEATHSIG = 1  # of Linux

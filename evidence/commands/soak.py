@@ -7,7 +7,8 @@ import argparse
 from humanoid_control.cli.parser import comma_list, folder_path, given
 from humanoid_control.errors import ConfigError
 from humanoid_control.files import check_folder
-from humanoid_control.nodes import find_stack, parse_settings, require_ros
+from humanoid_control.nodes import require_ros
+from humanoid_control.session import find_stack, parse_settings
 from humanoid_control.terminal import console, print_json, print_parts, progress
 
 EXAMPLES = """examples:

@@ -26,8 +26,9 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file
 from humanoid_control.in_child import in_child
 from humanoid_control.mocap import CLIP_NAMES
-from humanoid_control.nodes import Session, Stack, find_stack, parse_settings, require_ros
-from humanoid_control.nodes.session.demo import (
+from humanoid_control.nodes import require_ros
+from humanoid_control.session import Session, Stack, find_stack, parse_settings
+from humanoid_control.session.demo import (
     DANCE_LEAD_IN,
     REACH_TOPICS,
     WatchedRun,
@@ -35,7 +36,7 @@ from humanoid_control.nodes.session.demo import (
     reaching_report,
     watch_session,
 )
-from humanoid_control.nodes.session.runs import replay_command
+from humanoid_control.session.runs import replay_command
 from humanoid_control.terminal import activation_advice, console, print_json, print_parts
 from humanoid_control.viewer import page_address
 
@@ -221,7 +222,7 @@ def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
 
 def _tendons(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
     """Reach by tendons and cut one half-way; 0 if the controller coped."""
-    from humanoid_control.nodes.session.tendon_demo import TENDON_TOPICS, print_tendons, reach_by_tendons
+    from humanoid_control.session.tendon_demo import TENDON_TOPICS, print_tendons, reach_by_tendons
 
     settings.setdefault("target_source", {}).setdefault("seed", args.seed)
     _tell(args, f"{title} reaches by its tendons alone; Ctrl-C stops early")
@@ -250,7 +251,7 @@ def _tendon_strip(args: argparse.Namespace) -> PageStrip:
 
 def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
     """Walk the course; 0 without falls and violated limits."""
-    from humanoid_control.nodes.session.walk_course import (
+    from humanoid_control.session.walk_course import (
         DEMO_PACE,
         WALK_TOPICS,
         course_for,
@@ -274,7 +275,7 @@ def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: 
 
 def _dance_on_feet(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
     """Imitate the clip on two feet; 0 without a fall."""
-    from humanoid_control.nodes.session.walk_course import DEMO_PACE, WALK_TOPICS, dance_on_feet, print_dance
+    from humanoid_control.session.walk_course import DEMO_PACE, WALK_TOPICS, dance_on_feet, print_dance
 
     pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", DEMO_PACE)
     streamer = settings.setdefault("trajectory_streamer", {})
@@ -309,7 +310,7 @@ def _whole_body(args: argparse.Namespace, settings: dict[str, dict[str, Any]], s
 
 def _perform(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
     """Perform the clip with the whole body on two feet; 0 if it ends without a fall."""
-    from humanoid_control.nodes.session.performance import PERFORM_PACE, PERFORM_TOPICS, print_performance, watch
+    from humanoid_control.session.performance import PERFORM_PACE, PERFORM_TOPICS, print_performance, watch
 
     pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", PERFORM_PACE)
     performer = settings.setdefault("whole_body_controller", {})

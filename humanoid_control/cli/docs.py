@@ -8,8 +8,8 @@ from pathlib import Path
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.nodes.base.qualifying_fields import qualifying_fields_table
 from humanoid_control.nodes.base.ros_env import require_ros
-from humanoid_control.nodes.stacks import NODES, STACKS
 from humanoid_control.paths import share_dir
+from humanoid_control.session.stacks import NODES, STACKS
 from humanoid_control.terminal import console
 
 EXAMPLES = """examples:

@@ -44,18 +44,6 @@ COMMANDS = {
     "runs": "list stored runs with their sizes, and remove the oldest",
     "docs": "write the generated pages and default parameter files",
 }
-FOLDERS = {
-    "doctor": "machine",
-    "warm": "machine",
-    "hardware": "deployment",
-    "ros2_control": "deployment",
-    "why": "deployment",
-    "analyse": "motion",
-    "dance": "motion",
-    "perform": "motion",
-    "reach": "motion",
-}
-"""Folders of commands outside the folder of this file."""
 OF_EVIDENCE = ("study", "bench", "soak")
 """Commands in `evidence.commands`, which exist only in a checkout."""
 EXIT_INTERRUPTED = 130
@@ -91,8 +79,7 @@ def command_module(name: str) -> Any:
     """
     if name in OF_EVIDENCE:
         return evidence_module(f"commands.{name}")
-    folder = f".{FOLDERS[name]}" if name in FOLDERS else ""
-    return importlib.import_module(f"humanoid_control.cli{folder}.{name}")
+    return importlib.import_module(f"humanoid_control.cli.{name}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

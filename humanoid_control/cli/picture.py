@@ -26,11 +26,12 @@ from humanoid_control.cli.parser import (
 from humanoid_control.errors import ConfigError, require_extra
 from humanoid_control.files import check_file, whole_file
 from humanoid_control.mocap import load_body_points
-from humanoid_control.nodes import Session, StackFailure, require_ros
+from humanoid_control.nodes import require_ros
 from humanoid_control.robots import Robot, load_robot, load_robots
 from humanoid_control.robots.catalogue import robot_names
 from humanoid_control.robots.description.meshes import missing_meshes, missing_text
 from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.session import Session, StackFailure
 from humanoid_control.terminal import console, progress, warn
 from humanoid_control.viewer import Shot, photograph
 from humanoid_control.viewer.browser import require_chromium
@@ -329,7 +330,7 @@ def _stack(args: argparse.Namespace, robot: str) -> bytes:
 
 def _walking(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Robot]) -> bytes:
     """Photograph a walking robot without panel."""
-    from humanoid_control.nodes.session.walk_course import PICTURE_SETTINGS, course_for, walking_picture
+    from humanoid_control.session.walk_course import PICTURE_SETTINGS, course_for, walking_picture
 
     if len(robots) != 1:
         raise ConfigError(f"--walking shows one robot, got {len(robots)}")

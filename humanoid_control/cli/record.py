@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--seconds must be above 0, got {args.seconds:g}")
     require_ros()
     from humanoid_control.nodes.base.runner import READY
-    from humanoid_control.nodes.session.recording import Recorder
+    from humanoid_control.session.recording import Recorder
 
     output = args.output or Path(f"recording_{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}")
     stop = threading.Event()

@@ -11,10 +11,10 @@ from humanoid_control.cli.parser import folder_path, given, page_answers, refuse
 from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.bag import BagReader
 from humanoid_control.nodes.base.ros_env import require_ros
-from humanoid_control.nodes.session.recording import Player, chosen_topics, robot_in
-from humanoid_control.nodes.session.runs import new_run_directory, replay_command, write_parameters
-from humanoid_control.nodes.session.supervisor import Supervisor, node_command
 from humanoid_control.robots.catalogue import urdf_path
+from humanoid_control.session.recording import Player, chosen_topics, robot_in
+from humanoid_control.session.runs import new_run_directory, replay_command, write_parameters
+from humanoid_control.session.supervisor import Supervisor, node_command
 from humanoid_control.terminal import Waiting, console, warn
 from humanoid_control.viewer import page_address
 

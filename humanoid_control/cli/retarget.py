@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.cli.motion.library import LIBRARY_OPTIONS, add_library_options, run_library
+from humanoid_control.cli.library import LIBRARY_OPTIONS, add_library_options, run_library
 from humanoid_control.cli.parser import (
     CLIP_HELP,
     add_clip_options,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from humanoid_control.cli.parser import refuse_unused, require_range
-from humanoid_control.nodes import list_runs, prune_runs
-from humanoid_control.nodes.session.runs import GB, runs_dir, size_limit
+from humanoid_control.session import list_runs, prune_runs
+from humanoid_control.session.runs import GB, runs_dir, size_limit
 from humanoid_control.terminal import console, print_json, table
 
 EXAMPLES = """examples:

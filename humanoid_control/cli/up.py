@@ -7,10 +7,11 @@ import math
 
 from humanoid_control.cli.parser import comma_list, given, refuse_unused
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes import STACKS, Session, find_stack, parse_settings, require_ros
+from humanoid_control.nodes import require_ros
 from humanoid_control.nodes.base.parameters import check_frame_prefix
 from humanoid_control.nodes.base.ros_env import check_namespace
 from humanoid_control.robots.loadable import check_robot
+from humanoid_control.session import STACKS, Session, find_stack, parse_settings
 from humanoid_control.terminal import console, table
 
 EXAMPLES = """examples:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from humanoid_control import __version__
-from humanoid_control.cli.machine import doctor
+from humanoid_control.cli import doctor
 from humanoid_control.cli.main import COMMANDS
-from humanoid_control.nodes.session.machine_checks import MachineCheck
 from humanoid_control.robots import CATALOGUE, MODELS, REFERENCES, load_robot
+from humanoid_control.session.machine_checks import MachineCheck
 
 
 def one_line(result):

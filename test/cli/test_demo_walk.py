@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.cli.main import main
-from humanoid_control.nodes.session import walk_course
-from humanoid_control.nodes.session.walk_course import Leg, print_walk
+from humanoid_control.session import walk_course
+from humanoid_control.session.walk_course import Leg, print_walk
 from test.places import domain
 
 pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow, pytest.mark.patient]

@@ -8,7 +8,7 @@ import pytest
 
 from humanoid_control.cli.main import main
 from humanoid_control.errors import EXTRAS, missing_package
-from humanoid_control.nodes.session import machine_checks as machine
+from humanoid_control.session import machine_checks as machine
 from test.forgotten_modules import forget_modules
 
 SETUP = (Path(__file__).parents[2] / "setup.py").read_text()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from humanoid_control.cli.library import failure_lines
 from humanoid_control.cli.main import main
-from humanoid_control.cli.motion.library import failure_lines
 from test.cli.conftest import INTERRUPTED
 from test.dance_library import write_library
 

@@ -13,9 +13,9 @@ from humanoid_control.cli.demo import DANCER, MOTION, SECONDS
 from humanoid_control.evaluation import measure_limit_costs
 from humanoid_control.evaluation.limit_costs import LIMITS, REACH, VISIBLE
 from humanoid_control.mocap import find_body_points, load_body_points, load_clip
-from humanoid_control.nodes.session.demo import DANCE_LEAD_IN
 from humanoid_control.retargeting import RetargetSettings, retarget_clip, scale_to_robot
 from humanoid_control.robots import load_robot
+from humanoid_control.session.demo import DANCE_LEAD_IN
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -9,10 +9,10 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.bag import BagWriter
 from humanoid_control.evaluation.reaching import reach_report, read_reach
 from humanoid_control.evaluation.recorded_run import run_report
-from humanoid_control.nodes.stacks import NODES
 from humanoid_control.reaching import HANDS
 from humanoid_control.retargeting import POINTS
 from humanoid_control.robots import load_robot
+from humanoid_control.session.stacks import NODES
 from test.evaluation.messages import joint_state, markers, put
 from test.robots_under_test import nightly
 

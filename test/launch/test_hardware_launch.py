@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from humanoid_control.nodes.stacks import NODES
 from humanoid_control.paths import share_dir
+from humanoid_control.session.stacks import NODES
 from test.launch.test_launch_faults import CODE
 from test.places import domain
 

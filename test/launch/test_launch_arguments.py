@@ -5,9 +5,9 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.nodes.launching.arguments import check_names, launch_options, truth
-from humanoid_control.nodes.launching.description import root_transform_arguments
-from humanoid_control.nodes.stacks import STACKS
+from humanoid_control.session.launching.arguments import check_names, launch_options, truth
+from humanoid_control.session.launching.description import root_transform_arguments
+from humanoid_control.session.stacks import STACKS
 
 IMITATION = STACKS["imitation"]
 

@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from humanoid_control.nodes.stacks import NODES
 from humanoid_control.paths import share_dir
+from humanoid_control.session.stacks import NODES
 from test.places import domain
 
 pytestmark = [

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from humanoid_control.errors import EnvironmentProblem, HumanoidError
-from humanoid_control.nodes.stacks import NODES, STACKS
 from humanoid_control.paths import share_dir
+from humanoid_control.session.stacks import NODES, STACKS
 from humanoid_control.warm_up import compiled
 from test.places import domain
 
@@ -91,7 +91,7 @@ def test_rviz_is_in_the_namespace_of_the_nodes(monkeypatch):
 
     import launch
 
-    monkeypatch.setattr("humanoid_control.nodes.launching.description.installed", lambda package: True)
+    monkeypatch.setattr("humanoid_control.session.launching.description.installed", lambda package: True)
     description = load(share_dir() / "launch/demo.launch.py").generate_launch_description()
     context = launch.LaunchContext()
     context.launch_configurations.update(rviz="True", namespace="left", rsp="false")
@@ -107,7 +107,7 @@ def test_the_frame_prefix_goes_to_every_node_and_to_the_robot_state_publisher(mo
 
     import launch
 
-    monkeypatch.setattr("humanoid_control.nodes.launching.description.installed", lambda package: True)
+    monkeypatch.setattr("humanoid_control.session.launching.description.installed", lambda package: True)
     description = load(share_dir() / "launch/targets.launch.py").generate_launch_description()
     context = launch.LaunchContext()
     context.launch_configurations.update(frame_prefix="left/", namespace="left", rviz="true", world_frame="odom")
@@ -157,8 +157,8 @@ def test_navigation_starts_the_servers_between_walker_and_goal(monkeypatch, name
     """Velocities of controller and behaviours pass the smoother; one manager configures all servers."""
     import launch_ros
 
-    monkeypatch.setattr("humanoid_control.nodes.launching.description.installed", lambda package: True)
-    monkeypatch.setattr("humanoid_control.nodes.launching.navigation.installed", lambda package: True)
+    monkeypatch.setattr("humanoid_control.session.launching.description.installed", lambda package: True)
+    monkeypatch.setattr("humanoid_control.session.launching.navigation.installed", lambda package: True)
     context, actions = actions_of_nav2(namespace=namespace, frame_prefix=prefix)
     nodes = {a.node_executable: a for a in actions if isinstance(a, launch_ros.actions.Node)}
     for node in nodes.values():
@@ -194,8 +194,8 @@ def test_navigation_starts_the_servers_between_walker_and_goal(monkeypatch, name
     ],
 )
 def test_wrong_arguments_of_navigation_are_one_line(monkeypatch, given, words):
-    monkeypatch.setattr("humanoid_control.nodes.launching.description.installed", lambda package: True)
-    monkeypatch.setattr("humanoid_control.nodes.launching.navigation.installed", lambda package: True)
+    monkeypatch.setattr("humanoid_control.session.launching.description.installed", lambda package: True)
+    monkeypatch.setattr("humanoid_control.session.launching.navigation.installed", lambda package: True)
     with pytest.raises(HumanoidError, match=words):
         actions_of_nav2(**given)
 

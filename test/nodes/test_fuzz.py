@@ -13,7 +13,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import BatteryState, JointState
 
 from evidence.studies.fuzz import FAULTS, Fuzz, fuzzed_nodes, message_type, numbers_in, topics_of, words_of
-from humanoid_control.nodes.stacks import NODES
+from humanoid_control.session.stacks import NODES
 from test.places import port
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]

@@ -246,7 +246,7 @@ def test_a_wrench_is_read_as_ros_reads_it(frame):
 
 def test_a_robot_imitates_the_person(graph, model):
     """The wiring of the stack `human`: markers to the person, its joint centres to targets, targets to commands."""
-    from humanoid_control.nodes.stacks import STACKS
+    from humanoid_control.session.stacks import STACKS
 
     stack, robot = STACKS["human"], "robot:=hrp2"
     targets, commands = graph.listen(MarkerArray, "targets"), graph.listen(JointState, "joint_commands")

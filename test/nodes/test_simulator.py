@@ -19,8 +19,8 @@ from std_srvs.srv import SetBool, Trigger
 
 from humanoid_control.nodes.base.command_owner import Claim
 from humanoid_control.nodes.base.messages import GROUND_TRUTH, LATCHED, seconds
-from humanoid_control.nodes.session.supervisor import Supervisor, node_command
 from humanoid_control.robots import load_robot
+from humanoid_control.session.supervisor import Supervisor, node_command
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 

@@ -7,7 +7,8 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.errors import HumanoidError, UnknownNameError
-from humanoid_control.nodes import NODES, STACKS, find_stack, parse_settings
+from humanoid_control.nodes import NODES
+from humanoid_control.session import STACKS, find_stack, parse_settings
 
 
 def test_topics_page_names_every_topic_of_every_node():
@@ -81,7 +82,7 @@ def test_a_robot_that_walks_is_not_told_the_truth_and_hears_all_sensors_at_once(
 
 def test_a_stack_brings_its_own_settings_and_wiring():
     """The user's settings are stronger than the stack's."""
-    from humanoid_control.nodes.session.supervisor import node_command
+    from humanoid_control.session.supervisor import node_command
 
     stack, node = find_stack("direct"), "trajectory_streamer"
     file = stack.ros_parameters({"robot": "lola"}, {node: {"speed": 0.5}})["/**"][node]["ros__parameters"]

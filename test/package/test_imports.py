@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 
-WATCHERS = ["cli.main", "cli.up", "cli.demo", "nodes.session.session", "nodes.session.recording"]
+WATCHERS = ["cli.main", "cli.up", "cli.demo", "session.session", "session.recording"]
 
 
 @pytest.mark.parametrize("module", WATCHERS)

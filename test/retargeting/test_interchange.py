@@ -23,10 +23,10 @@ from humanoid_control.cli.retarget import write_trajectory
 from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.bag import BagReader
 from humanoid_control.evaluation.trajectory_bag import write_joint_commands
-from humanoid_control.nodes.session.recording import robot_in
 from humanoid_control.retargeting import INTERCHANGE, WholeBodyTrajectory
 from humanoid_control.retargeting.interchange import moving_links, tree_order
 from humanoid_control.robots import load_robot
+from humanoid_control.session.recording import robot_in
 
 T = 40
 

@@ -11,8 +11,8 @@ from humanoid_control.hardware import Driver, PowerState, without_file
 from humanoid_control.hardware.commands.command_stream import JointCommand
 from humanoid_control.hardware.unitree.frames import CommandFrame, StateReader
 from humanoid_control.hardware.unitree.layout import family_of
-from humanoid_control.nodes.stacks import find_stack
 from humanoid_control.robots import load_robot
+from humanoid_control.session.stacks import find_stack
 from humanoid_control.warm_up import GROUPS
 from humanoid_control.warm_up.hardware import KERNELS, compile_kernels, compiled
 

@@ -111,7 +111,7 @@ def lateness(seconds: float = 10.0, rates: tuple[float, ...] = (500.0, 1000.0)) 
 
     Thirty loopback drives with power, in a node process as users start it.
     """
-    from humanoid_control.nodes.session.loop_lateness import measure_loop  # needs ROS 2
+    from humanoid_control.session.loop_lateness import measure_loop  # needs ROS 2
 
     rows = []
     for rate in rates:

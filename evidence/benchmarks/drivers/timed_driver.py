@@ -12,7 +12,7 @@ from humanoid_control.hardware.power import PowerState
 from humanoid_control.nodes.base.parameters import param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.robot_driver import RobotDriver, RobotDriverParameters
-from humanoid_control.nodes.session.loop_lateness import LatenessRecorder
+from humanoid_control.session.loop_lateness import LatenessRecorder
 
 
 @dataclass(frozen=True)

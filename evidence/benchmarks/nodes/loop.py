@@ -5,8 +5,8 @@ from __future__ import annotations
 from evidence.benchmarks import Row, row
 from evidence.benchmarks.nodes.command_arrival import Listener
 from evidence.benchmarks.nodes.stack import check_seconds, told_scheduling
-from humanoid_control.nodes import Session, find_stack
 from humanoid_control.robots import load_robot
+from humanoid_control.session import Session, find_stack
 from humanoid_control.terminal import progress
 
 RATE = 500.0  # [Hz]

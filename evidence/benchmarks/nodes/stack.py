@@ -11,8 +11,9 @@ from pathlib import Path
 from evidence.benchmarks import Row, row, row_of
 from evidence.benchmarks.nodes.command_arrival import Listener
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes import Session, require_ros
+from humanoid_control.nodes import require_ros
 from humanoid_control.robots.loadable import check_robot
+from humanoid_control.session import Session
 from humanoid_control.terminal import progress
 
 PORT = 8097

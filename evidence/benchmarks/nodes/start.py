@@ -24,11 +24,12 @@ from evidence import benchmarks
 from evidence.benchmarks import Row, row_of
 from evidence.benchmarks.nodes.command_arrival import COMMAND_STAMP, MARKER_STAMP, stamp_at
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes import Session, StackFailure, find_stack, require_ros
+from humanoid_control.nodes import require_ros
 from humanoid_control.nodes.base.ros_env import choose_discovery
-from humanoid_control.nodes.session.runs import write_parameters
-from humanoid_control.nodes.session.supervisor import child_environment, node_command
 from humanoid_control.robots.loadable import check_robot
+from humanoid_control.session import Session, StackFailure, find_stack
+from humanoid_control.session.runs import write_parameters
+from humanoid_control.session.supervisor import child_environment, node_command
 from humanoid_control.terminal import progress
 from humanoid_control.viewer import page_address
 

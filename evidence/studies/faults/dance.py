@@ -11,7 +11,7 @@ import numpy as np
 
 from evidence.studies.faults.figures import FaultRow, Joints, MeasuredFault, Plan, Try, moves_from
 from evidence.studies.faults.stack import COMMANDS, ERROR, STATES, FaultWindow, ObservedStack
-from humanoid_control.nodes import find_stack
+from humanoid_control.session import find_stack
 
 STACK = "imitation"
 CALM, CALM_LIMIT = 1.0, 10.0  # [s] before a fault in which the robot moves; how long that is waited for

@@ -22,7 +22,7 @@ from evidence.studies.companion import READY, Companion
 from evidence.studies.faults.dance import CALM, CALM_LIMIT, STACK, dances
 from evidence.studies.faults.figures import FaultRow, MeasuredFault, Plan, Try, longest_gap
 from evidence.studies.faults.stack import COMMANDS, FaultWindow, ObservedStack
-from humanoid_control.nodes import find_stack
+from humanoid_control.session import find_stack
 
 VIEWER_PORT = 8484
 FLOOD, RECORDER, VIEWER = "flood", "recorder killed", "viewer killed"

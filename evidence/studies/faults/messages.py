@@ -22,8 +22,9 @@ from evidence.studies.companion import READY, Companion
 from evidence.studies.faults.figures import FaultRow, MeasuredFault, Plan, Try
 from evidence.studies.faults.stack import ask
 from evidence.studies.fuzz import FAULTS, Fuzz, fuzzed_nodes, message_type, topics_of, words_of
-from humanoid_control.nodes import NODES, StackFailure
-from humanoid_control.nodes.session.supervisor import Supervisor
+from humanoid_control.nodes import NODES
+from humanoid_control.session import StackFailure
+from humanoid_control.session.supervisor import Supervisor
 
 CHUNK = 10_000  # messages of each topic in a case
 DIFFERENT = 500  # of each type in a case

@@ -15,8 +15,8 @@ import numpy as np
 from evidence.studies.companion import READY, Companion
 from evidence.studies.faults.figures import Joints, Plan
 from evidence.studies.observer import load
-from humanoid_control.nodes import Session, Stack, StackFailure
 from humanoid_control.robots import load_robot
+from humanoid_control.session import Session, Stack, StackFailure
 
 COMMANDS, STATES = "joint_commands", "joint_states"
 GLANCE = 0.25  # [s] between two looks at what is waited for

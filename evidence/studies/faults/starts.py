@@ -21,9 +21,10 @@ from evidence.studies.faults.figures import (
     spread,
 )
 from evidence.studies.faults.stack import COMMANDS, ERROR, FaultWindow, ObservedStack
-from humanoid_control.nodes import NODES, find_stack
-from humanoid_control.nodes.session.runs import write_parameters
-from humanoid_control.nodes.session.supervisor import READY_TIMEOUT, StackFailure, node_command
+from humanoid_control.nodes import NODES
+from humanoid_control.session import find_stack
+from humanoid_control.session.runs import write_parameters
+from humanoid_control.session.supervisor import READY_TIMEOUT, StackFailure, node_command
 
 CONTROLLER, RIVAL = "whole_body_ik", "trajectory_streamer"
 TWIN, OTHER = "twin", "other"  # of what sort the second one is: the same node, or another controller

@@ -25,7 +25,7 @@ from evidence.studies.faults.figures import (
 )
 from evidence.studies.faults.relay import FAULTS, TRUE_STATES
 from evidence.studies.faults.stack import COMMANDS, GLANCE, WARN, FaultWindow, ObservedStack, ask
-from humanoid_control.nodes import find_stack
+from humanoid_control.session import find_stack
 
 LASTS = (1.1, 1.4)  # [s] of a fault: longer than the silence of a joint that must stop the robot, and braking
 CALM, CALM_LIMIT = 0.3, 4.0  # [s] that a stack is well before a fault, and how long that is waited for

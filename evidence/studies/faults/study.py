@@ -18,8 +18,9 @@ from evidence.studies.faults.starts import STARTS_ROW
 from evidence.studies.faults.states import STATES_ROW
 from evidence.studies.report import KeptOutcomes, Progress, StudyReport, silent
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.nodes import StackFailure, find_stack, parse_settings, require_ros
+from humanoid_control.nodes import require_ros
 from humanoid_control.robots import load_robot
+from humanoid_control.session import StackFailure, find_stack, parse_settings
 from humanoid_control.terminal import Table, machine, plain_values
 
 ROWS = {row.name: row for row in (STARTS_ROW, STATES_ROW, DANCE_ROW, KILLS_ROW, FLOODS_ROW, MESSAGES_ROW)}

@@ -18,8 +18,8 @@ import numpy as np
 from evidence.studies.hosts.link import TwoHosts
 from evidence.studies.observer import load
 from humanoid_control.errors import HumanoidError
-from humanoid_control.nodes import find_stack
 from humanoid_control.robots import Robot, load_robot
+from humanoid_control.session import find_stack
 
 OBSERVER = "evidence.studies.observer"
 ROBOT_SIDE, CONTROL_SIDE = 0, 1

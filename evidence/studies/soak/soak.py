@@ -25,8 +25,8 @@ from evidence.studies.report import Progress, StudyReport, silent
 from evidence.studies.soak.intruder import INTRUSIONS, OPERATE, TOLD_TO_GO_ON
 from evidence.studies.soak.observer import load, load_pulse, stood_still
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.nodes import Session, find_stack
 from humanoid_control.robots import load_robot
+from humanoid_control.session import Session, find_stack
 from humanoid_control.terminal import Table, machine
 
 PAUSE = (6.0, 10.0)  # [s] of calm before the next fault

@@ -11,8 +11,8 @@ pytest.importorskip("rclpy", reason="needs ROS 2: the nodes import rclpy")
 from humanoid_control.ik import FollowerSettings, IkSettings, TargetFollower
 from humanoid_control.ik.target_filter import TargetFilterSettings
 from humanoid_control.nodes.base.parameters import NodeParameters
-from humanoid_control.nodes.stacks import NODES
 from humanoid_control.robots import load_robot
+from humanoid_control.session.stacks import NODES
 
 STILL = "moves nothing: reports, patience, tolerances, or what a service does when it is called"
 LIMITED = "what follows from it passes the limits of speed and acceleration, as every command does"

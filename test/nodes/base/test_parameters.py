@@ -17,7 +17,7 @@ from humanoid_control.nodes.base.parameters import (
     param,
     parse_value,
 )
-from humanoid_control.nodes.stacks import NODES
+from humanoid_control.session.stacks import NODES
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,15 +7,15 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes import Session
-from humanoid_control.nodes.session.demo import (
+from humanoid_control.robots import load_robot
+from humanoid_control.session import Session
+from humanoid_control.session.demo import (
     WatchedRun,
     dance_report,
     provoked_by_goals,
     reaching_report,
     size_in_words,
 )
-from humanoid_control.robots import load_robot
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from humanoid_control.nodes.session.fork_server import ForkServer
-from humanoid_control.nodes.session.supervisor import Supervisor
+from humanoid_control.session.fork_server import ForkServer
+from humanoid_control.session.supervisor import Supervisor
 
 pytestmark = pytest.mark.processes
 
@@ -146,7 +146,7 @@ def test_forks_end_with_their_server_and_with_its_supervisor(server, environment
         start(server, "stay")
     code = """
     import sys, time
-    from humanoid_control.nodes.session.fork_server import ForkServer
+    from humanoid_control.session.fork_server import ForkServer
     import os
     server = ForkServer(dict(os.environ))
     print(server.pid, server.start("worker_of_test", ["stay"], {}, {}).pid, flush=True)

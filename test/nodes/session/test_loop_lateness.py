@@ -7,8 +7,8 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.cli.main import main
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes.session import loop_lateness
-from humanoid_control.nodes.session.loop_lateness import Lateness, LatenessRecorder, measure_loop
+from humanoid_control.session import loop_lateness
+from humanoid_control.session.loop_lateness import Lateness, LatenessRecorder, measure_loop
 from test.places import domain
 
 

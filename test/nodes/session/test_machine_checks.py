@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from humanoid_control.nodes.session import machine_checks
-from humanoid_control.nodes.session.machine_checks import OK, WARN
+from humanoid_control.session import machine_checks
+from humanoid_control.session.machine_checks import OK, WARN
 from humanoid_control.warm_up import retargeting, simulation, tendons, walking
 
 ROOMS = (retargeting, simulation, tendons, walking)

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes import list_runs, prune_runs
-from humanoid_control.nodes.session.runs import GB, new_run_directory
+from humanoid_control.session import list_runs, prune_runs
+from humanoid_control.session.runs import GB, new_run_directory
 
 MB = 10**6
 DAY = 86400

@@ -9,11 +9,11 @@ import yaml
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
 from humanoid_control.nodes.base.graph_watch import node_claim
-from humanoid_control.nodes.session import session as module
-from humanoid_control.nodes.session.runs import new_run_directory
-from humanoid_control.nodes.session.session import Session
-from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure
-from humanoid_control.nodes.stacks import find_stack
+from humanoid_control.session import session as module
+from humanoid_control.session.runs import new_run_directory
+from humanoid_control.session.session import Session
+from humanoid_control.session.stacks import find_stack
+from humanoid_control.session.supervisor import InputRefused, StackFailure
 from humanoid_control.warm_up import INVERSE_KINEMATICS, RETARGETING, SIMULATION, TENDONS, WALKING
 from test.robots_under_test import nightly
 

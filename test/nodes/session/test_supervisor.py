@@ -17,8 +17,8 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.base.heartbeat import WATCHED
-from humanoid_control.nodes.session.shared_memory import HELD, SHM, TIDY_TIME, PortHolder, SharedMemoryKeeper
-from humanoid_control.nodes.session.supervisor import Supervisor, hang_limit
+from humanoid_control.session.shared_memory import HELD, SHM, TIDY_TIME, PortHolder, SharedMemoryKeeper
+from humanoid_control.session.supervisor import Supervisor, hang_limit
 
 pytestmark = pytest.mark.processes
 
@@ -215,7 +215,7 @@ def test_the_limit_can_be_lifted_for_a_debugger(monkeypatch):
 SUPERVISOR = """
 import os, sys, time
 from pathlib import Path
-from humanoid_control.nodes.session.supervisor import Supervisor
+from humanoid_control.session.supervisor import Supervisor
 s = Supervisor(Path(sys.argv[1]), lambda *_: None)
 child = "import os, time; open('/dev/shm/fastdds_' + os.environ['OWN'], 'w'); print('READY', flush=True); time.sleep(9)"
 s.start("one", [sys.executable, "-c", child])
@@ -293,7 +293,7 @@ def main():
 @pytest.mark.nightly
 def test_a_fork_that_does_not_get_ready_again_is_started_once_more(tmp_path, monkeypatch):
     """It dies, its second start waits for ever before it has a loop that could stand still, the third one runs."""
-    monkeypatch.setattr("humanoid_control.nodes.session.supervisor.FORK_READY", 3.0)
+    monkeypatch.setattr("humanoid_control.session.supervisor.FORK_READY", 3.0)
     (tmp_path / "stuck_node.py").write_text(STUCK)
     said: list[str] = []
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -336,7 +336,7 @@ def is_free(port):
 @pytest.fixture
 def port(tmp_path, monkeypatch):
     """A port as Fast DDS has it, locked by a process that reads it; in a folder where no other holder looks."""
-    monkeypatch.setattr("humanoid_control.nodes.session.shared_memory.SHM", tmp_path)
+    monkeypatch.setattr("humanoid_control.session.shared_memory.SHM", tmp_path)
     path = tmp_path / "fastdds_port7001_el"
     path.with_name(path.name.removesuffix("_el")).touch()
     reader = subprocess.Popen([sys.executable, "-c", READS, str(path)], stdout=subprocess.PIPE, text=True)

@@ -126,7 +126,7 @@ def row(log, fails):
 
 def test_an_interrupted_row_goes_on_and_a_stack_that_fails_is_started_anew(tmp_path):
     pytest.importorskip("rclpy", reason="needs ROS 2")
-    from humanoid_control.nodes import StackFailure
+    from humanoid_control.session import StackFailure
 
     file, log, plan = tmp_path / "kept.jsonl", [], Plan(states=4)
     some = row(log, {1: StackFailure("dead"), 2: KeyboardInterrupt()})

@@ -19,7 +19,7 @@ from evidence.studies.faults.stack import COMMANDS, STATES, ObservedStack
 from evidence.studies.faults.study import key_of, own_domain
 from evidence.studies.report import KeptOutcomes
 from humanoid_control.cli.main import main
-from humanoid_control.nodes import find_stack
+from humanoid_control.session import find_stack
 from humanoid_control.terminal import plain_values
 from test.places import domain
 

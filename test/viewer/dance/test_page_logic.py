@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from humanoid_control.cli.motion.dance import _grade
+from humanoid_control.cli.dance import _grade
 from humanoid_control.errors import RobotError
 from humanoid_control.paths import share_dir
 from humanoid_control.viewer.dance.controls import NO_JOINT, ControlRow, row_html

@@ -13,7 +13,8 @@ from typing import Any
 
 from humanoid_control.errors import EnvironmentProblem, HumanoidError, missing_extra
 from humanoid_control.nodes.base.parameters import NodeParameters, WorldParameters
-from humanoid_control.nodes.launching.arguments import (
+from humanoid_control.paths import PACKAGE, share_dir
+from humanoid_control.session.launching.arguments import (
     CLIP_NODES,
     DRIVER,
     VIEWER,
@@ -22,8 +23,7 @@ from humanoid_control.nodes.launching.arguments import (
     launch_arguments,
     launch_options,
 )
-from humanoid_control.nodes.stacks import NodeSpec, Stack, find_stack
-from humanoid_control.paths import PACKAGE, share_dir
+from humanoid_control.session.stacks import NodeSpec, Stack, find_stack
 from humanoid_control.warm_up import compiled
 
 EXIT_BAD_INPUT = 2

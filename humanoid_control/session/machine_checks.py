@@ -17,7 +17,7 @@ from pathlib import Path
 from humanoid_control.errors import EXTRAS, missing_package
 from humanoid_control.hardware.realtime import real_time_facts
 from humanoid_control.nodes.base.ros_env import choose_discovery, ros_flavour
-from humanoid_control.nodes.session.shared_memory import SHM, leftovers
+from humanoid_control.session.shared_memory import SHM, leftovers
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 PACKAGES = ("numpy", "scipy", "pinocchio", "coal", "yaml", "rosbags", "rich", "numba")
@@ -72,7 +72,7 @@ def check_real_time(rate: float, seconds: float) -> Iterator[MachineCheck]:
         if fact.name == "policy":  # of this process; the loop reports its own
             continue
         yield MachineCheck(fact.name.replace("_", " "), WARN if fact.remedy else OK, fact.value, fact.remedy)
-    from humanoid_control.nodes.session.loop_lateness import measure_loop  # needs ROS 2
+    from humanoid_control.session.loop_lateness import measure_loop  # needs ROS 2
 
     loop = measure_loop(rate, seconds)
     fifo = loop.scheduling.startswith("fifo")
@@ -171,7 +171,7 @@ def _loopback() -> MachineCheck:
         return MachineCheck("loopback", WARN, "not checked while discovery is off")
     env = {**os.environ}
     choose_discovery(env)
-    command = [sys.executable, "-m", "humanoid_control.nodes.session.machine_checks"]
+    command = [sys.executable, "-m", "humanoid_control.session.machine_checks"]
     talker = subprocess.Popen([*command, "talk"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         answer = subprocess.run([*command, "listen"], env=env, capture_output=True, text=True, timeout=20)

@@ -1,8 +1,8 @@
 """Demonstrations: an observed session and the report of its recording.
 
 ```python
-from humanoid_control.nodes import Session
-from humanoid_control.nodes.session.demo import DANCE_LEAD_IN, dance_report, watch_session
+from humanoid_control.session import Session
+from humanoid_control.session.demo import DANCE_LEAD_IN, dance_report, watch_session
 from humanoid_control.robots import load_robot
 
 settings = {"trajectory_streamer": {"clip": "gentle_dance", "lead_in": DANCE_LEAD_IN}}
@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes.session.session import Session
-from humanoid_control.nodes.stacks import NODES
+from humanoid_control.session.session import Session
+from humanoid_control.session.stacks import NODES
 from humanoid_control.terminal import console, progress
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from humanoid_control.nodes.session.session import Session
-from humanoid_control.nodes.session.walk_course import Course
-from humanoid_control.nodes.stacks import PERFORMER
+from humanoid_control.session.session import Session
+from humanoid_control.session.stacks import PERFORMER
+from humanoid_control.session.walk_course import Course
 from humanoid_control.terminal import console, progress, table
 
 PERFORM_TOPICS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from humanoid_control.cli.parser import refuse_unused, require_range
-from humanoid_control.nodes.session.machine_checks import FAIL, WARN, check_machine, check_real_time
-from humanoid_control.nodes.session.shared_memory import remove_leftovers
+from humanoid_control.session.machine_checks import FAIL, WARN, check_machine, check_real_time
+from humanoid_control.session.shared_memory import remove_leftovers
 from humanoid_control.terminal import console, print_json
 
 EXAMPLES = """examples:

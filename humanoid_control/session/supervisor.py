@@ -20,8 +20,8 @@ from humanoid_control.in_child import die_with
 from humanoid_control.nodes.base.heartbeat import HeartbeatMonitor
 from humanoid_control.nodes.base.ros_env import GUARD, choose_discovery
 from humanoid_control.nodes.base.runner import EXIT_BAD_INPUT, READY
-from humanoid_control.nodes.session.fork_server import ForkedProcess, ForkServer
-from humanoid_control.nodes.session.shared_memory import PortHolder, SharedMemoryKeeper, remove_leftovers
+from humanoid_control.session.fork_server import ForkedProcess, ForkServer
+from humanoid_control.session.shared_memory import PortHolder, SharedMemoryKeeper, remove_leftovers
 
 READY_TIMEOUT = 180.0  # [s]; a node may compile its kernels
 STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] stop limits: all children together; a child that must finish something

@@ -19,7 +19,7 @@ from humanoid_control.nodes.base.parameters import (
     parse_value,
 )
 from humanoid_control.nodes.base.ros_env import check_namespace
-from humanoid_control.nodes.stacks import PERFORMER, Stack
+from humanoid_control.session.stacks import PERFORMER, Stack
 
 CLIP_NODES, VIEWER, DRIVER = ("trajectory_streamer", PERFORMER), "viewer", "robot_driver"
 

@@ -1,8 +1,8 @@
 """Walking course: drives a running session by `cmd_vel` over legs, and reports.
 
 ```python
-from humanoid_control.nodes import Session
-from humanoid_control.nodes.session.walk_course import course_for, walk_course
+from humanoid_control.session import Session
+from humanoid_control.session.walk_course import course_for, walk_course
 from humanoid_control.robots import load_robot
 
 with Session("walking", "lola") as session:
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.nodes.session.session import Session
-from humanoid_control.nodes.session.supervisor import StackFailure
 from humanoid_control.robots.robot import Robot
+from humanoid_control.session.session import Session
+from humanoid_control.session.supervisor import StackFailure
 from humanoid_control.terminal import console, progress, table
 from humanoid_control.viewer.walk_controls import PUSH_TIME, in_root_axes
 from humanoid_control.walking.walk_task import leg_length

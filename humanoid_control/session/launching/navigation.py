@@ -17,10 +17,10 @@ import yaml
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.files import read_yaml, why
 from humanoid_control.nodes.base.parameters import NodeParameters
-from humanoid_control.nodes.launching.arguments import LaunchArgument, launch_arguments, truth
-from humanoid_control.nodes.launching.description import installed, stack_actions
-from humanoid_control.nodes.stacks import Stack, find_stack
 from humanoid_control.paths import share_dir
+from humanoid_control.session.launching.arguments import LaunchArgument, launch_arguments, truth
+from humanoid_control.session.launching.description import installed, stack_actions
+from humanoid_control.session.stacks import Stack, find_stack
 
 UNSMOOTHED = "cmd_vel_nav"  # output of controller and behaviours, before the smoother
 FRAMES = ("global_frame", "robot_base_frame", "local_frame", "odom_frame", "base_frame")

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 
 from humanoid_control.evaluation import BagReader
-from humanoid_control.nodes.session.recording import Player, Recorder
+from humanoid_control.session.recording import Player, Recorder
 
 recorder = Recorder(Path("run"), ["joint_commands", "targets"])
 recorder.run(threading.Event(), seconds=10.0)

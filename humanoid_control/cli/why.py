@@ -67,8 +67,8 @@ def _paths(args: argparse.Namespace) -> list[Path]:
 
 def _robot_of(streams: RunStreams, path: Path) -> Robot | None:
     from humanoid_control.evaluation.bag import BagReader
-    from humanoid_control.nodes.session.recording import robot_in
     from humanoid_control.robots import load_robot
+    from humanoid_control.session.recording import robot_in
 
     try:
         name = streams.hardware

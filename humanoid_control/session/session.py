@@ -1,7 +1,7 @@
 """Stack of nodes under supervision, with a monitor and an optional recorder.
 
 ```python
-from humanoid_control.nodes import Session
+from humanoid_control.session import Session
 
 with Session("targets", "hrp2") as session:
     print(session.viewer_url)
@@ -27,14 +27,14 @@ from humanoid_control.hardware.realtime import give_back_memory
 from humanoid_control.kinematics import NodeStatus, node_statuses
 from humanoid_control.nodes.base.graph_watch import Claim, node_claim
 from humanoid_control.nodes.base.ros_env import check_namespace, choose_discovery
-from humanoid_control.nodes.session.runs import (
+from humanoid_control.session.runs import (
     discard_run_directory,
     new_run_directory,
     replay_command,
     write_parameters,
 )
-from humanoid_control.nodes.session.supervisor import RESTARTS, InputRefused, StackFailure, Supervisor, node_command
-from humanoid_control.nodes.stacks import COMMANDS, NodeSpec, Stack, find_stack
+from humanoid_control.session.stacks import COMMANDS, NodeSpec, Stack, find_stack
+from humanoid_control.session.supervisor import RESTARTS, InputRefused, StackFailure, Supervisor, node_command
 from humanoid_control.terminal import Waiting, warn
 from humanoid_control.viewer import page_address
 from humanoid_control.warm_up import HARDWARE

@@ -1,7 +1,7 @@
 """Run directories with parameters, logs and recordings: creation, listing, pruning.
 
 ```python
-from humanoid_control.nodes import list_runs, prune_runs
+from humanoid_control.session import list_runs, prune_runs
 
 print(sum(run.size for run in list_runs()))
 prune_runs(keep=10)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
-    from humanoid_control.nodes.launching.description import stack_launch_description as stack_launch_description
-    from humanoid_control.nodes.launching.navigation import (
+    from humanoid_control.session.launching.description import stack_launch_description as stack_launch_description
+    from humanoid_control.session.launching.navigation import (
         navigation_launch_description as navigation_launch_description,
     )
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.nodes.session.session import Session
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendons_of
+from humanoid_control.session.session import Session
 from humanoid_control.terminal import console, progress, table
 
 # Topics of the report and the viewer. Fewer topics lose fewer messages on a busy machine.

@@ -1,1 +1,0 @@
-"""Commands for a robot in use: hardware, ros2_control, diagnosis."""

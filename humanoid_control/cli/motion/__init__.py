@@ -1,1 +1,0 @@
-"""Commands about human motions and human-like arm motions."""

@@ -1,1 +1,0 @@
-"""Sessions: stacks of node processes under supervision."""
