@@ -67,7 +67,7 @@ def test_estimates_position_and_velocity_and_survives_nan_and_silence(graph):
     q_moved = known + 1.0
     graph.until(lambda: abs(estimates[-1].position[elbow] - q_moved) < 0.01, "three agree", 2.0,
                 lambda: send(position=q_moved))  # fmt: skip
-    graph.until_said("state_estimator", "believed, 3 in a row agree", lambda: send(position=q_moved))
+    graph.until_said("state_estimator", "accepted, 3 in a row agree", lambda: send(position=q_moved))
     graph.spin(0.5)
     count = len(estimates)
     graph.spin(0.5)

@@ -69,7 +69,7 @@ def test_power_by_request_commands_and_stops(graph, winches):
         other = second.create_publisher(JointState, "tendon_commands", 5)
         away = JointState(name=NAMES, velocity=[0.0, 0.0], effort=[200.0, 200.0])
         both = lambda: (pull(80.0, 60.0), other.publish(away))  # noqa: E731
-        graph.until_said("tendon_driver", "/test is followed, /second is not", both)
+        graph.until_said("tendon_driver", "/test is followed, /second is ignored", both)
         assert max(states[-1].effort) < 120.0
     finally:
         second.destroy_node()

@@ -72,4 +72,4 @@ def test_a_relative_estimate_is_warned_of_where_axes_fall_together():
             assert values["step_uncertain_deg"] > 15.0
             assert {"r_shoulder_flexion", "r_shoulder_rotation"} <= set(values["step_uncertain_joints"].split(", "))
     assert said["r2", 10.0] == "" and said["absolute", 99.0] == ""
-    assert "r_shoulder_flexion" in said["r2", 99.0] and "apart here" in said["r2", 99.0]
+    assert "r_shoulder_flexion" in said["r2", 99.0] and "distinguish these joints here" in said["r2", 99.0]

@@ -212,5 +212,5 @@ def test_what_is_felt_right_after_the_lift_off_is_no_landing(dance):
 
 
 def test_a_motion_of_another_robot_is_refused(dance):
-    with pytest.raises(ClipError, match="is not one of lola"):
+    with pytest.raises(ClipError, match="does not belong to lola"):
         WholeBodyController(load_robot("lola", "floating"), dance[1])

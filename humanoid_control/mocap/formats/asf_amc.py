@@ -332,7 +332,7 @@ def _motion(text: str, skeleton: Skeleton, source: str) -> tuple[bool, dict[str,
     for number, frame in enumerate(frames, start=1):
         if frame.keys() != frames[0].keys() or ROOT not in frame:
             lacking = (frames[0].keys() | {ROOT}) - frame.keys() or frame.keys() - frames[0].keys()
-            raise ClipError(f"{source}: frame {number} of {len(frames)} differs in '{min(lacking)}': it is truncated")
+            raise ClipError(f"{source}: frame {number} of {len(frames)} differs in '{min(lacking)}': it is cut off")
     return degrees, {bone: np.array([frame[bone] for frame in frames]) for bone in frames[0]}
 
 

@@ -281,7 +281,7 @@ def test_no_robot_no_network(robot, drive, monkeypatch):
     [
         ({"model": "g2"}, "unknown Unitree model 'g2': did you mean g1"),
         ({"model": "", "family": "gh"}, "unknown family"),
-        ({"family": "go"}, "g1 speaks hg, not go"),
+        ({"family": "go"}, "g1 uses the hg messages, not go"),
         ({"motors": 23}, "g1 has 29 motors, not 23"),
         ({"model": "", "motors": 20}, "must be in 0 .. 19, got 20"),
         ({"model": ""}, "left_hip_pitch has no gains: give kp and kd, or the bus a model"),

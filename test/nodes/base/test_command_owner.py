@@ -234,7 +234,7 @@ def test_a_robot_follows_the_first_who_commands_it_and_names_the_others(graph):
             speak(*((0.5,) if paused else (0.5, 1.3)))
 
         said = graph.until_said("simulator", "joint_commands from several", both)
-        assert said["level"] == 2 and "/test is followed, /second is not" in said["message"]
+        assert said["level"] == 2 and "/test is followed, /second is ignored" in said["message"]
         assert max(m.position[k] for m in states[heard:]) < 0.53
         graph.until(lambda: abs(states[-1].position[k] - 1.3) < 0.03, "the second", meanwhile=lambda: speak(1.3))
         graph.until_said("simulator", "ok", lambda: speak(1.3))
