@@ -35,7 +35,7 @@ def main() -> int:
         }
         outputs = session.run(feeds)
     except PolicyError as e:
-        print(json.dumps({"error": str(e).partition("refuses it: ")[2] or str(e)}))
+        print(json.dumps({"error": str(e).partition("rejects it: ")[2] or str(e)}))
         return 0
     except Exception as e:  # raised by the runtime
         print(json.dumps({"error": " ".join(str(e).split())[:300]}))
