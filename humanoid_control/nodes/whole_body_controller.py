@@ -271,7 +271,7 @@ class WholeBodyControllerNode(BalancingNode):
             stage.stop()
         self.lost = bool(lost)
         text = f"{self.stopped}: resting on both feet; ~/start performs again"
-        self.health.check("lost", self.stopped.endswith("was lost"), Level.ERROR, text)
+        self.health.check("lost", self.stopped.endswith(" lost"), Level.ERROR, text)
         return late
 
     def switch_off(self, why: str) -> None:

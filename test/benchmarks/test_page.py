@@ -75,7 +75,11 @@ def test_a_bench_that_dies_is_one_line():
 
 @pytest.mark.parametrize(
     ("args", "words"),
-    [(["--only", "ki"], "did you mean ik"), (["-o", "page.html"], "must be a .md file"), (["--only", ","], "nothing")],
+    [
+        (["--only", "ki"], "did you mean ik"),
+        (["-o", "page.html"], "must be a .md file"),
+        (["--only", ","], "contains no name"),
+    ],
 )
 def test_a_mistake_is_one_line(capsys, args, words):
     try:

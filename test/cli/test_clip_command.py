@@ -41,7 +41,7 @@ def test_draft_of_an_unknown_giant_dances(humanoid, stranger):
     assert "`humanoid clip`" in one_line(humanoid("retarget", stranger, *size))
     drawn = humanoid("clip", stranger, *size, "--draft", "my.yaml", "-o", "giant.png")
     assert drawn.returncode == 0, drawn.stderr
-    assert "written: my.yaml" in drawn.stdout and "as told" in drawn.stderr
+    assert "written: my.yaml" in drawn.stdout and "as given" in drawn.stderr
     assert (humanoid.folder / "giant.png").read_bytes().startswith(b"\x89PNG")
     assert "exists already" in one_line(humanoid("clip", stranger, *size, "--draft", "my.yaml"))
     done = humanoid("retarget", stranger, "--marker-set", "my.yaml", *size, "--json", timeout=600)

@@ -92,7 +92,7 @@ def test_what_is_odd_is_warned_of_and_done(reach):
     code, _, err = reach("--to 500,0,0 --cost maj")
     assert code == 0 and "outside its range" in err
     code, _, err = reach("--to 20,-20,40 --cost maj --param ninth --seconds 3")
-    assert code == 0 and "up to 2 s" in err
+    assert code == 0 and "limited to 2 s" in err
 
 
 def test_a_bag_is_written_for_replay(reach, tmp_path):

@@ -227,6 +227,6 @@ def test_a_clip_without_legs_has_no_root_to_write(small_library, hrp2, whole, tm
     (tmp_path / "arms.trc").write_text(trc_text(labels, dance.rate, dance.positions[:200, arms]))
     (upper,), _ = library_jobs(find_clips(str(tmp_path)), [hrp2], whole)
     outcome = do_job(upper)
-    assert not outcome.record["failed"] and any("shows no legs" in w for w in outcome.record["warnings"])
+    assert not outcome.record["failed"] and any("has no legs" in w for w in outcome.record["warnings"])
     refused = do_job(replace(upper, settings=replace(whole, layout="gmr"))).record
-    assert (refused["failed"], refused["reason"]) == ("bad input", "shows no legs, and --format gmr has a root")
+    assert (refused["failed"], refused["reason"]) == ("bad input", "has no legs, and --format gmr has a root")

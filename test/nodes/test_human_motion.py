@@ -136,7 +136,7 @@ def test_without_plates_efforts_are_not_guessed_and_a_plate_that_falls_silent_is
     graph.until(lambda: np.isfinite(states[-1].effort).all(), "known again", meanwhile=stage.send)
     stage.force = float("nan")
     stage.play(0.5)
-    assert "no numbers" in graph.until_said(NODE, "no numbers", stage.send)["message"]
+    assert "non-numeric" in graph.until_said(NODE, "non-numeric", stage.send)["message"]
     assert np.isnan(states[-1].effort).all()
 
 
@@ -211,7 +211,7 @@ def test_segments_are_a_tree_of_transforms(graph, model, monkeypatch):
     [
         (("model:=nobody",), "nobody"),
         (("model:=person", "template:=plugingait"), "did you mean plug_in_gait"),
-        (("model:=no.osim",), "no file no.osim"),
+        (("model:=no.osim",), "file not found: no.osim"),
         (("plates:=2", "plate_frames:=a=1,2"), "plate_frames holds"),
         (("setup:=no.xml",), "no.xml"),
         (("bandwidth:=0.0",), "1 .. 50"),

@@ -89,7 +89,7 @@ def test_poses_in_the_robots_own_frames_are_followed_and_others_refused_by_name(
     away = arms.home + [0.0, 0.0, 0.1]
     for frame, words in {"camera": "'camera'", "l_hand": "'l_wrist' moves this frame"}.items():
         said = graph.until_said("whole_body_ik", words, lambda f=frame: left.publish(arms.stamped(at(away), f)))
-        assert f"targets/l_wrist: targets in frame '{frame}' are refused" in said["message"]
+        assert f"targets/l_wrist: targets in frame '{frame}' are rejected" in said["message"]
         graph.until(lambda: arms.error(goal.translation) < NEAR, "the wrist at its last target")
     bad = arms.stamped(goal)
     bad.pose.position.x = np.nan
@@ -122,11 +122,11 @@ def test_a_target_has_one_owner_among_its_topics_and_the_other_is_named(graph):
         arms.until_there("l_wrist", at(goal), many)
         said = graph.until_said("whole_body_ik", "target 'l_wrist'", lambda: (many(), one()))
         assert said["level"] == 2
-        assert "/test on targets is followed, /second on targets/l_wrist is not" in said["message"]
+        assert "/test on targets is followed, /second on targets/l_wrist is ignored" in said["message"]
         graph.until(lambda: arms.error(goal) < NEAR, "the target of the first", meanwhile=lambda: (many(), one()))
         arms.until_there("l_wrist", other, one)  # the first is silent
         said = graph.until_said("whole_body_ik", "target 'l_wrist'", lambda: (many(), one()))
-        assert "/second on targets/l_wrist is followed, /test on targets is not" in said["message"]
+        assert "/second on targets/l_wrist is followed, /test on targets is ignored" in said["message"]
         arms.until_there("r_wrist", at(right), lambda: (many(), one()))
         both = lambda: (many(), one())  # noqa: E731
         graph.until(lambda: arms.error(other.translation) < NEAR, "the others of the message", meanwhile=both)
@@ -154,7 +154,7 @@ def test_frames_of_tf_are_targets_where_the_parameter_says_so(graph, monkeypatch
     lower = at(arms.home)
     arms.until_there("l_wrist", lower, lambda: send(arms.place("torso").actInv(lower), "torso"))
     said = graph.until_said("whole_body_ik", "'camera'", lambda: send(goal, "camera"))
-    assert "/tf: targets in frame 'camera' are refused" in said["message"]
+    assert "/tf: targets in frame 'camera' are rejected" in said["message"]
     graph.until_said("whole_body_ik", "target 'l_wrst' is unknown", lambda: send(goal, child="target/l_wrst"))
     graph.until(lambda: arms.error(lower.translation) < NEAR, "the wrist to stay at its last target")
 
@@ -190,6 +190,6 @@ def test_frames_of_a_robot_with_a_prefix_are_understood_with_it_alone():
     poses = np.tile([0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], (5, 1))
     where = ("left/odom", "left/torso", "left/pelvis", "torso", "right/torso")
     names, moved = frames.in_world(MarkerPoses(("a", "b", "c", "d", "e"), poses, 0.0, where))
-    assert names == ("a", "b", "c") and "'right/torso', 'torso' are refused" in frames.problem
+    assert names == ("a", "b", "c") and "'right/torso', 'torso' are rejected" in frames.problem
     torso = LinkFrames(robot, lambda: joints).pose("torso")
     np.testing.assert_allclose(moved[1, :3], torso.act(np.array([0.1, 0.0, 0.0])), atol=1e-12)

@@ -175,7 +175,7 @@ def test_with_tf2_poses_are_transformed_and_frames_without_transform_named(monke
     for got, wanted in zip(moved[:2], (X * poses[0], robot.X_world_root * poses[1]), strict=True):
         same = pin.XYZQUATToSE3(got).inverse() * wanted
         assert np.abs(pin.log6(same).vector).max() < 1e-9
-    assert "'lidar' are refused" in frames.problem and "does not exist" in frames.problem
+    assert "'lidar' are rejected" in frames.problem and "does not exist" in frames.problem
     frames.in_world(MarkerPoses(("a",), numbers[:1], 0.0, ("world",)))
     assert frames.problem == ""
     many = tuple(f"f{k}" for k in range(200))

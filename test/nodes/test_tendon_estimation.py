@@ -204,7 +204,7 @@ def test_a_fitted_mapping_learns_and_that_of_another_robot_is_refused(graph, tmp
     own = ("source:=tendons", "mode:=absolute", "groups:=file", f"mapping:={file}")
     other = graph.start("state_estimator", "robot:=hrp2", *own, wait=False)
     assert other.wait(60) == 2
-    assert "is of another robot" in graph.output(other) and "Traceback" not in graph.output(other)
+    assert "belongs to another robot" in graph.output(other) and "Traceback" not in graph.output(other)
     graph.start("state_estimator", "robot:=kengoro_upper", *own)
     tendons = Tendons(graph, robot, robot.postures["neutral"])
     response = graph.call(SetBool, "state_estimator/learn", SetBool.Request(data=True))

@@ -74,11 +74,11 @@ def test_polynomials_are_numpys(n):
 @pytest.mark.parametrize(
     ("x", "y", "says"),
     [
-        ([0.0], [1.0], "two points or more"),
+        ([0.0], [1.0], "at least two x and y"),
         ([0.0, 1.0], [1.0], "got 2 and 1"),
         ([0.0, 1.0, 1.0], [1.0, 2.0, 3.0], "must increase"),
-        ([0.0, np.nan, 1.0], [1.0, 2.0, 3.0], "not finite"),
-        ([0.0, 0.5, 1.0], [1.0, np.inf, 3.0], "not finite"),
+        ([0.0, np.nan, 1.0], [1.0, 2.0, 3.0], "non-finite"),
+        ([0.0, 0.5, 1.0], [1.0, np.inf, 3.0], "non-finite"),
     ],
 )
 def test_points_that_make_no_spline_are_refused_in_one_line(x, y, says):

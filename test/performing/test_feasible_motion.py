@@ -225,7 +225,7 @@ def test_files_that_are_none_are_refused(dances, tmp_path):
 def test_what_cannot_be_made_feasible_is_refused_by_name(dances):
     robot, trajectory = dances("hrp2")
     short = piece(trajectory, 3.0, 5.0)
-    with pytest.raises(ClipError, match="not one of lola"):
+    with pytest.raises(ClipError, match="does not belong to lola"):
         make_feasible(short, load_robot("lola", "floating"))
     broken = short.positions.copy()
     broken[7, 2] = np.inf
@@ -250,7 +250,7 @@ def test_what_cannot_be_made_feasible_is_refused_by_name(dances):
         ({"margin": -0.1}, "margin must not be negative"),
         ({"least_pace": 0.0}, "least_pace must be between"),
         ({"passes": 0}, "passes must be 1 or more"),
-        ({"friction": np.nan}, "friction must be a number"),
+        ({"friction": np.nan}, "friction must not be negative, got nan"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(changed, message):

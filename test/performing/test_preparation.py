@@ -43,7 +43,7 @@ def test_a_file_and_the_way_to_it_are_handed_over(robot, standing):
         q[7 + robot.index["l_elbow_y" if "l_elbow_y" in robot.index else robot.joint_names[-1]]] += 0.1
         way = DynamicMotion.read(preparer.answer({"do": "way", "q": q.tolist()})["file"])
         assert np.abs(way.q[0, 7:] - q[7:]).max() < 0.02 and np.abs(way.q[-1] - motion.q[0]).max() < 0.02
-        assert "way" in json.loads(out.getvalue().splitlines()[-1])["progress"]
+        assert "path" in json.loads(out.getvalue().splitlines()[-1])["progress"]
     finally:
         preparer.close()
 

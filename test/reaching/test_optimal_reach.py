@@ -258,5 +258,5 @@ def test_bad_input_is_refused_and_oddities_are_noted():
     assert any("elbow_flexion" in note and "150.0" in note for note in far.notes)
     assert far.at(np.ones(1))[0][0, 3] == pytest.approx(np.deg2rad(150.0))
     late = synthesise(arm, REST, UP, 2.5, ReachSettings({"maj": 1.0}, "ninth"))
-    assert any("up to 2 s" in note for note in late.notes)
+    assert any("limited to 2 s" in note for note in late.notes)
     assert not synthesise(arm, REST, UP, 2.0, ReachSettings({"maj": 1.0}, "ninth")).notes

@@ -141,7 +141,7 @@ def test_nan_targets_hold_the_posture():
     bad = goal.copy()
     bad[3, 1] = np.nan
     assert np.array_equal(solver.step(bad, 0.02), before)
-    with pytest.raises(ClipError, match="not numbers"):
+    with pytest.raises(ClipError, match="non-numeric"):
         solver.start(bad)
 
 

@@ -159,7 +159,7 @@ def test_a_state_from_outside_is_taken_over_and_held(engine):
     assert w.joints == pytest.approx(joints, abs=1e-4)
     good = w.q.copy()
     joints[FLOATING.joint_index("l_elbow_flexion")] = np.nan
-    with pytest.raises(ConfigError, match="joint l_elbow_flexion is not a number"):
+    with pytest.raises(ConfigError, match="joint l_elbow_flexion is non-numeric"):
         w.set_state(joints)
     assert np.array_equal(w.q, good)
     with pytest.raises(ConfigError, match="base of wabian2 is fixed"):

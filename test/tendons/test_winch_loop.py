@@ -276,7 +276,7 @@ def test_the_fields_of_a_command_say_its_kind():
     "given,text",
     [
         ((["a", "c"], [], [], [1.0, 2.0]), "no tendon named 'c'"),
-        ((["a", "a"], [], [], [1.0, 2.0]), "names 'a' twice"),
+        ((["a", "a"], [], [], [1.0, 2.0]), "contains 'a' twice"),
         ((["a", "b"], [], [], [1.0]), "1 numbers of effort for 2 tendons"),
         ((["a"], [], [0.1], []), "needs effort"),
         ((["a"], [0.3], [0.1], []), "position and velocity cannot be combined"),

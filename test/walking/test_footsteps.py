@@ -220,7 +220,7 @@ def bad_lists():
         "turn": turned,
         "too far": pin.SE3(np.eye(3), np.array([0.9, 0.095, 0.0])),
         "cross": pin.SE3(np.eye(3), np.array([0.3, -0.3, 0.0])),
-        "nearer": pin.SE3(np.eye(3), np.array([0.3, 0.02, 0.0])),
+        "closer": pin.SE3(np.eye(3), np.array([0.3, 0.02, 0.0])),
         "too high": pin.SE3(np.eye(3), np.array([0.3, 0.095, 0.5])),
     }
     for why, X in at.items():
@@ -366,5 +366,5 @@ def test_legs_that_cannot_turn_reach_a_pose_of_the_same_heading(place):
     steps = planner(limits=STIFF_HIPS).walk_to(goal, soles())
     at = {s.foot: s.X for s in steps}
     assert np.allclose(middle_of([at[0], at[1]]).translation[:2], place, atol=1e-6)
-    with pytest.raises(ConfigError, match="turned by 90 deg: the legs cannot turn"):
+    with pytest.raises(ConfigError, match="rotated by 90 deg: the legs cannot turn"):
         planner(limits=STIFF_HIPS).walk_to(planar_exp([1.0, 0.0, np.pi / 2]), soles())

@@ -220,7 +220,7 @@ def test_results_are_copies():
             lambda c: SegmentPairs(c.model, np.zeros((2, 0)), 0.1, "obbb"),
             "unknown broad phase 'obbb': did you mean obb",
         ),
-        (lambda c: SegmentPairs(c.model, np.zeros((2, 0)), float("nan")), "must be a number of metres"),
+        (lambda c: SegmentPairs(c.model, np.zeros((2, 0)), float("nan")), "must be in metres, or inf"),
     ],
 )
 def test_wrong_settings_are_one_clear_line(make, message):

@@ -135,7 +135,7 @@ def test_a_mistake_names_the_file_the_place_and_the_right_word(tmp_path, text, m
 
 
 def test_missing_files_and_folders_are_one_line(tmp_path):
-    with pytest.raises(RobotError, match="not a readable file"):
+    with pytest.raises(RobotError, match="not a readable volume file"):
         read_segment_file(tmp_path / "none.yaml")
     with pytest.raises(ConfigError, match="cannot be written"):
         write_segment_file(tmp_path / "no_folder" / "x.yaml", SegmentFile(()))

@@ -125,7 +125,7 @@ def test_wires_stay_within_travel_and_speed():
 
 
 def test_what_cannot_be_is_said():
-    with pytest.raises(ConfigError, match=r"a period of 5 ms.*mode velocity"):
+    with pytest.raises(ConfigError, match=r"got 5 ms.*mode velocity"):
         units(Mode.EFFORT)
     with pytest.raises(ConfigError, match="tendon 't0': drives in mode velocity take no command of kind 'tension'"):
         units(Mode.VELOCITY).take(commands(TENSION, tension=50.0))

@@ -51,7 +51,7 @@ def npz(**arrays):
 
 def test_the_path_of_a_walk_comes_back(walk):
     clip = parse_npz(npz(landmarks=landmarks(walk), fps=np.array(walk.rate)), "a.npz")
-    assert any("no path" in w for w in clip.warnings)
+    assert any("no root path" in w for w in clip.warnings)
     assert clip.up == "-y"
     points = find_body_points(clip)
     assert {"l_heel", "r_toe", "l_radius", "r_ulna", "head"} <= set(points.names)

@@ -69,7 +69,7 @@ def test_faulty_messages_are_named_and_change_nothing(sensed):
     short = JointState(name=list(robot.joint_names), position=[0.0])
     spoilt = wrench(2, float("inf"))
     for take, words in (
-        (lambda: s.on_joints(bad), f"{robot.joint_names[-1]} is not a number"),
+        (lambda: s.on_joints(bad), f"{robot.joint_names[-1]} is non-numeric"),
         (lambda: s.on_joints(short), "without a position for each name"),
         (lambda: s.on_imu(imu(robot, 2, w=0.5)), "length 0.50"),
         (lambda: s.on_imu(imu(robot, 2, w=float("nan"))), "not a number"),
@@ -260,7 +260,7 @@ def test_a_value_that_was_not_measured_or_has_other_axes_is_refused_by_name(sens
     without.velocity = []
     assert not s.on_joints(without) and "without velocities" in health.open["joint_states"][1]
     for field, words in (
-        ("orientation_covariance", "no orientation was measured"),
+        ("orientation_covariance", "orientation not measured"),
         ("angular_velocity_covariance", "no angular velocity was measured"),
         ("linear_acceleration_covariance", "no linear acceleration was measured"),
     ):

@@ -327,7 +327,7 @@ def test_values_of_four_axes_are_those_of_pinocchio():
     ("action", "message"),
     [
         (lambda r: add_fourth_shoulder_axis(add_fourth_shoulder_axis(r)), "four axes in its shoulders already"),
-        (lambda r: add_fourth_shoulder_axis(r, (10, 90)), "does not contain 0"),
+        (lambda r: add_fourth_shoulder_axis(r, (10, 90)), "does not hold 0"),
         (lambda r: add_fourth_shoulder_axis(r, (5, -5)), "empty"),
     ],
 )

@@ -169,7 +169,7 @@ def test_what_cannot_be_run_is_said(monkeypatch, tmp_path):
     monkeypatch.delenv("HUMANOID_TEST_DATA", raising=False)
     assert chosen([], None) == (
         list(EXPERIMENTS),
-        ["others' arms are ignored: give the folder of their models (models)"],
+        ["others' arms are left out: give the folder of their models (models)"],
     )
     assert chosen(["e4", "Baselines", "E4"], None)[0] == ["E4", "baselines"]
     with pytest.raises(ConfigError, match=r"give the folder \(models\)"):

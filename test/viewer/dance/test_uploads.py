@@ -68,11 +68,11 @@ def test_what_is_neither_is_refused_in_one_line(uploads, name, content, says):
 
 def test_too_much_is_refused(uploads, monkeypatch):
     monkeypatch.setattr(uploads_module, "LARGEST", 10)
-    with pytest.raises(HumanoidError, match="too many"):
+    with pytest.raises(HumanoidError, match="too large"):
         uploads.keep("a.bvh", b"x" * 11)
     monkeypatch.setattr(uploads_module, "LARGEST", 1000)
     monkeypatch.setattr(uploads_module, "MOST_UNPACKED", 10)
-    with pytest.raises(HumanoidError, match="too much"):
+    with pytest.raises(HumanoidError, match="too large"):
         uploads.keep("a.zip", archive(**{"a.urdf": "<robot/>" + " " * 20}))
 
 
