@@ -261,8 +261,8 @@ def test_a_value_that_was_not_measured_or_has_other_axes_is_refused_by_name(sens
     assert not s.on_joints(without) and "without velocities" in health.open["joint_states"][1]
     for field, words in (
         ("orientation_covariance", "orientation not measured"),
-        ("angular_velocity_covariance", "no angular velocity was measured"),
-        ("linear_acceleration_covariance", "no linear acceleration was measured"),
+        ("angular_velocity_covariance", "angular velocity not measured"),
+        ("linear_acceleration_covariance", "linear acceleration not measured"),
     ):
         for variance in (-1.0, -0.5, float("nan")):
             m = imu(robot, 2)
