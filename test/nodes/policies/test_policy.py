@@ -68,7 +68,7 @@ def test_walks_by_cmd_vel_and_is_let_down_when_its_node_is_killed(graph, g1_urdf
     assert float(graph.diagnostics("simulator", meanwhile=walk)["joints_with_gains"]) == 29
 
     graph.stop(node, signal.SIGKILL)
-    graph.until_said("simulator", "let down")
+    graph.until_said("simulator", "are lowered")
     graph.until(lambda: place(truth[-1])[2] < 0.45, "the robot to come down")
     applied = graph.listen(JointState, "applied_commands")
     legs = lambda m: [e for n, e in zip(m.name, m.effort, strict=True) if any(w in n for w in LEGS)]  # noqa: E731
@@ -92,7 +92,7 @@ def test_a_node_that_is_stopped_for_a_moment_lets_the_robot_down_and_says_why(gr
     node.send_signal(signal.SIGCONT)
     graph.until(lambda: states[-1].data in ("SIT", "DAMP"), "the node to let the robot down")
     said = graph.diagnostics("policy")
-    assert "let down" in said["message"] and ("late" in said["reason"] or "tilt" in said["reason"]), said
+    assert "lowered" in said["message"] and ("late" in said["reason"] or "tilt" in said["reason"]), said
 
 
 def test_live_imitation_a_tracker_follows_the_streamer_on_its_feet(graph, g1_urdf, policy_file, tmp_path):
