@@ -145,7 +145,7 @@ plain: setup
 NEWEST := $(VENV)/newest
 newest: setup
 	$(RUN)/python -m venv --clear $(NEWEST)
-	$(NEWEST)/bin/python -m pip install -q -e '.[all]'
+	$(NEWEST)/bin/python -m pip install -q -e '.[all,test]'
 	$(NEWEST)/bin/python -m pip install -q --upgrade numba
 	NUMBA_CACHE_DIR="$(CURDIR)/$(NEWEST)/kernels" $(NEWEST)/bin/python -m pytest -n 2 --dist loadfile -m "$(LANE) and not timed" \
 		$(PLAIN:%=test/%) test/ik
