@@ -42,6 +42,8 @@ ROOMS = (
     "clip_library",
     "viewer",
     "nodes",
+    "session",
+    "session.launching",
 )
 
 
