@@ -191,7 +191,7 @@ class BagReader:
         """
         alone = path.suffix == ".mcap" and path.is_file() and not (path.parent / "metadata.yaml").is_file()
         directory = path.parent if path.suffix == ".mcap" and not alone else path
-        if not directory.exists():
+        if not (directory.exists() and path.exists()):
             raise ConfigError(f"bag not found: {path}")
         self._types = typestore()
         self.path = directory

@@ -151,6 +151,7 @@ MISTAKES = [
     (["bench", "stcak"], "did you mean stack"),
     (["bench", "stack", "--seconds", "1"], "between 5 and"),
     (["replay", "nowhere"], "bag not found: nowhere"),
+    (["why", "nowhere.mcap"], "bag not found: nowhere.mcap"),
     (["replay", ".", "--speed", "0"], "between 0.01 and 100"),
     (["record", "--second", "3"], "did you mean --seconds"),
     (["record", "--seconds", "0"], "--seconds must be above 0, got 0"),
