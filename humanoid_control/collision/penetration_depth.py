@@ -82,7 +82,7 @@ def _climb(solid1: Solid, solid2: Solid, n: Vec, x1: Vec, tolerance: float) -> t
         x1, climbed = y1, gap - d
         if climbed > 0.0:
             n, d = m, gap
-        # For curved shapes try Newton's method. If it fails, a climb that goes on uses GJK at full accuracy.
+        # For curved shapes try Newton's method. If it fails, further steps use GJK at full accuracy.
         if not flat and (k % 4 == 1 or climbed <= SETTLED):
             ok, e, m, y1 = newton(solid1, solid2, n, d)
             if ok and e >= d - SETTLED:

@@ -419,7 +419,7 @@ class Undocumented(ast.NodeTransformer):
 def test_no_comment_and_no_docstring_drops_a_kernel(tmp_path):
     """Take all docstrings from the whole package, give docstrings to all that had none, and move all lines.
 
-    Both copies are written anew: since Python 3.13 an expression on two lines has other instructions than on one.
+    Both copies are unparsed: since Python 3.13 an expression on two lines has other instructions than on one.
     """
     kept = shutil.ignore_patterns("__pycache__")
     for folder in ("as_is", "edited"):
