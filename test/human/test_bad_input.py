@@ -1,6 +1,7 @@
-"""Bad recordings through the whole analysis: rejected with what to do, or done as far as can be, and said.
+"""Bad recordings through the whole analysis: rejected with the next step, or analysed as far as possible with
+a warning.
 
-Beside these, one by one: labels of left and right that are exchanged and setup files (test_marker_fit), models
+Other files test, one by one: labels of left and right that are exchanged and setup files (test_marker_fit), models
 (test_osim, test_model), tables of forces and absurd points (test_loads), channels at their limit (test_wrenches,
 test_force_plates), clocks half a second apart and their offset (test_plate_assignment), and reaches
 (test_optimal_reach, test_reach_command).

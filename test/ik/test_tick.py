@@ -149,6 +149,24 @@ def test_a_foreign_task_alone_is_solved():
     assert abs(left[2] - right[2]) < 1e-3
 
 
+def test_a_foreign_task_that_is_not_a_number_brakes_and_is_forgotten():
+    class Broken(HandsLevel):
+        good = True
+
+        def rows(self, robot, data, q):
+            J, v = super().rows(robot, data, q)
+            return J, v if self.good else np.full(len(v), np.nan)
+
+    robot = load_robot("hrp2", "fixed")
+    task, solver, q = Broken(robot), WholeBodyIk(robot), robot.q()
+    for k in range(30):
+        task.good = not 10 <= k < 20
+        result = solver.step(q, [task, PostureTask(robot, weight=0.01)], DT)
+        assert np.isfinite(result.v).all() and np.isfinite(result.q).all()
+        assert (result.status is IkStatus.NO_SOLUTION) == (10 <= k < 20)
+        q = result.q
+
+
 def test_pairs_that_are_looked_at_again_change_rows_only(monkeypatch):
     """Limits with a memory, as that of idle joints, must not take a tick for two."""
 
