@@ -7,7 +7,7 @@ import re
 import threading
 from pathlib import Path
 
-from humanoid_control.session.shared_memory import files_in_use, leftovers
+from humanoid_control.session.shared_memory import files_in_use, leftovers, shared_memory_files
 
 PERIOD = 0.3  # [s] between looks at the processes; they keep what they map for as long as they live
 FIRST_PORT, PORTS_OF_A_DOMAIN = 7400, 250  # of DDS (RTPS 2.5, section 9.6.2)
@@ -33,6 +33,8 @@ class OwnSharedMemory:
     def __init__(self, home: Path, domain: int) -> None:
         self.home, self.first_port = home, FIRST_PORT + PORTS_OF_A_DOMAIN * domain
         self.names: set[str] = set()
+        # A port file that an earlier process of the domain left is used again, and stays.
+        self.before = {path.name for path in shared_memory_files()}
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -56,7 +58,8 @@ class OwnSharedMemory:
 
     def left(self) -> list[Path]:
         """Files of these processes that no process uses any more."""
-        return [path for path in leftovers() if path.name in self.names or self._port_of_the_domain(path.name)]
+        new = [path for path in leftovers() if path.name not in self.before]
+        return [path for path in new if path.name in self.names or self._port_of_the_domain(path.name)]
 
     def _port_of_the_domain(self, name: str) -> bool:
         found = re.search(r"_port(\d+)", name)

@@ -17,7 +17,8 @@ from pathlib import Path
 SHM = Path("/dev/shm")
 SETTLE = 0.2  # [s] for a process to map a file that it has just created
 # [s] minimum, maximum and period of the cleanup, while the nodes of a killed supervisor end
-TIDY_TIME, TIDY_LIMIT, TIDY_PERIOD = 1.5, 10.0, 0.1
+TIDY_TIME, TIDY_LIMIT, TIDY_PERIOD = 1.5, 60.0, 0.1
+SLOW_PERIOD = 0.5  # [s] after the minimum: files of another stack can keep the cleanup waiting
 HELD = 4.0  # [s] for which a port of a killed process is held
 NAMES = ("fastdds_", "fastrtps_")  # file name prefixes of different releases
 DONE = b"."
@@ -91,12 +92,20 @@ def leftovers(since: float = 0.0) -> list[Path]:
 def _unused(candidates: list[Path], since: float) -> list[Path]:
     used = files_in_use()
     out = []
+    for path in _own(candidates, since):
+        stem = path.name.removeprefix("sem.").split("_mutex")[0].removesuffix("_el")
+        if not any(stem in name for name in used):
+            out.append(path)
+    return out
+
+
+def _own(candidates: list[Path], since: float) -> list[Path]:
+    """Return the existing files of this user since `since` [s since the epoch]."""
+    out = []
     for path in candidates:
         with contextlib.suppress(OSError):
             info = path.stat()
-            stem = path.name.removeprefix("sem.").split("_mutex")[0].removesuffix("_el")
-            busy = any(stem in name for name in used)
-            if info.st_uid == os.getuid() and info.st_mtime >= since - 1 and not busy:
+            if info.st_uid == os.getuid() and info.st_mtime >= since - 1:
                 out.append(path)
     return out
 
@@ -166,10 +175,13 @@ def keep(since: float) -> None:
         signal.signal(number, signal.SIG_IGN)
     if sys.stdin.buffer.read(1) == DONE:
         return
-    begin, removed = time.monotonic(), 0
-    while (passed := time.monotonic() - begin) < TIDY_TIME or (removed and passed < TIDY_LIMIT):
-        removed = remove_leftovers(since)
-        time.sleep(TIDY_PERIOD)
+    begin = time.monotonic()
+    # On a busy machine a killed node can hold its files for seconds.
+    while (passed := time.monotonic() - begin) < TIDY_TIME or (
+        passed < TIDY_LIMIT and _own(shared_memory_files(), since)
+    ):
+        remove_leftovers(since)
+        time.sleep(TIDY_PERIOD if passed < TIDY_TIME else SLOW_PERIOD)
 
 
 if __name__ == "__main__":

@@ -237,11 +237,33 @@ def test_a_supervisor_that_is_killed_leaves_neither_processes_nor_shared_memory(
     assert alive(pid) and path.exists()
     supervisor.kill()
     supervisor.wait()
-    end = time.monotonic() + 5.0  # a second where nothing else runs
+    end = time.monotonic() + 30.0  # a second where nothing else runs
     while alive(pid) or path.exists():
         assert time.monotonic() < end, (alive(pid), path.exists())
         time.sleep(0.02)
     supervisor.stdout.close()
+
+
+@pytest.mark.skipif(not SHM.is_dir(), reason="needs /dev/shm")
+def test_the_keeper_waits_for_a_process_that_ends_late():
+    path = SHM / f"fastdds_late_{os.getpid()}"
+    path.write_bytes(b"x")
+    code = f"f = open({str(path)!r}); print(1, flush=True); input()"
+    late = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert late.stdout.readline()
+        keeper = SharedMemoryKeeper(time.time() - 1.0)
+        os.close(keeper._line)  # its supervisor is killed
+        time.sleep(2 * TIDY_TIME)
+        assert path.exists(), "it is in use"
+        late.kill()
+        late.wait()
+        keeper._process.wait(30.0)
+        assert not path.exists()
+    finally:
+        late.kill()
+        late.communicate()
+        path.unlink(missing_ok=True)
 
 
 def test_the_keeper_goes_when_it_is_told_to(tmp_path):
