@@ -397,8 +397,8 @@ def test_supplies_buses_and_joints_are_reported(graph, hardware_file):
     bus = graph.diagnostics("robot_driver: bus both")
     assert bus["level"] == 1 and "% of the samples are lost" in bus["message"]
     assert int(bus["lost_samples"]) > 0 and int(bus["errors"]) > 0 and bus["load_percent"] == "0.0"
-    # Two drives at 200 Hz, a tenth of the samples is lost; the machine may be slow.
-    assert 30 < float(bus["received_hz"]) < 400 and float(bus["sent_hz"]) == 0.0
+    # Two drives at 200 Hz, a tenth of the samples is lost; the machine may be slow, and catches up afterwards.
+    assert 30 < float(bus["received_hz"]) < 600 and float(bus["sent_hz"]) == 0.0
     joints = graph.diagnostics("robot_driver: joints")
     assert joints["temperature l_elbow_flexion"] == "25.0" and "temperature l_knee_flexion" not in joints
     assert float(joints["following_error r_elbow_flexion"]) < 0.01
