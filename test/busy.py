@@ -2,7 +2,7 @@
 
 A test that fails here fails by chance elsewhere: on a machine with other work. Each run and its failures are appended
 to `.junit/busy.json` with the commit, so that a series can be interrupted and resumed; `--fresh` begins a new one.
-`.junit/busy.log` holds the output of the last run.
+`.junit/busy_3.log` holds the output of the third run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> int:
     KEPT.parent.mkdir(exist_ok=True)
     with busy(args.loops):
         while len(runs) < args.runs:
-            runs.append(run_once() | {"loops": args.loops})
+            runs.append(run_once(len(runs) + 1) | {"loops": args.loops})
             KEPT.write_text(json.dumps(runs, indent=1) + "\n")
             print(row(len(runs), runs[-1]), flush=True)
     for test, count in Counter(test for run in runs for test in run["failed"]).most_common():
@@ -59,13 +59,13 @@ def busy(loops: int) -> Iterator[None]:
             process.wait()
 
 
-def run_once() -> dict[str, Any]:
+def run_once(number: int) -> dict[str, Any]:
     """Run the tests once; return the commit, the seconds, the number of tests and those that failed."""
     report = KEPT.with_name("busy.xml")
     report.unlink(missing_ok=True)
     begin = time.monotonic()
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(WORKERS), "--dist", "loadfile", "-m", SELECTION]
-    with KEPT.with_name("busy.log").open("w") as log:
+    with KEPT.with_name(f"busy_{number}.log").open("w") as log:
         subprocess.run([*command, f"--junitxml={report}", *files()], cwd=ROOT, stdout=log, stderr=log, check=False)
     seconds = time.monotonic() - begin
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
