@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 MARKER_PERIOD = 0.1  # [s] a message of a hundred markers takes some 5 ms to read
 MARKERS_GONE = 1.0  # [s] without messages after which markers disappear, as in rviz
 PLAYER = ("play", "pause", "restart")
+PERFORMER, PERFORMANCE = "whole_body_controller", ("start", "stop", "restart")  # it cannot pause within a step
 LOOK_PERIOD = 1.0  # [s] period of the check that the driver is still running
 MOVE_PERIOD = 0.1  # [s] period of cmd_vel while the pad is used
 
@@ -121,8 +122,10 @@ class Viewer(TickNode):
         robot = load_robot(p.robot, "fixed")
         self.state, self.looked = ViewState(robot), 0.0
         self.seeks = self.create_publisher(Float64, "clip/seek", EVENTS)
-        self.streamer: dict[str, Any] = {n: self.create_client(Trigger, f"{p.player}/{n}") for n in PLAYER}
-        play, pause, restart = (self.caller(n) for n in PLAYER)
+        performs = p.player == PERFORMER
+        labels = PERFORMANCE if performs else PLAYER
+        self.streamer: dict[str, Any] = {n: self.create_client(Trigger, f"{p.player}/{n}") for n in labels}
+        play, pause, restart = (self.caller(n) for n in labels)
         walk = self._walk_actions(robot) if p.walking else None
         power = PowerActions(self._ask_driver)
         self.requests: dict[str, Any] = {
@@ -132,7 +135,9 @@ class Viewer(TickNode):
         self.policy: dict[str, Any] = {r: self.create_client(Trigger, f"policy/{r}") for _, r, *_ in BUTTONS}
         policy = PolicyActions(self._ask_policy)
         tendons = self._tendon_actions(robot) if p.tendons else None
-        actions = PanelActions(self.show, self.seek, play, pause, restart, walk, power, policy, tendons)
+        actions = PanelActions(
+            self.show, self.seek, play, pause, restart, walk, power, policy, tendons, labels, seekable=not performs
+        )
         shown = {
             "ik_markers": p.ik_markers,
             "footsteps/planned": p.footsteps,

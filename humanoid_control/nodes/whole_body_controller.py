@@ -309,6 +309,7 @@ class WholeBodyControllerNode(BalancingNode):
             "performing": self.outputs.base.state,
             "preparing": self.preparation.progress,
             "clip_s": round(float(c.motion.clock[min(int(c.clock * c.motion.rate), len(c.motion) - 1)]), 3) if c else 0,
+            "clip_duration_s": round(float(c.motion.clock[-1]), 3) if c else 0,
             "performed": stage.performed if stage is not None else 0,
             "dcm_error_rms_mm": round(1e3 * float(np.sqrt(np.mean(errors**2))), 2) if len(errors) else float("nan"),
             "early_contacts": c.early if c else 0,

@@ -54,7 +54,9 @@ def watch(session: Session, seconds: float = math.inf, quiet: bool = True) -> di
             c.until(lambda: False, 0.2)
             c.take_errors()
             performing = performing or c.state == "PERFORM"
-            show(0.0, f"{c.state.lower()}, {c.values.get('clip_s', '0')} s of the clip")
+            clip, duration = (float(c.values.get(name, 0)) for name in ("clip_s", "clip_duration_s"))
+            share = clip / duration if c.state == "PERFORM" and duration > 0.0 else 0.0
+            show(min(share, 1.0), f"{c.state.lower()}, {clip:.1f} s of the clip")
             if c.state in ("FALLEN", "OFF") or (performing and c.state == "STAND"):
                 break
     danced = c.time - begin

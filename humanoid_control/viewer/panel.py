@@ -42,7 +42,12 @@ COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}
 
 @dataclass(frozen=True)
 class PanelActions:
-    """Callbacks of the panel; None hides `walk`, `power`, `policy` or `tendons`."""
+    """Callbacks of the panel; None hides `walk`, `power`, `policy` or `tendons`.
+
+    Attributes:
+        labels: buttons of `play`, `pause` and `restart`.
+        seekable: True if the time of the clip can be set.
+    """
 
     show: Callable[[str, bool], None]
     seek: Callable[[float], None]
@@ -53,6 +58,8 @@ class PanelActions:
     power: PowerActions | None = None
     policy: PolicyActions | None = None
     tendons: TendonActions | None = None
+    labels: tuple[str, str, str] = ("play", "pause", "restart")
+    seekable: bool = True
 
 
 class Panel:
@@ -71,12 +78,14 @@ class Panel:
         self.tendons = TendonControls(server, actions.tendons) if actions.tendons is not None else None
         self._clip = gui.add_folder("Clip", visible=actions.walk is None and actions.tendons is None)
         with self._clip:
-            self._time = gui.add_slider("time [s]", min=0.0, max=1.0, step=0.01, initial_value=0.0)
-            buttons = gui.add_button_group("play", ("play", "pause", "restart"))
+            self._time = gui.add_slider(
+                "time [s]", min=0.0, max=1.0, step=0.01, initial_value=0.0, disabled=not actions.seekable
+            )
+            buttons = gui.add_button_group(actions.labels[0], actions.labels)
         with gui.add_folder("Show", expand_by_default=False):
             for key, label in SHOWN.items():
                 self._checkbox(gui, key, label, key not in hidden)
-        self._targets = gui.add_folder("Error of each target [cm]", visible=actions.walk is None)
+        self._targets = gui.add_folder("Error of each target [cm]", visible=actions.walk is None and actions.seekable)
         with self._targets:
             self._errors = gui.add_markdown("no targets yet")
             self._plot = self._add_plot(gui, "mean error [cm]")
@@ -92,7 +101,7 @@ class Panel:
 
         @buttons.on_click
         def _(_: viser.GuiEvent) -> None:
-            {"play": actions.play, "pause": actions.pause, "restart": actions.restart}[buttons.value]()
+            (actions.play, actions.pause, actions.restart)[actions.labels.index(buttons.value)]()
 
     def _checkbox(self, gui: viser.GuiApi, key: str, label: str, shown: bool) -> None:
         box = gui.add_checkbox(label, initial_value=shown)
