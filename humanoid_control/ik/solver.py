@@ -30,8 +30,8 @@ class IkSettings:
             capacity of its joints limits the speed instead. The distance at rest is `margin`.
         pair_recovery_speed: highest required separation speed of pairs too close or in penetration [m/s].
         joint_recovery_speed: speed of the return into the range, of homing, and of idle joints [rad/s].
-        range_ease: distance from the range end within which a joint slows down gently, to allow for drive lag [rad]; 0:
-            braking at a constant rate up to the end.
+        range_ease: distance from the range end within which a joint slows down gently, to allow for drive lag [rad], at
+            most 5 % of the range; 0: braking at a constant rate up to the end.
         base_velocity: bound on base velocity [m/s, rad/s].
         slack_weight: cost of a pair's squared slack, relative to 1 for a task [s^2/m^2].
         max_gain: upper limit of task gains as a share of 1 / dt.

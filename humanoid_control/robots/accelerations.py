@@ -22,7 +22,7 @@ from humanoid_control.robots.drive_mechanisms import reflected_inertia
 from humanoid_control.robots.robot import Robot
 
 SHARE = 0.8  # of the capability of a drive in a posture
-STOPPING = 0.5  # of the worst posture's limit, for braking at the end of a range
+BRAKING_SHARE = 0.5  # of the worst posture's limit, for braking at the end of a range
 HALF = 0.5  # quantile over the postures: the median
 LEAST = 0.2  # of the effort limit: least remainder in postures that a drive can hardly hold
 ROTOR_PER_EFFORT = 1e-3  # [kg m^2 / N m] of unknown drives: brushless motor with harmonic drive
@@ -54,13 +54,13 @@ def acceleration_limits(robot: Robot) -> DriveAccelerations:
         RobotError: if the drives file is invalid.
     """
     sampled = np.minimum(drive_accelerations(robot), MOST)
-    limits = SHARE * np.array([np.quantile(sampled, HALF, axis=0), STOPPING * sampled.min(axis=0)])
+    limits = SHARE * np.array([np.quantile(sampled, HALF, axis=0), BRAKING_SHARE * sampled.min(axis=0)])
     limits[limits > MOST / 10] = np.inf
     limits[:, ~robot.effort_known] = np.inf
     sides = [robot.index.get(mirrored_name(name), k) for k, name in enumerate(robot.joint_names)]
     limits = np.minimum(limits, limits[:, sides])
     for name, value in {**robot.stated_accelerations, **robot.file.acceleration_limits}.items():
-        limits[:, robot.joint_index(name)] = value, STOPPING * value
+        limits[:, robot.joint_index(name)] = value, BRAKING_SHARE * value
     for follower, leader, multiplier, _ in reversed(robot.mimic):
         if multiplier:
             limits[:, leader] = np.minimum(limits[:, leader], limits[:, follower] / abs(multiplier))

@@ -246,7 +246,7 @@ class Robot:
         return len(self.feet) >= 2 and {"l_foot_tcp", "r_foot_tcp"} <= set(self.points)
 
     @cached_property
-    def _accelerations(self) -> robots.AccelerationLimits:
+    def _accelerations(self) -> robots.DriveAccelerations:
         from humanoid_control import robots  # imported on demand
 
         return robots.acceleration_limits(self)
@@ -261,7 +261,7 @@ class Robot:
         """Decelerations (n,) that drives always reach before the end of a range."""
         return self._accelerations.braking
 
-    def accelerations_within(self, most: float, scale: float = 1.0) -> robots.AccelerationLimits:
+    def accelerations_within(self, most: float, scale: float = 1.0) -> robots.DriveAccelerations:
         """Return both limits times `scale`, clipped to `most` [rad/s^2]; infinite `scale`: `most` alone."""
         own = self._accelerations
         return type(own)(np.minimum(most, scale * own.acceleration), np.minimum(most, scale * own.braking))

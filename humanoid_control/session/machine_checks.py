@@ -36,7 +36,7 @@ class MachineCheck:
 
 
 def check_machine(port: int) -> Iterator[MachineCheck]:
-    """Check packages, kernels, ROS 2, discovery, memory and browser."""
+    """Check packages, kernels, ROS 2, discovery, shared memory and browser."""
     checks: list[Callable[[], MachineCheck]] = [
         _python,
         _packages,
