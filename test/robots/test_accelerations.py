@@ -9,11 +9,11 @@ from humanoid_control.ik import IkSettings
 from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, fill_velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.accelerations import (
+    BRAKING_SHARE,
     HALF,
     LEAST,
     ROTOR_PER_EFFORT,
     SHARE,
-    STOPPING,
     drive_accelerations,
     rotor_inertia,
     sampled_postures,
@@ -71,7 +71,7 @@ def test_limits_of_a_pendulum_are_those_on_paper(tmp_path):
     load = np.where(at_ends < 1.0, at_ends, anywhere)  # at an end of its range every second time, else anywhere
     expected = SHARE * (40.0 - weight * np.quantile(load, 1 - HALF)) / inertia
     assert robot.acceleration_limits[0] == pytest.approx(expected, rel=0.02)
-    assert robot.braking_limits[0] == pytest.approx(STOPPING * SHARE * (40.0 - weight) / inertia, rel=1e-3)
+    assert robot.braking_limits[0] == pytest.approx(BRAKING_SHARE * SHARE * (40.0 - weight) / inertia, rel=1e-3)
     assert (robot.braking_limits <= robot.acceleration_limits).all()
 
 
@@ -87,7 +87,7 @@ def test_an_effort_that_the_urdf_does_not_say_limits_nothing(tmp_path):
 
 def test_the_robot_file_comes_first_and_nothing_is_above_the_limit_of_all(tmp_path):
     robot = arm(tmp_path, file="acceleration_limits: {hinge: 3.5}")
-    assert robot.acceleration_limits[0] == 3.5 and robot.braking_limits[0] == STOPPING * 3.5
+    assert robot.acceleration_limits[0] == 3.5 and robot.braking_limits[0] == BRAKING_SHARE * 3.5
     assert robot.acceleration_limits[1] > 200.0
     within = robot.accelerations_within(200.0, 0.8)
     assert within.acceleration == pytest.approx([0.8 * 3.5, 200.0]) and within.braking[0] == pytest.approx(1.4)
