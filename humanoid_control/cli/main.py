@@ -37,6 +37,7 @@ COMMANDS = {
     "picture": "render the viewer at one moment of a clip as a picture, or a clip as a film",
     "warm": "compile the kernels in advance, so that the first start does not wait for the compiler",
     "ros2_control": "write the ros2_control files of a robot: URDF, controllers, launch file",
+    "moveit": "write the MoveIt configuration of a robot: groups, pairs of links, limits, controllers, launch file",
     "doctor": "check this machine and suggest fixes",
     "record": "record topics to an MCAP bag",
     "replay": "play back a recorded bag",

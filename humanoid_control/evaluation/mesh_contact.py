@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import RobotError
 from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.retargeting.retargeter import retarget_clip
 from humanoid_control.retargeting.scaling import scale_to_robot
-from humanoid_control.robots.description.meshes import find_mesh, load_mesh, mesh_unit
-from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
+from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.robot import Robot
-
-TAGS = {"collision": pin.GeometryType.COLLISION, "visual": pin.GeometryType.VISUAL}
+from humanoid_control.robots.urdf_geometry import TAGS, urdf_geometry
 
 
 @dataclass(frozen=True)
@@ -81,7 +77,7 @@ def mesh_contacts(
     Raises:
         RobotError: if the geometry or a mesh file is missing.
     """
-    geometry = _geometry(robot, tag)
+    geometry = urdf_geometry(robot, tag)
     _watch_pairs(robot, geometry)
     links = [str(robot.model.frames[g.parentFrame].name) for g in geometry.geometryObjects]
     names = [(links[p.first], links[p.second]) for p in geometry.collisionPairs]
@@ -123,34 +119,6 @@ def clip_mesh_contacts(
 
 def _sorted(pair: tuple[str, str]) -> tuple[str, str]:
     return (pair[0], pair[1]) if pair[0] < pair[1] else (pair[1], pair[0])
-
-
-def _geometry(robot: Robot, tag: str) -> pin.GeometryModel:
-    tree = parse_urdf(robot.urdf, robot.name)
-    if not list(tree.document.iterfind(f"link/{tag}")):
-        raise RobotError(f"{robot.name}: its URDF has no {tag} geometry")
-    _absolute_paths(tree, robot, tag)
-    # pinocchio's loader crashes on some damaged files: read each in another process first.
-    files = dict.fromkeys(Path(mesh.get("filename", "")) for mesh in tree.document.iter("mesh"))
-    if (broken := next((f for f in files if load_mesh(f) is None), None)) is not None:
-        raise RobotError(f"{robot.name}: the mesh file {broken} cannot be read: truncated or damaged?")
-    return pin.buildGeomFromUrdfString(robot.model, tree.text(), TAGS[tag])
-
-
-def _absolute_paths(tree: UrdfTree, robot: Robot, tag: str) -> None:
-    """Make mesh paths absolute, and remove the geometry of the other tag."""
-    for link in tree.document.findall("link"):
-        for e in [e for other in TAGS if other != tag for e in link.findall(other)]:
-            link.remove(e)
-    for mesh in tree.document.iter("mesh"):
-        name = mesh.get("filename", "")
-        path = find_mesh(name, robot.folder) if robot.folder is not None else None
-        if path is None:
-            raise RobotError(f"{robot.name}: the mesh file {name} is not found from {robot.folder or 'nowhere'}")
-        mesh.set("filename", str(path))
-        if (unit := mesh_unit(path)) != 1.0:  # the loader ignores it
-            scale = [float(x) * unit for x in mesh.get("scale", "1 1 1").split()]
-            mesh.set("scale", " ".join(f"{x:.9g}" for x in scale))
 
 
 def _watch_pairs(robot: Robot, geometry: pin.GeometryModel) -> None:

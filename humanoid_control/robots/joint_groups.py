@@ -70,3 +70,9 @@ def _moving(robot: Robot, point: str) -> np.ndarray:
 def _hand(robot: Robot, side: str) -> str:
     tip = f"{side}_fingertip"
     return tip if tip in robot.points else f"{side}_wrist"
+
+
+def controlled_joints(robot: Robot) -> list[str]:
+    """Return all joints except mimic joints."""
+    led = {follower for follower, *_ in robot.mimic}
+    return [name for k, name in enumerate(robot.joint_names) if k not in led]

@@ -20,6 +20,11 @@ ROWS = {
         "--output": ("--robot hrp2 -o nowhere/below", "nowhere"),
         "--plugin": ("--robot hrp2 -o . --gains --plugin mujoco", "PACKAGE/CLASS"),
     },
+    "moveit": {
+        "--robot": ("--robot hpr2 -o .", "did you mean hrp2"),
+        "--output": ("--robot hrp2 -o nowhere/below", "nowhere"),
+        "--controller": ("--robot hrp2 -o . --controller a-b", "must be a ROS name"),
+    },
     "demo": {
         "--up": ("--motion dance --up q", "must be x, y, z, -x, -y or -z"),
         "--ground": ("walk --ground plan:slope=3", "did you mean plane"),

@@ -13,12 +13,9 @@ import yaml
 from humanoid_control.cli.main import main
 from humanoid_control.errors import RobotError
 from humanoid_control.hardware.commands.command_stream import CommandReader
-from humanoid_control.hardware.ros2_control.control_files import (
-    controlled_joints,
-    ros2_control_urdf,
-    write_ros2_control,
-)
+from humanoid_control.hardware.ros2_control.control_files import ros2_control_urdf, write_ros2_control
 from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.robots.joint_groups import controlled_joints
 from humanoid_control.robots.names import CATALOGUE
 from test.hardware.ros2_control_rules import CONTROLLER_KEYS, TopicSystem, check_element, check_joints, check_keys
 

@@ -23,7 +23,7 @@ EXPECTED = (
     + [f"W{k:02d}" for part in WALKING for k in range(part[0], part[1] + 1)]
     + [f"PF-{k:02d}" for k in range(1, 29)]
     + [f"P{k:02d}" for part in POLICIES for k in range(part[0], part[1] + 1)]
-    + [f"RE-{k:02d}" for k in range(1, 25)]
+    + [f"RE-{k:02d}" for k in range(1, 26)]
     + [f"R{k:02d}" for part in REAL_ROBOTS for k in range(part[0], part[1] + 1)]
 )
 

@@ -20,6 +20,7 @@ from humanoid_control.errors import RobotError
 from humanoid_control.files import whole_files
 from humanoid_control.paths import PACKAGE
 from humanoid_control.robots import Robot
+from humanoid_control.robots.joint_groups import controlled_joints
 
 PLUGIN = "joint_state_topic_hardware_interface/JointStateTopicSystem"
 GAINS_PLUGIN = "mujoco_ros2_control/MujocoSystem"
@@ -35,12 +36,6 @@ TYPES = {
 }
 GOAL_TIME, PATH_TOLERANCE, GOAL_TOLERANCE = 0.5, 0.2, 0.02  # [s], [rad], [rad]
 END = "</robot>"
-
-
-def controlled_joints(robot: Robot) -> list[str]:
-    """Return all joints except mimic joints."""
-    led = {follower for follower, *_ in robot.mimic}
-    return [name for k, name in enumerate(robot.joint_names) if k not in led]
 
 
 def ros2_control_tag(robot: Robot, plugin: str = "") -> str:
