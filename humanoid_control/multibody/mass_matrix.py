@@ -262,6 +262,12 @@ def sparse_factor(M: F2, lam: I1) -> None:
 def sparse_solve(M: F2, lam: I1, x: F1) -> None:
     """Solve M x = b in place by `sparse_factor`."""
     sparse_factor(M, lam)
+    sparse_substitute(M, lam, x)
+
+
+@kernel
+def sparse_substitute(M: F2, lam: I1, x: F1) -> None:
+    """Solve M x = b in place, with the factor L of `sparse_factor`."""
     n = M.shape[0]
     # L^T y = b from the leaves, then L x = y from the root.
     for i in range(n - 1, -1, -1):

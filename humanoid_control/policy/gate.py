@@ -21,19 +21,26 @@ from dataclasses import dataclass, field
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.collision.pair_distance import PairJoints, PairsFound
 from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.kinematics.forward_kinematics import ModelTree, WorldPoses
+from humanoid_control.kinematics.joint_inertia import ModelInertia
 from humanoid_control.policy.gate_kernels import (
+    PAIRS,
     RANGE,
+    SANE,
     SPEED,
+    UNMEASURED,
     GateArrays,
-    close_loops,
-    keep_range,
-    keep_speed,
+    GateRules,
+    keep_volumes_apart,
+    limit_torques,
 )
 from humanoid_control.policy.runner import PolicyTargets
 from humanoid_control.robots import Robot
-from humanoid_control.robots.self_collision import CollisionMonitor
+from humanoid_control.robots.closing_pairs import ClosingPairs
+from humanoid_control.robots.self_collision import CollisionMonitor, ShapePairs
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,7 @@ class TorqueGate:
     """Torque gate of one robot.
 
     Attributes:
-        torque_limit: (n,) [N m].
+        torque_limit: (n,) [N m]; may change in place.
     """
 
     def __init__(self, robot: Robot, armature: np.ndarray, settings: GateSettings | None = None) -> None:
@@ -110,38 +117,61 @@ class TorqueGate:
         """
         self.robot, self.settings = robot, settings or GateSettings()
         self.torque_limit = robot.effort.copy()
-        self._model = robot.model.copy()
-        self._model.armature = np.concatenate([np.zeros(robot.iv), armature])
-        self._data = self._model.createData()
-        self._q = robot.q("neutral").copy()
-        if robot.iq:
-            self._q[: robot.iq] = pin.SE3ToXYZQUAT(pin.SE3.Identity())
+        model = robot.model.copy()
+        model.armature = np.concatenate([np.zeros(robot.iv), armature])
         self._monitor = CollisionMonitor.of(robot) if self.settings.pairs and len(robot.pairs) else None
-        self._reach = _pair_joints(robot, self._monitor) if self._monitor is not None else np.zeros((0, robot.n))
-        self._activation = self._near_distances()
-        bounds = getattr(self._monitor, "motion_bound", None)  # volumes have none
-        self._bounds = None if bounds is None else np.ascontiguousarray(bounds[:, robot.iv :])
-        n, own = robot.n, self.settings
-        lower, upper, speed = (np.require(row, float, ["C", "W"]) for row in (robot.lower, robot.upper, robot.velocity))
-        q, v, inertia, tau = np.zeros((4, n))
-        limit, h, T = self.torque_limit, own.horizon, own.settling
-        self._arrays = Packed(GateArrays(np.zeros((5, n)), q, v, lower, upper, speed, limit, inertia, tau, h, T))
-        self.activity = GateActivity(joints=np.zeros(robot.n, dtype=int))
+        self._exempt = self._exempt_pairs()
+        self._arrays = Packed(self._make_arrays(model))
+        self.reset()
 
     def reset(self) -> None:
         """Reset the counters."""
         self.activity = GateActivity(joints=np.zeros(self.robot.n, dtype=int))
 
-    def _near_distances(self) -> np.ndarray:
-        """Return activation distances (P,) [m]; -inf for exempt pairs."""
+    def _exempt_pairs(self) -> np.ndarray:
+        """Return the pairs that may touch (P,)."""
         if self._monitor is None:
-            return np.zeros(0)
-        out = np.full(self._monitor.count, self.settings.near)
+            return np.zeros(0, dtype=bool)
         links = {s.name: s.link for s in self.robot.shapes}
-        for k in range(self._monitor.count):
-            if frozenset(links.get(name, name) for name in self._monitor.name(k)) in self.settings.exempt:
-                out[k] = -np.inf
-        return out
+        sides = (self._monitor.name(k) for k in range(self._monitor.count))
+        exempt = (frozenset(links.get(name, name) for name in pair) in self.settings.exempt for pair in sides)
+        return np.fromiter(exempt, dtype=bool, count=self._monitor.count)
+
+    def _make_arrays(self, model: pin.Model) -> GateArrays:
+        robot, s, monitor = self.robot, self.settings, self._monitor
+        n, shapes = robot.n, monitor if isinstance(monitor, ShapePairs) else None
+        rules = GateRules(s.horizon, s.settling, s.margin, s.near, s.range, s.speed)
+        lower, upper, speed = (np.require(row, float, ["C", "W"]) for row in (robot.lower, robot.upper, robot.velocity))
+        q = robot.q("neutral").copy()
+        if robot.iq:
+            q[: robot.iq] = pin.SE3ToXYZQUAT(pin.SE3.Identity())
+        count = monitor.count if monitor is not None else 0
+        none = PairJoints(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
+        inertia, raw, tau = np.zeros((3, n))
+        return GateArrays(
+            rules=rules,
+            target=np.zeros((5, n)),
+            measured=np.zeros((2, n)),
+            q=q,
+            v=np.zeros(robot.nv),
+            lower=lower,
+            upper=upper,
+            speed=speed,
+            limit=self.torque_limit,
+            inertia=inertia,
+            raw=raw,
+            tau=tau,
+            tree=ModelTree.of(model),
+            world=WorldPoses.of(model.njoints, model.njoints),
+            body=ModelInertia.of(model),
+            pairs=ClosingPairs.of(robot, shapes, np.flatnonzero(self._exempt)),
+            found=PairsFound.buffer(count),
+            sides=none if monitor is None else monitor.joints.record,
+            separating=np.zeros((0, n)) if monitor is None else _pair_joints(robot, monitor),
+            gradient=np.zeros((count, n)),
+            closing=np.zeros(count, dtype=np.int64),
+            solved=np.zeros(robot.nv),
+        )
 
     def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return torque (n,) [N m], always finite and within limits.
@@ -153,76 +183,43 @@ class TorqueGate:
             q: measured (n,) [rad].
             v: measured (n,) [rad/s].
         """
-        if np.abs(q).max(initial=0.0) < SANE and np.abs(v).max(initial=0.0) < SANE:  # False for NaN
-            return self._bounded_torque(targets, q, v)
-        known = (np.abs(q) < SANE) & (np.abs(v) < SANE)
-        place, speed = np.where(known, q, self._q[self.robot.iq :]), np.where(known, v, 0.0)
-        tau = self._bounded_torque(PolicyTargets(*(np.where(known, row, 0.0) for row in targets)), place, speed)
-        return np.where(known, tau, 0.0)
-
-    def _bounded_torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Compute `torque` for finite q and v."""
-        a, table, s, count = self._arrays.record, self._arrays.table, self.settings, self.activity
+        a, table, count = self._arrays.record, self._arrays.table, self.activity
         for row, values in zip(a.target, targets, strict=True):
             row[:] = values
-        a.q[:], a.v[:], self._q[self.robot.iq :] = q, v, q
-        rules = close_loops(table)
-        tau = raw = a.tau.copy()
-        if s.range and rules & RANGE:
-            a.inertia[:] = np.diagonal(pin.crba(self._model, self._data, self._q))[self.robot.iv :]
-            if keep_range(table):
-                count.range, tau = count.range + 1, a.tau.copy()
-        if s.speed and rules & SPEED and keep_speed(table):
-            count.speed, tau = count.speed + 1, a.tau.copy()
-        if self._monitor is not None:
-            apart = self._keep_apart(tau, v)
-            count.pairs += apart is not tau
-            tau = apart
+        a.measured[0], a.measured[1] = q, v
+        changed = limit_torques(table)
+        if changed & UNMEASURED:
+            return self._torque_of_measured(targets, q, v)
+        if self._monitor is not None and not len(a.pairs.pairs):
+            changed |= keep_volumes_apart(table, self._find_near_volumes())
         count.steps += 1
-        if tau is not raw:
+        if changed:
             count.active += 1
-            count.joints += tau != raw
-        return tau
+            count.range += changed & RANGE != 0
+            count.speed += changed & SPEED != 0
+            count.pairs += changed & PAIRS != 0
+            count.joints += a.tau != a.raw
+        return a.tau.copy()
 
-    def _keep_apart(self, tau: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def _torque_of_measured(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return torques with unmeasured joints at their last position, and without torque."""
+        known = (np.abs(q) < SANE) & (np.abs(v) < SANE)
+        place, speed = np.where(known, q, self._arrays.record.q[self.robot.iq :]), np.where(known, v, 0.0)
+        tau = self.torque(PolicyTargets(*(np.where(known, row, 0.0) for row in targets)), place, speed)
+        return np.where(known, tau, 0.0)
+
+    def compile_volumes(self) -> None:
+        """Compile what only robots with swept-sphere volumes use."""
+        keep_volumes_apart(self._arrays.table, 0)
+
+    def _find_near_volumes(self) -> int:
+        """Fill the rows of near pairs of swept-sphere volumes, which have no motion bounds; return their number."""
         assert self._monitor is not None
-        s, iv = self.settings, self.robot.iv
-        reach = self._activation
-        if self._bounds is not None:  # other pairs cannot come near within the horizon at these joint speeds
-            closing_speed = self._bounds @ np.abs(v)
-            reach = np.minimum(reach, s.margin + SLACK + s.horizon * closing_speed)
-        near = self._monitor.update(self._q, reach)
-        if not len(near):
-            return tau
-        pin.computeJointJacobians(self._model, self._data, self._q)
-        J = near.gradient(self._data.J)[:, iv:]
-        rate = J @ v
-        closing = near.distance + s.horizon * rate < s.margin
-        if not closing.any():
-            return tau
-        pin.crba(self._model, self._data, self._q)
-        # one pass: with torques at their limits, more passes would only move joints that separate nothing
-        out = tau
-        for k in np.flatnonzero(closing):
-            goal = ((s.margin - near.distance[k]) / s.horizon - rate[k]) / s.settling
-            g, direction = self._accelerations(J[k]), self._reach[near.pair[k]] * J[k]
-            lack, reach = goal - g @ out, g @ direction
-            if lack > 0.0 and reach > LEAST_REACH:
-                out = np.minimum(np.maximum(out + lack / reach * direction, -self.torque_limit), self.torque_limit)
-        return tau if np.array_equal(out, tau) else out
-
-    def _accelerations(self, J: np.ndarray) -> np.ndarray:
-        """Return g (n,): torque tau accelerates the distance by g tau; after `pin.crba`."""
-        row = np.zeros(self.robot.nv)
-        row[self.robot.iv :] = J
-        pin.cholesky.decompose(self._model, self._data)
-        solved: np.ndarray = pin.cholesky.solve(self._model, self._data, row)[self.robot.iv :]
-        return solved
-
-
-SANE = 1e6  # [rad], [rad/s] beyond which a measurement is invalid
-SLACK = 1e-6  # [m] round-off of a distance
-LEAST_REACH = 1e-6  # [m^2/(kg m^2)] below which the permitted joints cannot separate a pair
+        a = self._arrays.record
+        near = self._monitor.update(a.q, np.where(self._exempt, -np.inf, self.settings.near))
+        for memory, rows in zip(a.found, near.found, strict=True):
+            memory[: len(near)] = rows
+        return len(near)
 
 
 def _pair_joints(robot: Robot, monitor: CollisionMonitor) -> np.ndarray:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from humanoid_control.policy.gate_kernels import close_loops, keep_range, keep_speed
+from humanoid_control.policy.gate_kernels import keep_volumes_apart, limit_torques
 from humanoid_control.simulation.worlds.step import run_driven_steps, run_steps
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
 ADVICE = "compiling the simulation for this machine, only the first time: about a minute"
-KERNELS = (run_steps, run_driven_steps, close_loops, keep_range, keep_speed)
+KERNELS = (run_steps, run_driven_steps, limit_torques, keep_volumes_apart)
 
 
 def compiled() -> bool:
@@ -38,7 +38,9 @@ def _gate() -> None:
 
     robot = load_robot("lola", "floating")
     zero = np.zeros(robot.n)
-    TorqueGate(robot, zero + 0.01).torque(PolicyTargets(*np.zeros((5, robot.n))), robot.upper + 0.1, robot.velocity)
+    gate = TorqueGate(robot, zero + 0.01)
+    gate.torque(PolicyTargets(*np.zeros((5, robot.n))), robot.upper + 0.1, robot.velocity)
+    gate.compile_volumes()
 
 
 if __name__ == "__main__":
