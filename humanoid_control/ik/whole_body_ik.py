@@ -14,25 +14,16 @@ import pinocchio as pin
 from humanoid_control.collision.pair_distance import NearPairs
 from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import check_time_step
+from humanoid_control.ik.compiled_tick import CompiledTick
 from humanoid_control.ik.free_velocities import Bounds, DofSelection
-from humanoid_control.ik.integrate import keep_inside
+from humanoid_control.ik.limits.collision_recovery import GRADIENT
 from humanoid_control.ik.limits.limit import ConfigurationLimit, IkState, Limit, SoftRows
 from humanoid_control.ik.limits.self_collision import SelfCollisionLimit, default_limits
 from humanoid_control.ik.solver import STOP, IkSettings, StepReport
-from humanoid_control.ik.task_rows import TaskStack
-from humanoid_control.ik.tasks.centroidal import AngularMomentumTask
-from humanoid_control.ik.tasks.joints import JointTask, PostureTask
+from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.task import Task, TickData, known_robot
-from humanoid_control.ik.tick import NUMBERS, CompiledTick
-from humanoid_control.ik.velocity_program import (
-    SolverArrays,
-    add_posture,
-    begin_cost,
-    fill_cost,
-    largest_slack,
-    reduce_bounds,
-    solve_program,
-)
+from humanoid_control.ik.tick import DEPTH, ITERATIONS, NUMBERS, VIOLATION
+from humanoid_control.ik.velocity_program import SolverArrays
 from humanoid_control.numerics.box_program import Guess
 from humanoid_control.robots.robot import Robot
 
@@ -149,9 +140,7 @@ class WholeBodyIk:
         self.limits = default_limits(robot) if limits is None else list(limits)
         self.self_collision = next((m for m in self.limits if isinstance(m, SelfCollisionLimit)), None)
         self._range = next((m for m in self.limits if isinstance(m, ConfigurationLimit)), None)
-        self._data, self._stack = TickData(robot), TaskStack(robot, self.dofs)
-        k, self._with_rows = self.dofs.k, [m for m in self.limits if m.max_rows(robot)]
-        most = sum(m.max_rows(robot) for m in self.limits)
+        self._data, k, most = TickData(robot), self.dofs.k, sum(m.max_rows(robot) for m in self.limits)
         # One row more than possible: candidates that are dropped are written there.
         rows = SoftRows(np.zeros((most + 1, k)), np.zeros(most + 1), np.ones(most + 1))
         memory = SolverArrays(
@@ -169,30 +158,20 @@ class WholeBodyIk:
             multipliers=np.zeros(k + most),
             guess=Guess.nothing(k, most + 1),
         )
+        self._memory = Packed(memory)
         self._limited_by: IkSettings | None = None
         self._limits = np.empty(0), np.empty(0)
-        self._memory, self._later_rows = Packed(memory), dict[int, SoftRows]()
-        self._norm = np.empty(robot.nv), np.empty(robot.nv)  # diagonal and linear cost of v itself
         self._tick: CompiledTick | None = None
         self._tick_limits: list[Limit] | None = None
         self._tick_tasks: list[Task] | None = None
-        self._compile()
+        self.reset()
+        # No later tick waits for the compiler.
+        self.step(robot.q(), [PostureTask(robot)], 0.01)
+        self.reset()
 
     def __getstate__(self) -> dict[str, Any]:
         """Copy without the compiled tick, which holds addresses."""
         return vars(self) | {"_tick": None, "_tick_limits": None, "_tick_tasks": None}
-
-    def _compile(self) -> None:
-        """Step with every kind of task, so that no later tick waits for the compiler."""
-        r = self.robot
-        joint = JointTask(r, r.joint_names[:1])
-        joint.set_target_from(r.q())
-        tasks = [PostureTask(r), AngularMomentumTask(), joint]
-        self.reset()
-        self.step(r.q(), tasks, 0.01)
-        if self._tick is not None:
-            self._step_by_step(r.q(), tasks, 0.01)
-        self.reset()
 
     def reset(self) -> None:
         """Discard earlier ticks: the robot is at rest."""
@@ -209,107 +188,30 @@ class WholeBodyIk:
         """
         check_time_step(dt, "inverse kinematics")
         q = np.ascontiguousarray(q, dtype=float)
-        compiled = self._compiled_for(tasks, q, dt)
-        outcome = None if compiled is None else compiled.run(q, self.v, dt)
-        return self._step_by_step(q, tasks, dt) if outcome is None else self._result(outcome, q, dt)
+        compiled, accelerations = self._compiled_for(tasks), self._accelerations()
+        state: IkState | None = None
+        if compiled.is_custom:
+            data = self._data.at(q)
+            state = IkState(self.robot, self.settings, self.dofs, data, q, self.v, dt, *accelerations)
+            compiled.fill_foreign_rows(state)
+        compiled.configure(self.settings, *accelerations)
+        return self._result(compiled.run(q, self.v, dt, state), q, dt)
 
     @property
     def data(self) -> pin.Data:
         """Kinematics, Jacobians and frame placements at the start of the last tick."""
         return self._data.get()
 
-    # -- in one call --------------------------------------------------------------------------------------------
-
-    def _compiled_for(self, tasks: Sequence[Task], q: np.ndarray, dt: float) -> CompiledTick | None:
-        """Return the compiled tick with these tasks; None if it does not support a limit."""
-        if self.limits != self._tick_limits:
-            known = CompiledTick.knows_limits(self.limits)
-            self._tick = CompiledTick(self.robot, self.dofs, self._memory, self.limits) if known else None
+    def _compiled_for(self, tasks: Sequence[Task]) -> CompiledTick:
+        """Return the tick of these tasks, packed anew if they or the limits have changed."""
+        if self._tick is None or self.limits != self._tick_limits:
+            self._tick = CompiledTick(self.robot, self.dofs, self._memory, self.limits)
             self._tick_limits, self._tick_tasks = list(self.limits), None
-        if self._tick is None:
-            return None
-        if self._tick_tasks is None or self._tick_tasks != (given := list(tasks)):
-            given = list(tasks)
-            self._tick_tasks = None
+        if self._tick_tasks is None or self._tick_tasks != list(tasks):
+            given, self._tick_tasks = list(tasks), None
             self._tick.follow(given)
             self._tick_tasks = given
-        self._tick.fill_foreign_rows(self._data, q, self.settings.max_gain / dt)
-        self._tick.configure(self.settings, *self._accelerations())
         return self._tick
-
-    def _result(self, numbers: np.ndarray, q: np.ndarray, dt: float) -> IkResult:
-        """Build the result of a compiled tick from q, by its outcome."""
-        apart, nq, begun, before = self.self_collision, self.robot.nq, q.copy(), self.v
-        self.v = numbers[nq:-NUMBERS]
-        self._data.later(begun)
-        used, violation = int(numbers[-5]), float(numbers[-1])
-        if self._range is not None:
-            self._range.violation = violation
-        near: Callable[[], NearPairs] = NearPairs.none
-        if apart is not None:
-            if apart.penetration_depth > 0.0:
-                apart.penetration_depth = 0.0
-                apart.recovery.reset()
-            near = apart.near_later(begun, before, self.settings, self._limits[0], self.v, dt)
-
-        def report() -> IkReport:
-            share = float(numbers[-4])
-            status = IkStatus.NO_SOLUTION if used < 0 else IkStatus.SLOWED if share < 1.0 else IkStatus.OPTIMAL
-            return IkReport(
-                used >= 0,
-                speed_scale=share,
-                iterations=used,
-                note=status.value,
-                status=status,
-                look=near,
-                rows=int(numbers[-3]),
-                slack=float(numbers[-2]),
-                limit_violation=violation,
-            )
-
-        return IkResult(numbers[:nq], self.v, used >= 0, report)
-
-    # -- step by step -------------------------------------------------------------------------------------------
-
-    def _step_by_step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> IkResult:
-        """Compute the tick for any classes, with recovery from collisions."""
-        s, r = self.settings, self.robot
-        state = IkState(r, s, self.dofs, self._data.at(q), q, self.v, dt, *self._accelerations())
-        for limit in self.limits:
-            limit.update(state)
-        home = None if self.self_collision is None else self.self_collision.homing_task(state)
-        self._fill_cost(state, tasks if home is None else [home])
-        self._fill_bounds(state)
-        rows = self._fill_rows(state)
-        used, apart = solve_program(self._memory.table, rows, 2 * s.slack_weight), self.self_collision
-        while used >= 0 and apart is not None:
-            more = apart.look_again(apart.near, state, self.dofs.expand(self._memory.record.x))
-            if more is apart.near:
-                break
-            apart.near = more
-            rows = self._fill_rows(state)
-            used = solve_program(self._memory.table, rows, 2 * s.slack_weight)
-        ok = used >= 0
-        v, scale, status = self._velocity(state, ok)
-        slack = float(largest_slack(self._memory.table, rows, v)) if rows else 0.0
-        found = NearPairs.none() if apart is None else apart.near
-        near: Callable[[], NearPairs] | None = None
-        if apart is not None and apart.exact:
-            near = apart.near_later(q.copy(), self.v, s, state.acceleration, v, dt)
-        self.v = v
-        report = IkReport(
-            ok,
-            speed_scale=scale,
-            iterations=used,
-            note=status.value,
-            status=status,
-            look=near or (lambda: found),
-            rows=rows,
-            slack=slack,
-            penetration_depth=0.0 if apart is None else apart.penetration_depth,
-            limit_violation=0.0 if self._range is None else self._range.violation,
-        )
-        return IkResult(self._integrate(q, dt), v, ok, lambda: report)
 
     def _accelerations(self) -> tuple[np.ndarray, np.ndarray]:
         """Return acceleration limits (nv,) and braking (n,), updated with the settings."""
@@ -321,56 +223,44 @@ class WholeBodyIk:
             self._memory.record.acceleration[:] = all_limits
         return self._limits
 
-    def _velocity(self, state: IkState, ok: bool) -> tuple[np.ndarray, float, IkStatus]:
-        """Return the safe part of the solution (nv,), its share, and the status."""
-        apart, brake = self.self_collision, self._memory.record.brake
-        if not ok:
-            return brake.copy(), 0.0, IkStatus.NO_SOLUTION
-        v, scale, status = self.dofs.expand(self._memory.record.x), 1.0, IkStatus.OPTIMAL
-        if apart is None:
-            return v, scale, status
-        if apart.penetration_depth > 0 and self.settings.on_penetration == STOP:
-            return brake.copy(), 0.0, IkStatus.STOPPED_BY_PENETRATION
-        scale = apart.safe_scale(state, brake, v)
-        if scale < 1.0:
-            v, status = brake + scale * (v - brake), IkStatus.SLOWED
-        return v, scale, IkStatus.HOMING if apart.recovery.is_homing else status
+    def _result(self, outcome: np.ndarray, q: np.ndarray, dt: float) -> IkResult:
+        """Build the result of a tick from q, by its outcome."""
+        s, apart, nq, begun, before = self.settings, self.self_collision, self.robot.nq, q.copy(), self.v
+        numbers = outcome[-NUMBERS:]
+        used, violation, depth = numbers.item(ITERATIONS), numbers.item(VIOLATION), numbers.item(DEPTH)
+        self.v = outcome[nq:-NUMBERS]
+        self._data.later(begun)
+        if type(self._range) is ConfigurationLimit:
+            self._range.violation = violation
+        elif self._range is not None:  # a subclass, which has stored it by itself
+            violation = self._range.violation
+        near: Callable[[], NearPairs] = NearPairs.none
+        if apart is not None:
+            apart.penetration_depth = depth
+            near = apart.near_later(begun, before, s, self._limits[0], self.v, dt)
 
-    def _integrate(self, q: np.ndarray, dt: float) -> np.ndarray:
-        r = self.robot
-        q_next = pin.integrate(r.model, q, self.v * dt)
-        joints = q_next[r.iq :]
-        keep_inside(q[r.iq :], r.lower, r.upper, joints)
-        if r.mimic:
-            r.follow(joints)
-        return q_next
+        def report() -> IkReport:
+            _, share, rows, slack, _, _, stage = numbers.tolist()
+            status = IkStatus.OPTIMAL
+            if used < 0:
+                status = IkStatus.NO_SOLUTION
+            elif depth > 0.0 and s.on_penetration == STOP:
+                status = IkStatus.STOPPED_BY_PENETRATION
+            elif stage != GRADIENT:
+                status = IkStatus.HOMING
+            elif share < 1.0:
+                status = IkStatus.SLOWED
+            return IkReport(
+                used >= 0,
+                speed_scale=share,
+                iterations=int(used),
+                note=status.value,
+                status=status,
+                look=near,
+                rows=int(rows),
+                slack=slack,
+                penetration_depth=depth,
+                limit_violation=violation,
+            )
 
-    def _fill_cost(self, state: IkState, tasks: Sequence[Task]) -> None:
-        s, q, memory = self.settings, state.q, self._memory.table
-        diagonal, linear = self._norm
-        begin_cost(self.v, s.damping, s.smoothing, diagonal, linear)
-        max_gain = s.max_gain / state.dt
-        for task in tasks:
-            if type(task) is PostureTask:
-                gain = min(task.gain, max_gain)
-                add_posture(task.weights, task.posture, q, float(task.weight), gain, diagonal, linear)
-        rows = self._stack.rows(state.data, q, [t for t in tasks if type(t) is not PostureTask], max_gain)
-        fill_cost(memory, rows.J, rows.v, diagonal, linear)
-
-    def _fill_bounds(self, state: IkState) -> None:
-        """Fill the bounds and the velocity of hardest braking."""
-        m = self._memory.record
-        m.lower[:], m.upper[:] = -np.inf, np.inf
-        for limit in self.limits:
-            limit.tighten(state, m.lower, m.upper)
-        reduce_bounds(self._memory.table, self.v, self.robot.iv, state.dt)
-
-    def _fill_rows(self, state: IkState) -> int:
-        """Fill the rows within those bounds and return their number."""
-        m, count = self._memory.record, 0
-        for limit in self._with_rows:
-            out = m.rows
-            if count:  # same object for the same count, so that limits may cache data of it
-                out = self._later_rows.setdefault(count, SoftRows(*(a[count:] for a in m.rows)))
-            count += limit.free_rows(state, m.bounds, out)
-        return count
+        return IkResult(outcome[:nq], self.v, used >= 0, report)

@@ -87,14 +87,6 @@ def fill_velocity_bounds(
 
 
 @kernel
-def clamp_to_speed(low: np.ndarray, high: np.ndarray, speed: np.ndarray) -> None:
-    """Clip bounds (n,) in place to +-speed (n,) [rad/s]."""
-    for i in range(low.shape[0]):
-        low[i] = min(max(low[i], -speed[i]), speed[i])
-        high[i] = min(max(high[i], -speed[i]), speed[i])
-
-
-@kernel
 def keep_range(
     joints: np.ndarray, limits: JointLimits, rules: StepRules, previous: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> None:

@@ -8,14 +8,12 @@ from humanoid_control.ik import (
     AngularMomentumTask,
     FrameTask,
     IkSettings,
-    IkState,
     IkStatus,
     PointsTask,
     PostureTask,
     WholeBodyIk,
 )
 from humanoid_control.ik.limits import default_limits
-from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import load_robot
 from test.robots_under_test import by_kind, nightly
 
@@ -171,10 +169,7 @@ def test_tasks_add_up_to_the_stacked_problem():
     tasks[-2].set_target_from(robot.q())
     tasks[1].weights = rng.uniform(0.2, 2, robot.n)
     solver = WholeBodyIk(robot, IkSettings(damping=0.0, smoothing=0.0), limits=[])
-    prepare(robot, solver.data, q)
-    solver._fill_cost(
-        IkState(robot, solver.settings, solver.dofs, solver.data, q, solver.v, 0.004, *solver._accelerations()), tasks
-    )
+    solver.step(q, tasks, 0.004)
     rows = [(task.weight, *task.rows(robot, solver.data, q)) for task in tasks]
     A = solver.dofs.reduce(np.vstack([w * J for w, J, _ in rows]))
     b = np.concatenate([w * v for w, _, v in rows])

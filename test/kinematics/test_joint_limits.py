@@ -9,7 +9,6 @@ from humanoid_control.kinematics.joint_limits import (
     JointLimits,
     StepRules,
     braking_speed,
-    clamp_to_speed,
     fill_velocity_bounds,
     keep_acceleration,
     velocity_bounds,
@@ -153,9 +152,3 @@ def test_from_outside_a_joint_comes_back_at_the_recovery_speed_or_its_own(side):
     inward, outward = (high, low) if side < 0 else (low, high)
     assert -side * outward == pytest.approx([0.5, 0.2]), "no slower"
     assert -side * inward == pytest.approx([2.0, 0.2]), "and no faster than it may"
-
-
-def test_bounds_are_cut_to_a_speed_either_way():
-    low, high = np.array([-3.0, 1.0, -0.2]), np.array([-2.0, 5.0, 0.3])
-    clamp_to_speed(low, high, np.array([1.0, 2.0, 1.0]))
-    assert low == pytest.approx([-1.0, 1.0, -0.2]) and high == pytest.approx([-1.0, 2.0, 0.3])

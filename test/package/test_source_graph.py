@@ -150,4 +150,4 @@ def test_the_package_itself():
     assert graph.resolve("humanoid_control.numerics.cholesky", "kernel") == "humanoid_control.compiled.jit:kernel"
     assert len(graph.reach(kernel)) < 200
     users = graph.reached_by("humanoid_control.ik.velocity_program:solve_program")
-    assert users["humanoid_control.ik.whole_body_ik:WholeBodyIk"] == 1
+    assert users["humanoid_control.ik.whole_body_ik:WholeBodyIk"] == 4

@@ -5,7 +5,7 @@ import pytest
 
 from evidence.studies.clearance import KEPT_SHARE, PublishedShapes, check_chunk, run_study
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik.limits import self_collision
+from humanoid_control.ik import FollowerSettings, IkSettings
 from humanoid_control.robots import load_robot
 from test.robots_under_test import nightly
 
@@ -23,8 +23,8 @@ def test_whatever_is_asked_for_pairs_keep_three_quarters_of_their_margin(name, s
 @pytest.mark.nightly
 def test_without_its_proof_pairs_come_nearer(monkeypatch):
     """The rows alone, which are soft, do not keep it."""
-    monkeypatch.setattr(self_collision.SelfCollisionLimit, "safe_scale", lambda *_: 1.0)
-    monkeypatch.setattr("humanoid_control.ik.whole_body_ik.CompiledTick.knows_limits", lambda _: False)
+    settings = FollowerSettings(ik=IkSettings(swept=False))
+    monkeypatch.setattr("evidence.studies.clearance.FollowerSettings", lambda: settings)
     assert check_chunk(("wabian2", 3, 1500))["share"] < KEPT_SHARE
 
 

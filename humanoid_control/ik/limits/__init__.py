@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
+    from humanoid_control.ik.limits.collision_recovery import CollisionRecovery as CollisionRecovery
     from humanoid_control.ik.limits.idle_joints import IdleJointLimit as IdleJointLimit
     from humanoid_control.ik.limits.limit import AccelerationLimit as AccelerationLimit
     from humanoid_control.ik.limits.limit import ConfigurationLimit as ConfigurationLimit
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from humanoid_control.ik.limits.limit import Limit as Limit
     from humanoid_control.ik.limits.limit import VelocityLimit as VelocityLimit
     from humanoid_control.ik.limits.limit import clamp_bounds as clamp_bounds
-    from humanoid_control.ik.limits.self_collision import CollisionRecovery as CollisionRecovery
     from humanoid_control.ik.limits.self_collision import SelfCollisionLimit as SelfCollisionLimit
     from humanoid_control.ik.limits.self_collision import default_limits as default_limits
     from humanoid_control.ik.limits.stopping_path import StoppingPathCheck as StoppingPathCheck
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
+        "collision_recovery": ["CollisionRecovery"],
         "idle_joints": ["IdleJointLimit"],
         "limit": ["AccelerationLimit", "ConfigurationLimit", "IkState", "Limit", "VelocityLimit", "clamp_bounds"],
-        "self_collision": ["CollisionRecovery", "SelfCollisionLimit", "default_limits"],
+        "self_collision": ["SelfCollisionLimit", "default_limits"],
         "stopping_path": ["StoppingPathCheck"],
     },
     public=[

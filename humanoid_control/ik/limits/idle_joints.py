@@ -34,6 +34,7 @@ class IdleJointLimit(Limit):
 
     Attributes:
         idle: joints that move no frame (n,). A mimicking joint is bounded by its leader.
+        self_collision: source of the near pairs.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class IdleJointLimit(Limit):
     ) -> None:
         """Start with no frames, so that every joint is idle."""
         self.enabled, self.gain = True, gain
-        self._robot, self._apart = robot, self_collision
+        self._robot, self.self_collision = robot, self_collision
         count = 0 if self_collision is None else self_collision.monitor.count
         self.packed = Packed(
             IdleJoints(
@@ -83,7 +84,7 @@ class IdleJointLimit(Limit):
         self.packed.record.away[0] = np.inf
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
-        apart = self._apart
+        apart = self.self_collision
         if not self.enabled or (apart is not None and (apart.penetration_depth > 0.0 or apart.recovery.is_homing)):
             return
         found = NOTHING if apart is None else apart.near.found

@@ -203,6 +203,13 @@ def keep_speed(velocity: np.ndarray, share: float, base_velocity: float, lower: 
         lower[c], upper[c] = min(max(lower[c], -speed), speed), min(max(upper[c], -speed), speed)
 
 
+@kernel
+def keep_slow(speed: float, lower: np.ndarray, upper: np.ndarray) -> None:
+    """Cut bounds (n,) to one speed of all joints [rad/s]."""
+    for i in range(lower.shape[0]):
+        lower[i], upper[i] = min(max(lower[i], -speed), speed), min(max(upper[i], -speed), speed)
+
+
 class RangeLimits(NamedTuple):
     """Limits of n joints, with acceleration and braking (n,) as in `StepRules`."""
 
@@ -238,7 +245,7 @@ def keep_configuration(
         Distance of the worst joint outside its range [rad].
     """
     own = unpack(table, RangeLimits)
-    limits, slow = own.limits, speeds.slow
+    limits = own.limits
     rules = StepRules(dt, 0.0, speeds.recovery, own.acceleration, own.braking, speeds.ease)
     n, violation = limits.lower.shape[0], 0.0
     iv = lower.shape[0] - n
@@ -247,8 +254,7 @@ def keep_configuration(
     for i in range(n):
         violation = max(violation, limits.lower[i] - joints[i], joints[i] - limits.upper[i])
     if violation > ROUNDING:
-        for i in range(n):
-            low[i], high[i] = min(max(low[i], -slow), slow), min(max(high[i], -slow), slow)
+        keep_slow(speeds.slow, low, high)
     keep_range(joints, limits, rules, previous[iv:], low, high)
     return violation
 

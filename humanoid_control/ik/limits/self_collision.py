@@ -1,4 +1,4 @@
-"""Self-collision as a limit: near pairs separate or close only slowly, and collisions are recovered from."""
+"""Self-collision as a limit: near pairs separate, or close only slowly."""
 
 from __future__ import annotations
 
@@ -11,22 +11,26 @@ import numpy as np
 from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate
 from humanoid_control.compiled.array_types import F1
 from humanoid_control.compiled.jit import kernel
-from humanoid_control.compiled.packed import Packed, Table, unpack
+from humanoid_control.compiled.packed import Table, unpack
 from humanoid_control.ik.free_velocities import Bounds, DofMap, DofSelection
+from humanoid_control.ik.limits.collision_recovery import (
+    GRADIENT,
+    HOMING,
+    HOMING_FREE,
+    HOMING_THROUGH_PAIRS,
+    CollisionRecovery,
+)
 from humanoid_control.ik.limits.limit import (
     AccelerationLimit,
     ConfigurationLimit,
-    IkState,
     Limit,
     SoftRows,
     VelocityLimit,
 )
 from humanoid_control.ik.limits.stopping_path import StoppingPathCheck
 from humanoid_control.ik.solver import IkSettings
-from humanoid_control.ik.tasks.joints import PostureTask
-from humanoid_control.kinematics.joint_limits import clamp_to_speed
 from humanoid_control.numerics.vec3 import cross, row
-from humanoid_control.robots.robot import Robot, joint_columns
+from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import (
     CollisionMonitor,
     MonitorArrays,
@@ -37,19 +41,23 @@ from humanoid_control.robots.self_collision import (
 
 BRAKING_SHARE = 0.5  # share of a pair's joint braking capacity that its row uses
 INSIDE_SCALE = 0.1  # scale of the rows of pairs in penetration: their slack costs a hundredth of other slack
-DISTANCE_PROGRESS = 1e-3  # [m] and
-HOMING_PROGRESS = 0.05  # [rad] progress that resets the time-out of a recovery stage
 PATH_SHARE = 0.9  # share of the margin that the path to the stop always keeps
-NEAR_HOME = 0.1  # [rad] distance below which homing slows down
-GRADIENT, HOMING, HOMING_THROUGH_PAIRS, HOMING_FREE = range(4)
 
 
 class SelfCollisionLimit(Limit):
     """Control barrier on the distance of every near pair of shapes.
 
     A pair at x above its margin closes at most at `barrier_gain` x, or as fast as it can brake; below it must separate.
-    Pairs nearer in the neutral posture keep their neutral distance. The rows are soft. `safe_scale` checks the path to
-    the stop.
+    Pairs nearer in the neutral posture keep their neutral distance. The rows are soft. The path to the stop is checked.
+    In penetration all joints are slow, until the recovery is over.
+
+    The tick computes all this (`ik/tick.py`); a subclass may add bounds and rows. A solver has one such limit at most.
+
+    Attributes:
+        monitor: source of the near pairs.
+        path: check of the path to the stop; None if the monitor is not exact.
+        recovery: way out of a collision.
+        penetration_depth: depth of the worst pair in the last tick [m].
     """
 
     def __init__(self, robot: Robot, monitor: CollisionMonitor | None = None) -> None:
@@ -60,22 +68,18 @@ class SelfCollisionLimit(Limit):
         """
         self.monitor = ShapePairs(robot) if monitor is None else monitor
         self._near: Callable[[], NearPairs] | NearPairs = NearPairs.none()
-        self.penetration_depth, self.recovery = 0.0, CollisionRecovery()
-        self._activation = np.zeros(self.monitor.count)
+        self.penetration_depth, self.recovery = 0.0, CollisionRecovery(robot)
         self._at_rest = self.monitor.largest_margins(robot)
         self.path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
-        self._home = PostureTask(robot, weight=1.0, gain=1.0)
-        self._rows: Packed[PairRows] | None = None
-        self._limits = self._free_limits = np.empty(0)
 
     @property
     def exact(self) -> bool:
         """True if the monitor measures exact shapes."""
-        return isinstance(self.monitor, ShapePairs)
+        return self.path is not None
 
     @property
     def near(self) -> NearPairs:
-        """Near pairs of the last tick."""
+        """Near pairs of the last tick; for custom limits those of the present one."""
         if not isinstance(self._near, NearPairs):
             self._near = self._near()
         return self._near
@@ -90,132 +94,34 @@ class SelfCollisionLimit(Limit):
     def reset(self) -> None:
         self.recovery.reset()
 
-    def update(self, state: IkState) -> None:
-        """Measure the pairs that matter at the velocity of the last tick."""
-        s = state.settings
-        if not isinstance(self.monitor, ShapePairs):
-            self._activation[:] = s.activation
-            self.near = self.monitor.update(state.q, self._activation)
-        else:
-            self.near = self.look(state.q, state.v, s, state.acceleration, state.v, 0.0)
-        closest = float(self.near.distance.min()) if len(self.near) else np.inf
-        self.penetration_depth = max(0.0, -closest)
-        if closest < 0:
-            self.recovery.update(closest, self._from_home(state), s.recovery_timeout, state.dt)
-        else:
-            self.recovery.reset()
-
     def look(
         self, q: np.ndarray, v: np.ndarray, s: IkSettings, acceleration: np.ndarray, after: np.ndarray, dt: float
     ) -> NearPairs:
         """Return the active pairs of exact shapes at q (nq,) for the previous velocity and this one."""
         assert isinstance(self.monitor, ShapePairs)
-        pairs, law, iv = self.monitor, self._law(s, acceleration), 6 if len(q) > len(v) else 0
+        pairs, iv = self.monitor, 6 if len(q) > len(v) else 0
+        law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, acceleration, GRADIENT)
         count = watch_pairs(pairs.packed.table, q, v, law, s.activation)
         count = watch_faster_pairs(pairs.packed.table, iv, after, law, s.activation, dt, count)
         return NearPairs(pairs.arrays.found.first(count), pairs.joints)
 
     def near_later(self, *tick: Any) -> Callable[[], NearPairs]:
-        """Return a function that computes `look` on access: the `near` of this tick."""
+        """Return a function that returns the `near` of this tick; for exact shapes it computes `look` on access."""
+        if self.path is None:
+            measured = self.near
+            return lambda: measured
         self._near = near = partial(self.look, *tick)
         return near
-
-    def look_again(self, near: NearPairs, state: IkState, v: np.ndarray) -> NearPairs:
-        """Return the active pairs, with those of the new velocity v (nv,)."""
-        pairs = self.monitor
-        if not isinstance(pairs, ShapePairs) or self.recovery.is_homing:
-            return near
-        s, law = state.settings, self._law(state.settings, state.acceleration)
-        more = watch_faster_pairs(pairs.packed.table, state.robot.iv, v, law, s.activation, state.dt, len(near))
-        return near if more == len(near) else NearPairs(pairs.arrays.found.first(more), pairs.joints)
-
-    def _law(self, s: IkSettings, acceleration: np.ndarray) -> CollisionLaw:
-        return CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, acceleration, GRADIENT)
-
-    def _from_home(self, state: IkState) -> float:
-        return float(np.abs(self._home.posture - state.q[state.robot.iq :]).max())
-
-    def homing_task(self, state: IkState) -> PostureTask | None:
-        """Return the task that replaces all others during homing."""
-        if not self.recovery.is_homing:
-            return None
-        self._home.gain = state.settings.joint_recovery_speed / max(self._from_home(state), NEAR_HOME)
-        return self._home
-
-    def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
-        """Slow all joints down during penetration."""
-        if self.penetration_depth > 0.0:
-            r, slow = state.robot, state.settings.recovery_joint_speed
-            clamp_to_speed(lower[r.iv :], upper[r.iv :], np.full(r.n, slow))
-
-    def free_rows(self, state: IkState, bounds: Bounds, out: SoftRows) -> int:
-        """Write the rows of near pairs that may be violated."""
-        s = state.settings
-        free = self._free_accelerations(state)
-        law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, free, self.recovery.stage)
-        if self._rows is None or self._rows.record.out is not out or self._rows.record.bounds is not bounds:
-            self._rows = Packed(self.pair_rows(state.dofs, bounds, out))
-        return int(fill_pair_rows(self._rows.table, self.near.found, joint_columns(state.data), law))
 
     def pair_rows(self, dofs: DofSelection, bounds: Bounds, out: SoftRows) -> PairRows:
         """Build the arguments of `fill_pair_rows`."""
         return PairRows(self.monitor.joints.record, self._at_rest, dofs.map, bounds, out)
-
-    def _free_accelerations(self, state: IkState) -> np.ndarray:
-        if state.acceleration is not self._limits:
-            self._limits, self._free_limits = state.acceleration, state.dofs.reduce_limits(state.acceleration)
-        return self._free_limits
-
-    def safe_scale(self, state: IkState, brake: np.ndarray, v: np.ndarray) -> float:
-        """Return the largest tested s with a clear stopping path at brake + s (v - brake); 0 if none."""
-        s = state.settings
-        if self.path is None or not s.swept or self.recovery.stage > HOMING:
-            return 1.0
-        return self.path.max_safe_scale(state.q, brake, v, state.dt, state.acceleration, PATH_SHARE * s.margin)
 
 
 def default_limits(robot: Robot, self_collision: bool = True) -> list[Limit]:
     """Return the limits in order: speed, self-collision (with shapes only), range, acceleration."""
     apart: list[Limit] = [SelfCollisionLimit(robot)] if self_collision and len(robot.pairs) else []
     return [VelocityLimit(), *apart, ConfigurationLimit(), AccelerationLimit()]
-
-
-class CollisionRecovery:
-    """Recovery from a collision in stages.
-
-    Without progress, all joints move slowly and straight to the neutral posture. Blocking pairs are ignored stage by
-    stage, each after a time-out.
-
-    Attributes:
-        stage: GRADIENT: along gradients, with the tasks. HOMING: to the neutral posture, ignoring pairs in penetration.
-            HOMING_THROUGH_PAIRS: also pairs of links in penetration elsewhere. HOMING_FREE: all pairs.
-    """
-
-    def __init__(self) -> None:
-        self.reset()
-
-    @property
-    def is_homing(self) -> bool:
-        """True while the robot moves to the neutral posture instead of following its tasks."""
-        return self.stage != GRADIENT
-
-    def reset(self) -> None:
-        """Discard the history."""
-        self.stage, self._best, self._left, self._since = GRADIENT, -np.inf, np.inf, 0.0
-
-    def update(self, closest: float, from_home: float, timeout: float, dt: float) -> None:
-        """Update the stage in a tick with penetration.
-
-        Args:
-            closest: signed distance of the deepest pair, below 0 [m].
-            timeout: time without progress before the next stage [s].
-        """
-        deep, far = closest > self._best + DISTANCE_PROGRESS, from_home < self._left - HOMING_PROGRESS
-        self._since += dt
-        if deep if self.stage == GRADIENT else far:
-            self._best, self._left, self._since = closest, from_home, 0.0
-        elif self._since > timeout:
-            self.stage, self._left, self._since = min(self.stage + 1, HOMING_FREE), from_home, 0.0
 
 
 # -------- Rows of the near pairs
@@ -306,13 +212,16 @@ class PairRows(NamedTuple):
 
 
 @kernel(allocates=True)
-def fill_pair_rows(table: Table[PairRows], found: PairsFound, J6: np.ndarray, law: CollisionLaw) -> int:
-    """Fill rows A u >= b of the near pairs, A u being their separation speed, and return their number.
+def fill_pair_rows(table: Table[PairRows], found: PairsFound, J6: np.ndarray, law: CollisionLaw, first: int) -> int:
+    """Fill rows A u >= b of the near pairs, A u being their separation speed, and return the number of all rows.
 
     Rows that the bounds satisfy anyway are dropped. Fixed joints have no part in a row.
+
+    Args:
+        first: number of rows that are filled already.
     """
     joints, at_rest, dofs, bounds, out = unpack(table, PairRows)
-    A, nv, k, rows = out.A, J6.shape[1], bounds.lower.shape[0], 0
+    A, nv, k, rows = out.A, J6.shape[1], bounds.lower.shape[0], first
     pair, distance, moves = found.pair, found.distance, joints.ancestor_mask
     inside = np.zeros(moves.shape[0], dtype=np.bool_)
     # Links in penetration with any other one.

@@ -46,6 +46,10 @@ class Wall(Limit):
         return 1
 
 
+class OwnSides(JointSideLimit):
+    """A class that the compiled tick does not know."""
+
+
 class Slow(Limit):
     """No joint is faster than some speed; counts how often it was asked."""
 
@@ -264,11 +268,11 @@ def test_a_free_velocity_is_limited_by_all_that_it_moves(tmp_path):
 
 
 @pytest.mark.parametrize("base", ["floating", "fixed"])
-@pytest.mark.parametrize("compiled", [True, False])
-def test_joints_stay_on_one_side_of_an_angle_and_come_back_to_it_slowly(base, compiled):
+@pytest.mark.parametrize("kind", [JointSideLimit, OwnSides], ids=["compiled", "custom"])
+def test_joints_stay_on_one_side_of_an_angle_and_come_back_to_it_slowly(base, kind):
     robot = load_robot("hrp2", base)
     joints = [robot.joint_index(f"{side}_elbow_flexion") for side in "lr"]
-    limit = JointSideLimit(joints, [0.4, 0.7], [1.0, -1.0], gain=20.0)
+    limit = kind(joints, [0.4, 0.7], [1.0, -1.0], gain=20.0)
     limits = default_limits(robot, False)
     solver = WholeBodyIk(robot, IkSettings(), [*limits[:-2], limit, *limits[-2:]])
     posture, q, angles = PostureTask(robot, weight=10.0, gain=50.0), robot.q(), []
@@ -276,7 +280,7 @@ def test_joints_stay_on_one_side_of_an_angle_and_come_back_to_it_slowly(base, co
     def run(ticks):
         nonlocal q
         for _ in range(ticks):
-            q = (solver.step if compiled else solver._step_by_step)(q, [posture], DT).q
+            q = solver.step(q, [posture], DT).q
             angles.append(q[[robot.iq + k for k in joints]])
 
     posture.posture = robot.postures["neutral"].copy()

@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pinocchio as pin
@@ -12,20 +11,24 @@ from hypothesis import strategies as st
 
 from evidence.studies.bad_starts import bad_starts, recover
 from humanoid_control.collision.pair_distance import NearPairs, PairsFound
+from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import HumanoidError, RobotError
 from humanoid_control.ik import IkSettings, IkStatus, PointsTask, PostureTask, WholeBodyIk
 from humanoid_control.ik.free_velocities import Bounds, DofSelection
-from humanoid_control.ik.limits.limit import IkState, SoftRows
+from humanoid_control.ik.limits.limit import SoftRows
 from humanoid_control.ik.limits.self_collision import (
     BRAKING_SHARE,
     INSIDE_SCALE,
+    CollisionLaw,
     SelfCollisionLimit,
     distance_per_speed,
+    fill_pair_rows,
     max_closing_speed,
 )
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.robot import joint_columns
+from humanoid_control.robots.self_collision import VolumePairs
 from test.robots_under_test import KINDS, by_kind, nightly
 
 
@@ -60,25 +63,29 @@ def test_where_gradients_lead_nowhere_the_robot_is_led_home():
 def test_every_collision_has_its_whole_time_whatever_the_one_before_was():
     """One that was shallow and over must not set the mark for a deep one that is being left."""
     robot = load_robot("armar3", "fixed")
-    limit, s = SelfCollisionLimit(robot), IkSettings()
-    state = SimpleNamespace(
-        robot=robot,
-        settings=s,
-        q=robot.q("neutral"),
-        v=np.zeros(robot.nv),
-        dt=0.02,
-        acceleration=np.full(robot.nv, 200.0),
-    )
-    near = NearPairs(PairsFound.buffer(1), NearPairs.none().joints)
-    limit.monitor = SimpleNamespace(update=lambda q, activation: near)
-    for near.distance[0] in [-0.002] * int(0.9 * s.recovery_timeout / state.dt) + [0.001] * 3:
-        limit.update(state)
-    for near.distance[0] in np.arange(-0.2, 0.0, 0.0015):
-        limit.update(state)
+    s, dt, monitor = IkSettings(), 0.02, VolumePairs(robot)
+    limit = SelfCollisionLimit(robot, monitor)
+    solver, found = WholeBodyIk(robot, s, [limit]), PairsFound.buffer(1)
+    found.pair[:], found.normal[:], found.point_1[:], found.point_2[:] = 0, [0.0, 0.0, 1.0], 0.0, 0.0
+    monitor.update = lambda q, activation: NearPairs(found, monitor.joints)
+
+    def tick(distance):
+        found.distance[0] = distance
+        return solver.step(robot.q(), [PostureTask(robot)], dt).report
+
+    for distance in [-0.002] * int(0.9 * s.recovery_timeout / dt) + [0.001] * 3:
+        assert tick(distance).penetration_depth == max(0.0, -distance)
+    for distance in np.arange(-0.2, 0.0, 0.0015):
+        tick(distance)
         assert not limit.recovery.is_homing, "it comes out by itself"
-    for _ in range(int(1.1 * s.recovery_timeout / state.dt)):
-        limit.update(state)
-    assert limit.recovery.is_homing, "now it is stuck"
+    for _ in range(int(1.1 * s.recovery_timeout / dt)):
+        report = tick(distance)
+    assert limit.recovery.is_homing and report.status is IkStatus.HOMING, "now it is stuck"
+    for stage in (2, 3, 3):
+        for _ in range(int(1.1 * s.recovery_timeout / dt)):
+            tick(distance)
+        assert limit.recovery.stage == stage, "nor does it come home"
+    assert tick(0.001).status is IkStatus.OPTIMAL and not limit.recovery.is_homing
 
 
 def test_each_stage_lets_through_what_it_says_and_pairs_that_are_inside_cost_less():
@@ -87,6 +94,8 @@ def test_each_stage_lets_through_what_it_says_and_pairs_that_are_inside_cost_les
     limit, s, dofs, data = SelfCollisionLimit(robot), IkSettings(), DofSelection(robot), robot.model.createData()
     wide, rows = np.full(robot.nv, 1e3), limit.max_rows(robot)
     out = SoftRows(np.zeros((rows, robot.nv)), np.zeros(rows), np.zeros(rows))
+    packed = Packed(limit.pair_rows(dofs, Bounds(-wide, wide), out))
+    table, kept_apart = packed.table, (s.margin, s.barrier_gain, s.pair_recovery_speed)
     while len(seen) < 3:
         q = robot.q(rng.uniform(robot.lower, robot.upper))
         prepare(robot, data, q)
@@ -99,22 +108,11 @@ def test_each_stage_lets_through_what_it_says_and_pairs_that_are_inside_cost_les
         seen |= {"inside"} if (d < 0).any() else set()
         seen |= {"between"} if (both & (d >= 0)).any() else set()
         seen |= {"beside"} if (~both & (d < 0.05)).any() and (d < 0).any() else set()
-        acceleration = rng.uniform(5.0, 300.0, robot.nv)
-        state = IkState(
-            robot,
-            s,
-            dofs,
-            data,
-            q,
-            np.zeros(robot.nv),
-            0.005,
-            acceleration,
-            acceleration,
-        )
+        acceleration, J = rng.uniform(5.0, 300.0, robot.nv), np.ascontiguousarray(joint_columns(data))
         can_change = np.abs(G).max(axis=1, initial=0.0) > 1e-9
         for stage, held_apart in enumerate((d < np.inf, d >= 0, ~both, d > np.inf)):
-            limit.recovery.stage, kept = stage, held_apart & can_change
-            k = limit.free_rows(state, Bounds(-wide, wide), out)
+            kept, law = held_apart & can_change, CollisionLaw(*kept_apart, acceleration, stage)
+            k = fill_pair_rows(table, limit.near.found, J, law, 0)
             assert k == kept.sum()
             scale, x = np.where(d < 0, INSIDE_SCALE, 1.0)[kept], d[kept] - s.margin
             brake = BRAKING_SHARE * np.abs(G[kept]) @ acceleration
