@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from sensor_msgs.msg import JointState
-from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.estimation import Verdict
@@ -37,7 +36,7 @@ from humanoid_control.nodes.base.serialized_markers import SerializedMarkers
 from humanoid_control.nodes.base.statistics import SampleWindow
 from humanoid_control.nodes.base.supervised_robot import SupervisedRobot
 from humanoid_control.nodes.base.tick_node import TickNode
-from humanoid_control.nodes.streaming.clip_source import ClipParameters, ClipSource, clip_points
+from humanoid_control.nodes.streaming.clip_source import ClipParameters, ClipSource, clip_points, serve_playback
 from humanoid_control.nodes.streaming.live_source import LiveParameters, LiveSource
 from humanoid_control.retargeting import POINTS, Retargeter
 from humanoid_control.robots import Robot, load_robot
@@ -219,9 +218,9 @@ class TrajectoryStreamer(TickNode):
             self.source = LiveSource(self, robot, p, p.marker_set, p.lead_in, p.dancer_offset)
         else:
             self.source = ClipSource(self, robot, self.read_clip(), p.lead_in, p.dancer_offset)
-            self.parameters_changed(set())
+            self.source.change(p)
         if p.paused:
-            self.source.pause()
+            self.source.serve("pause")
         self.reference: ReferenceOutput | None = None
         if p.solve:
             self.reference = ReferenceOutput(self, robot, self.source.rate, p.start_blind, self.begin_anew)
@@ -230,8 +229,7 @@ class TrajectoryStreamer(TickNode):
         self.dancer_message = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03, p.world)])
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
         self.dancer = self.create_publisher(MarkerArray, "dancer", STREAM_OUT)
-        for name in ("play", "pause", "restart", "calibrate"):
-            self.create_service(Trigger, f"~/{name}", self.service(name))
+        serve_playback(self, self.source.serve)
         self.count, self.frame_stamps = 0, RisingStamps()
         return self.source.rate
 
@@ -242,23 +240,9 @@ class TrajectoryStreamer(TickNode):
             self.get_logger().warning(text)
         return body
 
-    def service(self, name: str) -> Any:
-        def callback(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-            response.success, response.message = True, name
-            if name != "calibrate":
-                getattr(self.source, name)()
-            elif isinstance(self.source, LiveSource):
-                self.source.restart()
-                response.message = "stand upright"
-            else:
-                response.success, response.message = False, "the source is a clip: only live markers are calibrated"
-            return response
-
-        return callback
-
     def parameters_changed(self, changed: set[str]) -> None:
-        if isinstance(source := getattr(self, "source", None), ClipSource):
-            source.player.loop, source.player.speed = self.params.loop, self.params.speed
+        if (source := getattr(self, "source", None)) is not None:
+            source.change(self.params)
         if (reference := getattr(self, "reference", None)) is not None:
             reference.supervised.configure(self.params.following_error, self.params.robot_timeout)
 

@@ -15,7 +15,6 @@ import pinocchio as pin
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA
-from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.nodes.base.messages import (
@@ -34,6 +33,7 @@ from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.statistics import SampleWindow
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.base.transforms import TransformOutput, base_transform
+from humanoid_control.nodes.streaming.clip_source import serve_playback
 from humanoid_control.nodes.streaming.whole_body_source import FollowedBody, PlayedBody, WholeBodyParameters
 from humanoid_control.retargeting.frame_solver import HELD
 from humanoid_control.retargeting.whole_body.contacts import EDGES
@@ -88,16 +88,8 @@ class WholeBodyStreamer(TickNode):
         self.figure_out = self.create_publisher(MarkerArray, "dancer", STREAM_OUT)
         self.contacts_out = self.create_publisher(MarkerArray, "contacts", STREAM_OUT)
         self.transforms = TransformOutput(self)
-        for name in ("play", "pause", "restart", "calibrate"):
-            self.create_service(Trigger, f"~/{name}", self._service(name))
+        serve_playback(self, self.source.serve)
         self.periods, self.frame_stamps = PeriodicStamps(round(1e9 / self.source.rate)), RisingStamps()
-
-    def _service(self, name: str) -> Any:
-        def callback(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-            response.success, response.message = self.source.serve(name)
-            return response
-
-        return callback
 
     def parameters_changed(self, changed: set[str]) -> None:
         if (source := getattr(self, "source", None)) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,13 +11,51 @@ from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.retargeting.scaling import Targets
 
 
-class ClipPlayer:
+class Player:
+    """Time of a playing clip: pause, seek, speed, loop. A transition blends to another moment of the clip.
+
+    Attributes:
+        transition: its duration [s].
+        finished: whether a clip without loop has ended.
+    """
+
+    def __init__(self, duration: float, transition: float, loop: bool, speed: float) -> None:
+        self.duration, self.transition, self.loop, self.speed = duration, transition, loop, speed
+        self.time, self.playing, self.finished, self._blend = 0.0, True, False, 1.0
+
+    def seek(self, time: float) -> None:
+        """Blend from the current targets to a clip time [s]; NaN is ignored."""
+        if math.isnan(time):
+            return
+        self._leave()
+        self.time, self.finished, self._blend = float(np.clip(time, 0.0, self.duration)), False, 0.0
+        self._arrive()
+
+    def _leave(self) -> None:
+        """Keep the current targets as the start of a transition."""
+        raise NotImplementedError
+
+    def _arrive(self) -> None:
+        """Prepare the end of a transition."""
+        raise NotImplementedError
+
+    def _pass(self, dt: float) -> None:
+        """Advance transition or clip by dt [s]; negative and NaN values count as 0."""
+        dt = max(0.0, dt)  # NaN becomes 0
+        if self._blend < 1.0:
+            self._blend = min(1.0, self._blend + dt / self.transition) if self.transition > 0 else 1.0
+        elif self.playing and not self.finished:
+            self.time += dt * self.speed
+            if self.time >= self.duration:
+                self.time, self.finished = self.duration, not self.loop
+                if self.loop:
+                    self.seek(0.0)
+
+
+class ClipPlayer(Player):
     """Current targets of a playing clip.
 
     A lead-in blends from the robot's points to the first frame. Looping blends from the last frame to the first.
-
-    Attributes:
-        finished: whether a clip without loop has ended.
     """
 
     def __init__(
@@ -27,10 +66,8 @@ class ClipPlayer:
         Args:
             lead_in: blend time to the first frame, also when looping [s].
         """
-        self.targets, self.lead_in, self.loop, self.speed = targets, lead_in, loop, speed
-        self.playing = True
-        self.duration = targets.duration
-        self._rest = np.array(rest)
+        super().__init__(targets.duration, lead_in, loop, speed)
+        self.targets, self._rest = targets, np.array(rest)
         self.restart()
 
     def begin_at(self, points: np.ndarray) -> None:
@@ -44,30 +81,15 @@ class ClipPlayer:
         self.time, self.playing, self.finished = 0.0, True, False
         self._from, self._to, self._blend = self._rest, self.targets.positions[0], 0.0
 
-    def seek(self, time: float) -> None:
-        """Blend from the current points to a clip time [s]; NaN is ignored."""
-        if math.isnan(time):
-            return
+    def _leave(self) -> None:
         self._from = self.points()
-        self.time, self.finished = float(np.clip(time, 0.0, self.duration)), False
-        self._to, self._blend = self._sample(self.targets.positions), 0.0
+
+    def _arrive(self) -> None:
+        self._to = self._sample(self.targets.positions)
 
     def advance(self, dt: float) -> None:
         """Advance the time by dt [s]; negative and NaN values count as 0."""
-        dt = max(0.0, dt)  # NaN becomes 0
-        if self._blend < 1.0:
-            self._blend = min(1.0, self._blend + dt / self.lead_in) if self.lead_in > 0 else 1.0
-            return
-        if not self.playing or self.finished:
-            return
-        self.time += dt * self.speed
-        if self.time < self.duration:
-            return
-        if self.loop:
-            self.time = 0.0
-            self._from, self._to, self._blend = self.targets.positions[-1], self.targets.positions[0], 0.0
-        else:
-            self.time, self.finished = self.duration, True
+        self._pass(dt)
 
     def points(self) -> np.ndarray:
         """Return the current targets (7, 3) [m]."""
@@ -81,9 +103,15 @@ class ClipPlayer:
         return self._sample(self.targets.body)
 
     def _sample(self, frames: np.ndarray) -> np.ndarray:
-        x = np.clip(self.time * self.targets.rate, 0.0, len(frames) - 1.0)
-        k = min(int(x), len(frames) - 2)
-        return (1 - (x - k)) * frames[k] + (x - k) * frames[k + 1]
+        k, s = between_frames(self.time * self.targets.rate, len(frames))
+        return (1 - s) * frames[k] + s * frames[k + 1]
+
+
+def between_frames(at: float, T: int) -> tuple[int, float]:
+    """Return the frame before a moment of T frames, and the share of the next one."""
+    x = min(max(at, 0.0), T - 1.0)
+    k = min(int(x), T - 2)
+    return k, x - k
 
 
 # -------- stick figure
@@ -125,6 +153,11 @@ class Figure:
     def segments(self, body: np.ndarray) -> np.ndarray:
         """Return bone end points (2 B, 3) for body points (P, 3), without incomplete bones."""
         p = {name: body[k] for k, name in enumerate(self.names)}
-        p["mid_hip"] = (p["l_hip"] + p["r_hip"]) / 2
-        rows = [p[n] for a, b in self.bones if np.isfinite([p[a], p[b]]).all() for n in (a, b)]
-        return np.array(rows).reshape(-1, 3) + self.shift
+        return bone_ends({name: at for name, at in p.items() if np.isfinite(at).all()}, self.bones) + self.shift
+
+
+def bone_ends(points: dict[str, np.ndarray], bones: Sequence[tuple[str, str]] = BONES) -> np.ndarray:
+    """Return the ends (2 B, 3) of the bones with both ends in `points` (3,) [m]."""
+    if {"l_hip", "r_hip"} <= set(points):
+        points = points | {"mid_hip": 0.5 * (points["l_hip"] + points["r_hip"])}
+    return np.array([points[n] for a, b in bones if a in points and b in points for n in (a, b)]).reshape(-1, 3)

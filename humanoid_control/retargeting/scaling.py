@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,27 +12,25 @@ from humanoid_control.errors import ClipError
 from humanoid_control.mocap import BodyPoints, torso_axes
 from humanoid_control.robots import Robot
 
+Frames = TypeVar("Frames", bound="MotionTargets")
+Record = TypeVar("Record", bound=Any)
+
 POINTS = ("sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 UPRIGHT_SHARE = 0.2
+UNIT_VECTORS = ("forearms", "directions")  # fields
 
 
 @dataclass(frozen=True)
-class Targets:
-    """Target positions of the robot's seven points.
+class MotionTargets:
+    """Targets of a motion, frame by frame.
 
     Attributes:
-        positions: (T, 7, 3) in the order of POINTS, robot world [m].
-        forearms: (T, 2, 3) unit vectors, left and right, from ulnar to radial side of the wrist, normal to the forearm;
-            None: not shown.
-        body: (T, P, 3) the person's points with the robot's mid-hip and heading, for display [m].
+        positions: (T, P, 3) of the robot's points [m].
     """
 
     name: str
     rate: float
     positions: np.ndarray
-    body: np.ndarray
-    body_names: tuple[str, ...]
-    forearms: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -41,22 +40,56 @@ class Targets:
         """Length of the clip [s]."""
         return (len(self.positions) - 1) / self.rate
 
-    def paced(self, speed: float) -> Targets:
-        """Return the motion at another pace (1: the current one) and the same rate, linearly interpolated."""
+    def paced(self: Frames, speed: float) -> Frames:
+        """Return the motion at another pace (1: the current one) and the same rate, linearly interpolated.
+
+        Flags are those of the frame before; unit vectors keep their length.
+        """
         if speed == 1:
             return self
         at = np.arange(0.0, len(self) - 1 + 1e-9, speed)
         k = np.minimum(at.astype(int), len(self) - 2)
-        share = (at - k)[:, None, None]
 
-        def between(frames: np.ndarray) -> np.ndarray:
-            return (1 - share) * frames[k] + share * frames[k + 1]
+        def between(name: str, frames: np.ndarray) -> np.ndarray:
+            if frames.dtype == bool:
+                return frames[k]
+            share = (at - k).reshape(-1, *[1] * (frames.ndim - 1))
+            out = (1 - share) * frames[k] + share * frames[k + 1]
+            return out / np.linalg.norm(out, axis=-1, keepdims=True) if name in UNIT_VECTORS else out
 
-        forearms = None
-        if self.forearms is not None:
-            forearms = between(self.forearms)
-            forearms /= np.linalg.norm(forearms, axis=2, keepdims=True)
-        return replace(self, positions=between(self.positions), body=between(self.body), forearms=forearms)
+        return over_frames(self, between)
+
+
+def over_frames(record: Record, change: Callable[[str, np.ndarray], np.ndarray]) -> Record:
+    """Return a record with changed arrays of one row per frame of `positions`, also in mappings.
+
+    Args:
+        record: targets or a trajectory.
+        change: from the field name and the array to the new array.
+    """
+    T = len(record.positions)
+
+    def changed(name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: changed(name, one) for key, one in value.items()}
+        return change(name, value) if isinstance(value, np.ndarray) and len(value) == T else value
+
+    return replace(record, **{f.name: changed(f.name, getattr(record, f.name)) for f in fields(record)})
+
+
+@dataclass(frozen=True)
+class Targets(MotionTargets):
+    """Target positions of the robot's seven points, in the order of POINTS, in the robot world.
+
+    Attributes:
+        body: (T, P, 3) the person's points with the robot's mid-hip and heading, for display [m].
+        forearms: (T, 2, 3) unit vectors, left and right, from ulnar to radial side of the wrist, normal to the forearm;
+            None: not shown.
+    """
+
+    body: np.ndarray
+    body_names: tuple[str, ...]
+    forearms: np.ndarray | None = None
 
 
 def scale_to_robot(body: BodyPoints, robot: Robot, calibrate: bool = True) -> Targets:

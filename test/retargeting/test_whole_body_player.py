@@ -54,9 +54,9 @@ def test_the_robot_walks_on_where_a_clip_loops_and_where_a_moment_is_sought(scen
     robot, targets, solver = scene
     player = WholeBodyPlayer(targets, solver.inputs(targets), solver.legs.soles)
     player.time = player.duration - 1.0
-    first, first_contacts, _ = play(scene, player, 1.0 + player.seam + 1.0)  # over the end, and on
+    first, first_contacts, _ = play(scene, player, 1.0 + player.transition + 1.0)  # over the end, and on
     player.seek(0.4 * player.duration)
-    then, then_contacts, asked = play(scene, player, player.seam + 0.5, begin=False)
+    then, then_contacts, asked = play(scene, player, player.transition + 0.5, begin=False)
     q, contacts = np.vstack([first, then]), np.vstack([first_contacts, then_contacts])
     ground = measure_ground_contact(robot, q, contacts, 1.0 / DT)
     assert ground.slip.max() < 1e-3 and ground.penetration.max() < 1e-3 and len(ground.slip) >= 8
@@ -64,7 +64,7 @@ def test_the_robot_walks_on_where_a_clip_loops_and_where_a_moment_is_sought(scen
     assert step.max() < 2.5 * DT, "the root never jumps"
     assert np.linalg.norm(np.diff(q[:, :3], 2, axis=0), axis=1).max() / DT**2 < 60.0
     assert (q[:, 7:] >= robot.lower - 1e-9).all() and (q[:, 7:] <= robot.upper + 1e-9).all()
-    seam = asked[: round(player.seam / DT)]
+    seam = asked[: round(player.transition / DT)]
     assert (seam[:, :2].any(axis=1) | seam[:, 2:].any(axis=1)).all(), "one foot always stands"
     assert not seam[:, :2].all() and not seam[:, 2:].all(), "each steps over"
     # It went on from where it was: the clip itself is elsewhere.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from std_msgs.msg import Float64
+from std_srvs.srv import Trigger
 
 from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
 from humanoid_control.nodes.base.command_owner import EVENTS_TIMEOUT, listen_to_one
@@ -14,15 +16,47 @@ from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT
 from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.retargeting import POINTS, ClipPlayer, scale_to_robot
-from humanoid_control.retargeting.player import Figure
+from humanoid_control.retargeting.player import Figure, Player
 from humanoid_control.robots import Robot
 
 MAX_RATE = 120.0  # [Hz] maximum target rate
 LONGEST_STEP = 0.2  # [s] maximum advance per tick; longer pauses delay the clip
 
 
-class ClipSource:
-    """`ClipPlayer` with the topics `clip/time`, `clip/duration` and `clip/seek`."""
+CALIBRATES_NOT = "the source is a clip: only live markers are calibrated"
+
+
+class PlayedClip:
+    """Player with the topics `clip/time`, `clip/duration` and `clip/seek`."""
+
+    def __init__(self, node: TickNode, player: Player, name: str) -> None:
+        self.player, self.name = player, name
+        self._time = node.create_publisher(Float64, "clip/time", STREAM_OUT)
+        self._duration = node.create_publisher(Float64, "clip/duration", LATCHED)
+        self._duration.publish(Float64(data=player.duration))
+        listen_to_one(node, Float64, "clip/seek", lambda m: player.seek(m.data), EVENTS_TIMEOUT, EVENTS)
+
+    def publish_time(self) -> None:
+        self._time.publish(Float64(data=self.player.time))
+
+    def change(self, p: ClipParameters) -> None:
+        """Apply changed live parameters."""
+        self.player.loop, self.player.speed = p.loop, p.speed
+
+    def values(self) -> dict[str, Any]:
+        p = self.player
+        return {
+            "clip": self.name,
+            "time_s": round(p.time, 3),
+            "duration_s": round(p.duration, 3),
+            "playing": p.playing,
+        }
+
+
+class ClipSource(PlayedClip):
+    """Targets of a played clip, with its figure."""
+
+    player: ClipPlayer
 
     def __init__(self, node: TickNode, robot: Robot, body: BodyPoints, lead_in: float, left: float) -> None:
         """Create player and topics.
@@ -33,12 +67,9 @@ class ClipSource:
         """
         targets = scale_to_robot(body, robot)
         self.rate = min(targets.rate, MAX_RATE)
-        self.player = ClipPlayer(targets, robot.point_positions(robot.q("neutral"), POINTS), lead_in)
+        rest = robot.point_positions(robot.q("neutral"), POINTS)
+        super().__init__(node, ClipPlayer(targets, rest, lead_in), targets.name)
         self._figure = Figure(targets, left)
-        self._time = node.create_publisher(Float64, "clip/time", STREAM_OUT)
-        self._duration = node.create_publisher(Float64, "clip/duration", LATCHED)
-        self._duration.publish(Float64(data=self.player.duration))
-        listen_to_one(node, Float64, "clip/seek", lambda m: self.player.seek(m.data), EVENTS_TIMEOUT, EVENTS)
         self._before: float | None = None
 
     @property
@@ -62,27 +93,21 @@ class ClipSource:
 
     def segments(self) -> np.ndarray:
         """Return figure bone ends (2 B, 3)."""
-        self._time.publish(Float64(data=self.player.time))
+        self.publish_time()
         return self._figure.segments(self.player.body())
 
-    def play(self) -> None:
-        self.player.playing = True
-
-    def pause(self) -> None:
-        self.player.playing = False
-
-    def restart(self) -> None:
-        self.player.restart()
+    def serve(self, name: str) -> tuple[bool, str]:
+        """Play, pause or restart; return success and a message."""
+        if name == "calibrate":
+            return False, CALIBRATES_NOT
+        if name == "restart":
+            self.player.restart()
+        else:
+            self.player.playing = name == "play"
+        return True, name
 
     def values(self) -> dict[str, Any]:
-        p = self.player
-        return {
-            "source": "clip",
-            "clip": p.targets.name,
-            "time_s": round(p.time, 3),
-            "duration_s": round(p.duration, 3),
-            "playing": p.playing,
-        }
+        return {"source": "clip", **super().values()}
 
 
 @dataclass(frozen=True)
@@ -124,3 +149,21 @@ def clip_points(p: ClipFileParameters) -> BodyPoints:
     if p.clean:
         return load_body_points(p.clip, marker_set, rate=rate, unit=p.clip_unit, scale=p.clip_scale, up=p.clip_up)
     return find_body_points(load_clip(p.clip, rate, p.clip_unit, p.clip_scale, p.clip_up), marker_set)
+
+
+def serve_playback(node: TickNode, serve: Callable[[str], tuple[bool, str]]) -> None:
+    """Create the services `play`, `pause`, `restart` and `calibrate` of a source.
+
+    Args:
+        serve: does what a service is named and returns success and a message.
+    """
+
+    def service(name: str) -> Any:
+        def callback(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+            response.success, response.message = serve(name)
+            return response
+
+        return callback
+
+    for name in ("play", "pause", "restart", "calibrate"):
+        node.create_service(Trigger, f"~/{name}", service(name))

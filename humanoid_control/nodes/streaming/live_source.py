@@ -226,11 +226,16 @@ class LiveSource:
             self._figure = Figure(self.live.shown, self._left)
         return self._figure.segments(self.live.body)
 
-    def play(self) -> None:
-        self.live.playing = True
+    def change(self, p: Any) -> None:
+        """Do nothing: live markers have no loop and no speed."""
 
-    def pause(self) -> None:
-        self.live.playing = False
+    def serve(self, name: str) -> tuple[bool, str]:
+        """Play, pause, or calibrate again; return success and a message."""
+        if name in ("restart", "calibrate"):
+            self.restart()
+            return True, "stand upright"
+        self.live.playing = name == "play"
+        return True, name
 
     def restart(self) -> None:
         """Calibrate again, holding the targets."""

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from std_msgs.msg import Float64
 
 from humanoid_control.errors import ClipError
-from humanoid_control.nodes.base.command_owner import EVENTS_TIMEOUT, listen_to_one
-from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT
 from humanoid_control.nodes.base.parameters import param
 from humanoid_control.nodes.base.tick_node import TickNode
-from humanoid_control.nodes.streaming.clip_source import MAX_RATE, ClipParameters, clip_points
+from humanoid_control.nodes.streaming.clip_source import (
+    CALIBRATES_NOT,
+    MAX_RATE,
+    ClipParameters,
+    PlayedClip,
+    clip_points,
+)
 from humanoid_control.nodes.streaming.live_source import LiveParameters, LiveSource
 from humanoid_control.retargeting.whole_body.live import LiveWholeBody
 from humanoid_control.retargeting.whole_body.player import WholeBodyPlayer
@@ -38,13 +41,14 @@ class WholeBodyParameters(LiveParameters, ClipParameters):
     )
 
 
-class PlayedBody:
-    """Clip solved frame by frame; topics `clip/time`, `clip/duration`, `clip/seek`.
+class PlayedBody(PlayedClip):
+    """Clip solved frame by frame.
 
     Attributes:
         rate: tick rate [Hz].
     """
 
+    player: WholeBodyPlayer
     stamp: float | None = None  # stamp of the last posture [s]; None: the present
 
     def __init__(self, node: TickNode, robot: Robot, p: WholeBodyParameters) -> None:
@@ -64,16 +68,10 @@ class PlayedBody:
         for text in targets.notes:
             node.get_logger().info(text)
         s = self.solver = WholeBodyRetargeter.following(targets, robot, followed_settings())
-        self.player = WholeBodyPlayer(targets, s.inputs(targets), s.legs.soles, p.seam, p.loop, p.speed, s.problem.free)
-        self.rate, self.name, self._paused = p.rate or min(targets.rate, MAX_RATE), targets.name, p.paused
-        self._time = node.create_publisher(Float64, "clip/time", STREAM_OUT)
-        self._duration = node.create_publisher(Float64, "clip/duration", LATCHED)
-        self._duration.publish(Float64(data=self.player.duration))
-        listen_to_one(node, Float64, "clip/seek", lambda m: self.player.seek(m.data), EVENTS_TIMEOUT, EVENTS)
-
-    def change(self, p: WholeBodyParameters) -> None:
-        """Apply changed live parameters."""
-        self.player.loop, self.player.speed = p.loop, p.speed
+        frames = s.inputs(targets)
+        player = WholeBodyPlayer(targets, frames, s.legs.soles, p.seam, p.loop, p.speed, s.problem.free)
+        super().__init__(node, player, targets.name)
+        self.rate, self._paused = p.rate or min(targets.rate, MAX_RATE), p.paused
 
     def begin(self) -> None:
         """Start at the first posture of the clip."""
@@ -91,7 +89,7 @@ class PlayedBody:
 
     def shown(self) -> np.ndarray:
         """Return targets (12, 3) of BODY_POINTS [m]."""
-        self._time.publish(Float64(data=self.player.time))
+        self.publish_time()
         return self.player.shown()
 
     def skeleton(self) -> np.ndarray:
@@ -100,20 +98,11 @@ class PlayedBody:
 
     def serve(self, name: str) -> tuple[bool, str]:
         if name == "calibrate":
-            return False, "the source is a clip: only live markers are calibrated"
+            return False, CALIBRATES_NOT
         if name == "restart":
             self.player.seek(0.0)
         self.player.playing = name != "pause"
         return True, name
-
-    def values(self) -> dict[str, Any]:
-        p = self.player
-        return {
-            "clip": self.name,
-            "time_s": round(p.time, 3),
-            "duration_s": round(p.duration, 3),
-            "playing": p.playing,
-        }
 
 
 class FollowedBody:
@@ -163,11 +152,7 @@ class FollowedBody:
         return self.live.skeleton()
 
     def serve(self, name: str) -> tuple[bool, str]:
-        if name in ("restart", "calibrate"):
-            self._source.restart()
-            return True, "stand upright"
-        self.live.playing = name != "pause"
-        return True, name
+        return self._source.serve(name)
 
     def values(self) -> dict[str, Any]:
         return self._source.values()

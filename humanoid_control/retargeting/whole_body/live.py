@@ -11,7 +11,7 @@ import numpy as np
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap import BodyPoints
 from humanoid_control.retargeting.live import LiveSettings, LiveTargets
-from humanoid_control.retargeting.player import BONES
+from humanoid_control.retargeting.player import bone_ends
 from humanoid_control.retargeting.problem import place_points
 from humanoid_control.retargeting.whole_body.contacts import (
     ContactMemory,
@@ -147,10 +147,9 @@ class LiveWholeBody(LiveTargets):
         if self.targets is None:
             return None
         p = {name.replace("_gh", "_shoulder"): self.targets[k] for k, name in enumerate(BODY_POINTS)}
-        p["mid_hip"] = 0.5 * (p["l_hip"] + p["r_hip"])
         edges = self.targets[self.solver.corners :]
         p |= {"l_ankle": edges[0], "l_toe": edges[1], "r_ankle": edges[2], "r_toe": edges[3]}
-        return np.array([p[n] for a, b in BONES if a in p and b in p for n in (a, b)])
+        return bone_ends(p)
 
 
 def edge_points(soles: ContactSoles, poses: np.ndarray) -> np.ndarray:

@@ -8,15 +8,16 @@ Recordings of 5 to 1,000 Hz are resampled to 50 to 250 Hz and back.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
 from humanoid_control.mocap import BodyPoints
 from humanoid_control.retargeting.retargeter import RetargetSettings
+from humanoid_control.retargeting.scaling import over_frames
 from humanoid_control.retargeting.whole_body.clip_retargeter import LIVE, whole_body_solver
 from humanoid_control.retargeting.whole_body.retargeter import WholeBodyTrajectory
 from humanoid_control.retargeting.whole_body.scaling import WholeBodyScaler, WholeBodyTargets
@@ -146,17 +147,10 @@ def every(frames: Frames, step: int) -> Frames:
     """Return every `step`-th frame of a trajectory (with matching velocities) or of targets."""
     if step == 1:
         return frames
-    T = len(frames.positions)
-
-    def thin(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {name: thin(one) for name, one in value.items()}
-        return value[::step] if isinstance(value, np.ndarray) and len(value) == T else value
-
-    thinned: dict[str, Any] = {f.name: thin(getattr(frames, f.name)) for f in fields(frames)}
-    thinned["rate"] = frames.rate / step
-    if isinstance(frames, WholeBodyTrajectory):
-        velocities = np.zeros_like(thinned["positions"])
-        velocities[:-1] = np.diff(thinned["positions"], axis=0) * thinned["rate"]
-        thinned["velocities"] = velocities
-    return replace(frames, **thinned)
+    thin = over_frames(frames, lambda _, rows: rows[::step])
+    rate = frames.rate / step
+    if not isinstance(thin, WholeBodyTrajectory):
+        return replace(thin, rate=rate)
+    velocities = np.zeros_like(thin.positions)
+    velocities[:-1] = np.diff(thin.positions, axis=0) * rate
+    return replace(thin, rate=rate, velocities=velocities)

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
-from humanoid_control.retargeting.player import BONES
+from humanoid_control.retargeting.player import Player, between_frames, bone_ends
 from humanoid_control.retargeting.whole_body.contacts import ContactSoles, sole_corners
 from humanoid_control.retargeting.whole_body.frames import FrameInputs
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBodyTargets
@@ -19,11 +19,10 @@ COAST = 0.12  # [s] decay time of the initial velocity at a seam
 L_HIP, R_HIP = BODY_POINTS.index("l_hip"), BODY_POINTS.index("r_hip")
 
 
-class WholeBodyPlayer:
+class WholeBodyPlayer(Player):
     """Current targets of a playing clip, as inputs of `WholeBodyRetargeter`.
 
     Attributes:
-        finished: whether a clip without loop has ended.
         heading: current pelvis yaw [rad].
         X_world_clip: pose of the clip's world in the robot's.
     """
@@ -45,9 +44,8 @@ class WholeBodyPlayer:
             seam: transition time to another moment [s].
             free: (K,) True for vectors (`RetargetingProblem.free`); default: none.
         """
+        super().__init__(targets.duration, seam, loop, speed)
         self.targets, self.frames, self.soles = targets, frames, soles
-        self.seam, self.loop, self.speed, self.playing = seam, loop, speed, True
-        self.duration = (len(targets) - 1) / targets.rate
         self._placed = np.ones((frames.points.shape[1], 1)) if free is None else 1.0 - free[:, None]
         self._poses = frames.soles.copy()
         self._poses[:, :, 2] = np.unwrap(self._poses[:, :, 2], axis=0)
@@ -61,16 +59,16 @@ class WholeBodyPlayer:
         self.time, self.finished, self._blend = 0.0, False, 1.0
         self._sample()
 
-    def seek(self, time: float) -> None:
-        """Move to a clip time [s] at the robot's place; NaN is ignored."""
-        if math.isnan(time):
-            return
+    def _leave(self) -> None:
+        self._sample()
         self._from = self._points, self._soles, *self._velocity()
         high = self._soles[:, 3:].min(axis=1)
         self._first = int(high[1] > high[0])  # the raised foot first, else the left one
-        hips, heading = 0.5 * (self._points[L_HIP] + self._points[R_HIP]), self.heading
-        hips += 0.5 * COAST * (self._from[2][L_HIP] + self._from[2][R_HIP])
-        self.time, self.finished, self._blend = float(np.clip(time, 0.0, self.duration)), False, 0.0
+
+    def _arrive(self) -> None:
+        """Move the clip so that it continues at the robot's place."""
+        points, _, v, _ = self._from
+        hips, heading = 0.5 * (points[L_HIP] + points[R_HIP]) + 0.5 * COAST * (v[L_HIP] + v[R_HIP]), self.heading
         self.X_world_clip = pin.SE3.Identity()
         self._sample()
         there = 0.5 * (self._points[L_HIP] + self._points[R_HIP])
@@ -94,28 +92,14 @@ class WholeBodyPlayer:
 
     def advance(self, dt: float) -> FrameInputs:
         """Advance by dt [s] and return one frame of targets; negative and NaN values count as 0."""
-        dt = max(0.0, dt)  # NaN becomes 0
+        self._pass(dt)
+        self._sample()
         if self._blend < 1.0:
-            self._blend = min(1.0, self._blend + dt / self.seam) if self.seam > 0 else 1.0
-            self._sample()
-            if self._blend < 1.0:
-                return self._over_the_seam()
-        elif self.playing and not self.finished:
-            self.time += dt * self.speed
-            if self.time >= self.duration:
-                if self.loop:
-                    self.time = self.duration
-                    self._sample()
-                    self.seek(0.0)
-                    return self._over_the_seam()
-                self.time, self.finished = self.duration, True
-            self._sample()
+            return self._over_the_seam()
         return FrameInputs(self._points[None], self._soles[None], self._contact[None])
 
     def _sample(self) -> None:
-        x = min(self.time * self.targets.rate, len(self._heading) - 1.0)
-        k = min(int(x), len(self._heading) - 2)
-        s = x - k
+        k, s = between_frames(self.time * self.targets.rate, len(self._heading))
 
         def between(a: np.ndarray) -> np.ndarray:
             return np.asarray((1 - s) * a[k] + s * a[k + 1])
@@ -131,7 +115,7 @@ class WholeBodyPlayer:
 
     def _over_the_seam(self) -> FrameInputs:
         points, soles, v, v_soles = self._from
-        s, coast = minimum_jerk(self._blend), COAST * (1.0 - math.exp(-self._blend * self.seam / COAST))
+        s, coast = minimum_jerk(self._blend), COAST * (1.0 - math.exp(-self._blend * self.transition / COAST))
         now = (1 - s) * (points + coast * v) + s * self._points
         poses, contact = np.empty((2, 5)), np.ones(4, dtype=np.bool_)
         for f in (0, 1):
@@ -157,12 +141,11 @@ class WholeBodyPlayer:
     def skeleton(self) -> np.ndarray:
         """Return bone end points (2 B, 3) of the targets, feet included [m]."""
         p = {n: self._points[k] for n, k in _JOINTS.items()}
-        p["mid_hip"] = 0.5 * (p["l_hip"] + p["r_hip"])
         corners = np.empty((4, 3))
         for f, side in enumerate("lr"):
             sole_corners(self.soles, f, self._soles[f], corners)
             p[f"{side}_ankle"], p[f"{side}_toe"] = 0.5 * (corners[0] + corners[1]), 0.5 * (corners[2] + corners[3])
-        return np.array([p[n] for a, b in BONES if a in p and b in p for n in (a, b)])
+        return bone_ends(p)
 
 
 # Figure joint -> row of BODY_POINTS; the figure's shoulder is the robot's "gh".

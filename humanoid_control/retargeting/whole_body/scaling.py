@@ -16,7 +16,7 @@ from humanoid_control.errors import RobotError
 from humanoid_control.kinematics.forward_kinematics import joint_axis
 from humanoid_control.mocap import BodyPoints
 from humanoid_control.retargeting.problem import Followed
-from humanoid_control.retargeting.scaling import POINTS, Scaler
+from humanoid_control.retargeting.scaling import POINTS, MotionTargets, Scaler
 from humanoid_control.retargeting.whole_body.contacts import (
     LEG_POINTS,
     ContactMemory,
@@ -184,56 +184,24 @@ def _sole_rectangle(robot: Robot, sign: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class WholeBodyTargets:
-    """Targets of a floating robot.
+class WholeBodyTargets(MotionTargets):
+    """Targets of a floating robot: positions of BODY_POINTS, with the floor at z = 0.
 
     Attributes:
-        positions: (T, 12, 3) of BODY_POINTS, floor z = 0 [m].
         forearms: (T, 2, 3) as in Targets; None: not shown.
         soles: (T, 2, 5) free sole poses, as in `contacts.FootMemory`.
         contacts: (T, 4) of the person, in the order of `contacts.EDGES`.
+        heading: (T,) yaw of the person's pelvis [rad].
         directions: (T, 3) unit vectors of shown head and hands, by name.
         notes: messages about the floor.
     """
 
-    name: str
-    rate: float
-    positions: np.ndarray
     forearms: np.ndarray | None
     soles: np.ndarray
     contacts: np.ndarray
     heading: np.ndarray
     directions: Mapping[str, np.ndarray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def paced(self, speed: float) -> WholeBodyTargets:
-        """Return the motion at another pace (1: the current one) and the same rate, with the same contacts."""
-        if speed == 1:
-            return self
-        at = np.arange(0.0, len(self) - 1 + 1e-9, speed)
-        k = np.minimum(at.astype(int), len(self) - 2)
-
-        def between(frames: np.ndarray) -> np.ndarray:
-            share = (at - k).reshape(-1, *[1] * (frames.ndim - 1))
-            return (1 - share) * frames[k] + share * frames[k + 1]
-
-        forearms = None
-        if self.forearms is not None:
-            forearms = between(self.forearms)
-            forearms /= np.linalg.norm(forearms, axis=2, keepdims=True)
-        soles, heading = between(self.soles), between(self.heading)
-        return replace(
-            self,
-            positions=between(self.positions),
-            forearms=forearms,
-            soles=soles,
-            contacts=self.contacts[k],
-            heading=heading,
-            directions={name: _unit(between(u)) for name, u in self.directions.items()},
-        )
 
 
 class WholeBodyScaler:
