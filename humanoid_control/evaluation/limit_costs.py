@@ -21,8 +21,10 @@ from typing import Any
 from humanoid_control.errors import HumanoidError
 from humanoid_control.evaluation.motion_quality import joint_use, measure_motion
 from humanoid_control.mocap.body_points import BodyPoints
-from humanoid_control.retargeting.retargeter import JointTrajectory, RetargetSettings, retarget_clip
+from humanoid_control.retargeting.retargeter import retarget_clip
 from humanoid_control.retargeting.scaling import Targets, scale_to_robot
+from humanoid_control.retargeting.settings import RetargetSettings
+from humanoid_control.retargeting.trajectory import JointTrajectory
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import Table
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.evaluation.tracking_error import LIMIT_MARGIN
-from humanoid_control.retargeting.retargeter import JointTrajectory, Retargeter
+from humanoid_control.retargeting.retargeter import Retargeter
 from humanoid_control.retargeting.scaling import Targets
+from humanoid_control.retargeting.trajectory import JointTrajectory
 from humanoid_control.robots.robot import Robot
 
 AT_SPEED_LIMIT = 0.999

@@ -34,14 +34,10 @@ from humanoid_control.evaluation.tracking_error import (
     trough_frames,
 )
 from humanoid_control.mocap.body_points import BodyPoints
-from humanoid_control.retargeting.retargeter import (
-    CONSTRAINED,
-    CONSTRAINTS,
-    JointTrajectory,
-    RetargetSettings,
-    retarget_clip,
-)
+from humanoid_control.retargeting.retargeter import retarget_clip
 from humanoid_control.retargeting.scaling import Targets, scale_to_robot
+from humanoid_control.retargeting.settings import CONSTRAINED, CONSTRAINTS, RetargetSettings
+from humanoid_control.retargeting.trajectory import JointTrajectory
 from humanoid_control.robots.robot import Robot
 
 

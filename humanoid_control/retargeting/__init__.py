@@ -23,17 +23,18 @@ if TYPE_CHECKING:
     from humanoid_control.retargeting.live import LiveTargets as LiveTargets
     from humanoid_control.retargeting.player import ClipPlayer as ClipPlayer
     from humanoid_control.retargeting.player import Figure as Figure
-    from humanoid_control.retargeting.retargeter import AVOIDANCE as AVOIDANCE
-    from humanoid_control.retargeting.retargeter import CONSTRAINED as CONSTRAINED
-    from humanoid_control.retargeting.retargeter import METHODS as METHODS
-    from humanoid_control.retargeting.retargeter import JointTrajectory as JointTrajectory
     from humanoid_control.retargeting.retargeter import Retargeter as Retargeter
-    from humanoid_control.retargeting.retargeter import RetargetSettings as RetargetSettings
     from humanoid_control.retargeting.retargeter import retarget_clip as retarget_clip
     from humanoid_control.retargeting.scaling import POINTS as POINTS
     from humanoid_control.retargeting.scaling import Scaler as Scaler
     from humanoid_control.retargeting.scaling import Targets as Targets
     from humanoid_control.retargeting.scaling import scale_to_robot as scale_to_robot
+    from humanoid_control.retargeting.settings import AVOIDANCE as AVOIDANCE
+    from humanoid_control.retargeting.settings import CONSTRAINED as CONSTRAINED
+    from humanoid_control.retargeting.settings import METHODS as METHODS
+    from humanoid_control.retargeting.settings import RetargetSettings as RetargetSettings
+    from humanoid_control.retargeting.trajectory import JointTrajectory as JointTrajectory
+    from humanoid_control.retargeting.trajectory import WholeBodyTrajectory as WholeBodyTrajectory
     from humanoid_control.retargeting.whole_body.clip_retargeter import CLIP as CLIP
     from humanoid_control.retargeting.whole_body.clip_retargeter import LIVE as LIVE
     from humanoid_control.retargeting.whole_body.clip_retargeter import WHOLE_BODY_METHODS as WHOLE_BODY_METHODS
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from humanoid_control.retargeting.whole_body.pipeline import retarget_whole_body as retarget_whole_body
     from humanoid_control.retargeting.whole_body.pipeline import whole_body_settings as whole_body_settings
     from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter as WholeBodyRetargeter
-    from humanoid_control.retargeting.whole_body.retargeter import WholeBodyTrajectory as WholeBodyTrajectory
     from humanoid_control.retargeting.whole_body.scaling import WholeBodyScaler as WholeBodyScaler
     from humanoid_control.retargeting.whole_body.scaling import WholeBodyTargets as WholeBodyTargets
     from humanoid_control.retargeting.whole_body.scaling import shows_legs as shows_legs
@@ -57,17 +57,11 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "interchange": ["INTERCHANGE"],
         "live": ["LiveSettings", "LiveTargets"],
         "player": ["ClipPlayer", "Figure"],
-        "retargeter": [
-            "AVOIDANCE",
-            "CONSTRAINED",
-            "METHODS",
-            "JointTrajectory",
-            "Retargeter",
-            "RetargetSettings",
-            "retarget_clip",
-        ],
+        "retargeter": ["Retargeter", "retarget_clip"],
         "scaling": ["POINTS", "Scaler", "Targets", "scale_to_robot"],
-        "whole_body.retargeter": ["WholeBodyRetargeter", "WholeBodyTrajectory"],
+        "settings": ["AVOIDANCE", "CONSTRAINED", "METHODS", "RetargetSettings"],
+        "trajectory": ["JointTrajectory", "WholeBodyTrajectory"],
+        "whole_body.retargeter": ["WholeBodyRetargeter"],
         "whole_body.pipeline": [
             "WholeBodyMotion",
             "WholeBodyTask",

@@ -15,11 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.compiled.array_types import F1, F2, I1
+from humanoid_control.compiled.array_types import F1
 from humanoid_control.compiled.jit import kernel
-from humanoid_control.compiled.packed import Table, uncounted, unpack
 from humanoid_control.errors import ClipError
-from humanoid_control.kinematics.forward_kinematics import Followers, set_followers
 from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, fill_velocity_bounds
 from humanoid_control.numerics.box_program import BoxQp
 from humanoid_control.numerics.box_qp import solve_box_qp_from
@@ -35,6 +33,7 @@ from humanoid_control.retargeting.problem import (
     point_jacobian,
 )
 from humanoid_control.retargeting.scaling import POINTS
+from humanoid_control.retargeting.settings import RetargetSettings
 
 NO_FALLBACK, RELAXED, SHORTENED, HELD = 0, 1, 2, 3
 CONVERGED = 2e-3  # [rad] a step this short leaves a second-order error
@@ -69,6 +68,32 @@ class SolverConstants(NamedTuple):
     yielding: float
     iterations: int
 
+    @classmethod
+    def of(
+        cls,
+        s: RetargetSettings,
+        acceleration: np.ndarray,
+        braking: np.ndarray,
+        activation: float,
+        slack_weight: float,
+        yielding: float,
+    ) -> SolverConstants:
+        """Return the constants of settings."""
+        return cls(
+            s.damping,
+            s.posture,
+            s.smoothing,
+            acceleration,
+            braking,
+            s.margin,
+            activation,
+            s.barrier_gain,
+            s.pair_recovery_speed,
+            slack_weight,
+            yielding,
+            s.iterations,
+        )
+
 
 class FrameBefore(NamedTuple):
     """Final state of the previous frame: x (D,) [rad], v (D,) [rad/s], clearance [m]."""
@@ -95,21 +120,6 @@ class StepBounds(NamedTuple):
 
     lower: np.ndarray
     upper: np.ndarray
-
-
-class SolvedFrames(NamedTuple):
-    """Results of a clip.
-
-    Attributes:
-        x: (T, D) postures [rad].
-        errors: (T, 7) target distances [m].
-        used_fallback: (T,) NO_FALLBACK, RELAXED, SHORTENED or HELD.
-    """
-
-    x: np.ndarray
-    errors: np.ndarray
-    clearance: np.ndarray
-    used_fallback: np.ndarray
 
 
 # -------- one frame
@@ -272,71 +282,6 @@ def measured_clearance(problem: RetargetingProblem, n: SolverConstants, x: np.nd
 
 
 @kernel(allocates=True)
-def solve_frame(
-    problem: RetargetingProblem,
-    n: SolverConstants,
-    target: np.ndarray,
-    before: FrameBefore,
-    dt: float,
-    x: np.ndarray,
-    errors: np.ndarray,
-    w: Scratch,
-) -> tuple:
-    """Solve the posture of the next frame.
-
-    Args:
-        target: (K, 3) [m]; not finite: hold.
-        errors: (7,) or more target distances, result [m].
-
-    Returns:
-        Clearance [m]; fallback NO_FALLBACK, RELAXED, SHORTENED or HELD.
-    """
-    if not np.isfinite(target).all():
-        x[:] = before.x
-        errors[:] = np.nan
-        return before.clearance, HELD
-    result = solve_goal(problem, n, FrameGoal(target, before.x + dt * before.v, problem.rest), before, dt, x, w)
-    mean_error(w, target, errors)
-    return result
-
-
-class StepTables(NamedTuple):
-    """Kernel arguments of a live frame.
-
-    Attributes:
-        goal: (K, 3) targets [m].
-        joints: (n,) posture of the whole robot, updated.
-    """
-
-    problem: RetargetingProblem
-    constants: SolverConstants
-    goal: F2
-    x: F1
-    v: F1
-    errors: F1
-    joints: F1
-    moving: I1
-    followers: Followers
-    scratch: Scratch
-
-
-@kernel(allocates=True)
-def step_frame(table: Table[StepTables], dt: float, clearance: float) -> tuple[float, int, float]:
-    """Apply `solve_frame` to packed StepTables; also return the share of joints at their speed limit."""
-    t = unpack(table, StepTables)
-    x, fast = np.empty(t.x.shape[0]), 0
-    distance, fallback = solve_frame(
-        t.problem, t.constants, t.goal, FrameBefore(t.x, t.v, clearance), dt, x, t.errors, t.scratch
-    )
-    for i in range(x.shape[0]):
-        way = x[i] - t.x[i]
-        fast += abs(way) >= t.problem.velocity[i] * dt - 1e-9
-        t.v[i], t.x[i], t.joints[t.moving[i]] = way / dt, x[i], x[i]
-    set_followers(t.followers, t.joints, 0)
-    return distance, fallback, fast / x.shape[0]
-
-
-@kernel(allocates=True)
 def solve_goal(
     problem: RetargetingProblem,
     n: SolverConstants,
@@ -399,29 +344,6 @@ def solve_goal(
     if solved == CUT_SHORT and fallback != HELD:
         fallback = SHORTENED
     return distance, fallback
-
-
-@kernel(allocates=True)
-def solve_frames(
-    problem: RetargetingProblem,
-    n: SolverConstants,
-    targets: np.ndarray,
-    dt: float,
-    first: int,
-    last: int,
-    out: SolvedFrames,
-    w: Scratch,
-) -> None:
-    """Solve frames first .. last - 1 of a clip; `out` holds the solution up to first - 1."""
-    problem, n, out, w = uncounted(problem), uncounted(n), uncounted(out), uncounted(w)
-    x = out.x
-    v = np.zeros(x.shape[1])
-    for t in range(first, last):
-        if t > 1:
-            v[:] = (x[t - 1] - x[t - 2]) / dt
-        before = FrameBefore(x[t - 1], v, out.clearance[t - 1])
-        result = solve_frame(problem, n, targets[t], before, dt, x[t], out.errors[t], w)
-        out.clearance[t], out.used_fallback[t] = result
 
 
 # -------- first frame

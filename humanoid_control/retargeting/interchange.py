@@ -19,7 +19,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.files import whole_file
 
 if TYPE_CHECKING:
-    from humanoid_control.retargeting.whole_body.retargeter import WholeBodyTrajectory
+    from humanoid_control.retargeting.trajectory import WholeBodyTrajectory
     from humanoid_control.robots import Robot
 
 XYZW_TO_WXYZ = (3, 0, 1, 2)

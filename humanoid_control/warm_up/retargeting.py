@@ -9,7 +9,7 @@ import numpy as np
 from humanoid_control.kinematics.forward_kinematics import joint_poses
 from humanoid_control.numerics.butterworth import filtered_both_ways, low_pass
 from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, Targets
-from humanoid_control.retargeting.frame_solver import solve_frame, solve_frames, step_frame
+from humanoid_control.retargeting.whole_body.frames import solve_frames, step_frame
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.self_collision import ShapeParts, part_poses
 from humanoid_control.warm_up import compile_here
@@ -19,7 +19,6 @@ ADVICE = "compiling the solver for this machine, only the first time: about half
 
 
 KERNELS: tuple[Any, ...] = (
-    solve_frame,
     solve_frames,
     step_frame,
     joint_poses,

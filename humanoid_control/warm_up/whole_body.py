@@ -22,7 +22,7 @@ from humanoid_control.retargeting.whole_body.contacts import (
     sole_pose,
 )
 from humanoid_control.retargeting.whole_body.feasible_frames import follow_frames
-from humanoid_control.retargeting.whole_body.frames import move_base, solve_packed_frames, solve_whole_body_frames
+from humanoid_control.retargeting.whole_body.frames import move_base, solve_frames, step_frame
 from humanoid_control.retargeting.whole_body.live import LiveWholeBody, edge_points
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.warm_up import compile_here
@@ -31,8 +31,8 @@ from humanoid_control.warm_up.kernel_files import are_compiled
 ADVICE = "compiling the solver of the whole body for this machine, only the first time: about a minute"
 
 KERNELS: tuple[Any, ...] = (
-    solve_packed_frames,
-    solve_whole_body_frames,
+    step_frame,
+    solve_frames,
     gauss_newton,
     clearance,
     move_base,

@@ -10,7 +10,7 @@ from humanoid_control.errors import ClipError, HumanoidError
 from humanoid_control.kinematics.joint_limits import JointLimits, velocity_bounds
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, retarget_clip, scale_to_robot
-from humanoid_control.retargeting.frame_solver import FAR, HELD, FrameBefore, solve_frame
+from humanoid_control.retargeting.frame_solver import FAR, HELD, FrameBefore, FrameGoal, solve_goal
 from humanoid_control.robots import CATALOGUE, Robot, load_robot
 
 REAL = (
@@ -93,7 +93,8 @@ def test_a_step_is_the_bounded_least_squares_from_where_the_limits_let_it_begin(
         free, rest = before + dt * v - start, p.rest - start
         wanted = [(goal - points).ravel(), np.zeros(len(x)), n.posture * rest, n.smoothing * free]
         step = lsq_linear(np.vstack(rows), np.concatenate(wanted), (low - start, high - start), "bvls", tol=1e-14).x
-        solve_frame(p, n, goal, FrameBefore(before, v, FAR), dt, x, np.empty(7), solver.scratch)
+        to = FrameGoal(goal, before + dt * v, p.rest)
+        solve_goal(p, n, to, FrameBefore(before, v, FAR), dt, x, solver.scratch)
         assert x == pytest.approx(start + step, abs=1e-7)
 
 

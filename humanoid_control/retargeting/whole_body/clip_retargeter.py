@@ -16,6 +16,7 @@ from scipy.ndimage import uniform_filter1d
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.retargeting.frame_solver import FrameBefore, clearance
 from humanoid_control.retargeting.problem import scratch_for
+from humanoid_control.retargeting.trajectory import WholeBodyTrajectory
 from humanoid_control.retargeting.whole_body.clip_solver import (
     ClipGoal,
     ClipPostures,
@@ -30,7 +31,7 @@ from humanoid_control.retargeting.whole_body.clip_solver import (
 from humanoid_control.retargeting.whole_body.contacts import HEEL, TOE, ContactRules, ContactSoles, runs
 from humanoid_control.retargeting.whole_body.feasible_frames import LOST, follow_frames
 from humanoid_control.retargeting.whole_body.frames import FrameInputs, FrameResults
-from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter, WholeBodyTrajectory
+from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter
 from humanoid_control.retargeting.whole_body.scaling import WholeBodyTargets
 
 WINDOW, AHEAD = 600, 0.5  # frames optimised together; look-ahead within them [s]

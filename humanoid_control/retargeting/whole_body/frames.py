@@ -1,4 +1,8 @@
-"""Compiled frame loop of a whole body: lock and release feet, solve a frame, move the base."""
+"""Compiled frame loop: lock and release feet, solve a frame, move the base.
+
+An upper body is a whole body with a fixed base and no soles: no feet to lock, no base to move, and no errors that decay
+(`NO_FEET`).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,9 @@ import numpy as np
 from humanoid_control.compiled.array_types import B2, F1, F2, F3, I1
 from humanoid_control.compiled.jit import kernel
 from humanoid_control.compiled.packed import Table, uncounted, unpack
+from humanoid_control.kinematics.forward_kinematics import Followers, set_followers
 from humanoid_control.numerics.cholesky import solve_upper, upper_cholesky
-from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal, SolverConstants, solve_goal
+from humanoid_control.retargeting.frame_solver import HELD, FrameBefore, FrameGoal, SolverConstants, solve_goal
 from humanoid_control.retargeting.problem import RetargetingProblem, Scratch, mean_error, place_points
 from humanoid_control.retargeting.whole_body.contacts import (
     ContactRules,
@@ -21,6 +26,8 @@ from humanoid_control.retargeting.whole_body.contacts import (
 )
 
 LEFT, RIGHT, OTHERS, BASE = 0, 1, 2, 3
+NO_FEET = ContactSoles(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 4)))
+FORGETFUL = ContactRules(body_return=np.inf)  # errors are gone in the next frame
 INDIFFERENT = 0.02  # [m/rad] posture stiffness: directions in which points move by more are left to the points
 
 
@@ -55,13 +62,22 @@ class FootWork(NamedTuple):
     errors: ErrorMemory
     whose: I1
 
+    @classmethod
+    def new(cls, rules: ContactRules, soles: ContactSoles, points: int, whose: np.ndarray) -> FootWork:
+        """Return free feet of a problem with K points."""
+        corners = 4 * len(soles.length)
+        target, free = np.zeros((2, corners, 3))
+        out = FootTargets(target, np.ones(corners), free, np.zeros(corners // 2, dtype=np.bool_))
+        return cls(rules, soles, FootMemory.new(), out, ErrorMemory.new(points), whose)
+
 
 class FrameInputs(NamedTuple):
     """Targets of frames.
 
     Attributes:
-        points: (T, K, 3) targets; the last eight rows are for the soles.
-        soles: (T, 2, 5) free sole poses.
+        points: (T, K, 3) targets; not finite: hold. The last eight rows are for the soles, if there are any.
+        soles: (T, 2, 5) free sole poses; (T, 0, 5) without soles.
+        contact: (T, 4) the person's contacts; (T, 0) without soles.
     """
 
     points: F3
@@ -74,6 +90,9 @@ class FrameResults(NamedTuple):
 
     Attributes:
         x: (T, D) coordinates; base coordinates are relative to the previous frame.
+        R: (T, 3, 3) rotation of the base, like p (T, 3) and contact (T, 4) empty without one.
+        errors: (T, K) target distances [m].
+        used_fallback: (T,) NO_FALLBACK, RELAXED, SHORTENED or HELD.
     """
 
     x: F2
@@ -86,7 +105,11 @@ class FrameResults(NamedTuple):
 
 
 class FrameTables(NamedTuple):
-    """Kernel arguments of a frame, with the previous state x, v (D,)."""
+    """Kernel arguments of a frame, with the previous state x, v (D,).
+
+    Attributes:
+        joints: (n,) posture of the whole robot, updated.
+    """
 
     problem: RetargetingProblem
     constants: SolverConstants
@@ -96,6 +119,9 @@ class FrameTables(NamedTuple):
     v: F1
     out: FrameResults
     scratch: Scratch
+    joints: F1
+    moving: I1
+    followers: Followers
 
 
 @kernel(allocates=True)
@@ -129,7 +155,7 @@ def returning_goal(
     Locked feet are excluded.
     """
     slow, fast = np.exp(-feet.rules.body_return * dt), np.exp(-feet.rules.foot_return * dt)
-    corners = problem.soles[0]
+    corners = wanted.shape[0] - problem.soles.shape[0]
     for k in range(wanted.shape[0]):
         held = k >= corners and feet.memory.locked[(k - corners) // 4]
         z = fast if k >= corners else slow
@@ -183,7 +209,7 @@ def forget_posture(
 
 
 @kernel(allocates=True)
-def solve_whole_body_frames(
+def solve_frames(
     problem: RetargetingProblem,
     n: SolverConstants,
     frames: FrameInputs,
@@ -197,41 +223,66 @@ def solve_whole_body_frames(
     problem, frames, feet, before = uncounted(problem), uncounted(frames), uncounted(feet), uncounted(before)
     n, out, w = uncounted(n), uncounted(out), uncounted(w)
     x, v = before.x, before.v
-    corners, memory = problem.soles[0], feet.errors
-    last = before.clearance
+    stands, memory = problem.soles.shape[0] > 0, feet.errors
+    corners = problem.point.shape[0] - problem.soles.shape[0]
+    last, d = before.clearance, x.shape[0]
     wanted = np.empty((problem.point.shape[0], 3))
     goal = FrameGoal(np.empty_like(wanted), np.empty_like(x), np.empty_like(x))
     for t in range(frames.points.shape[0]):
         # feet first: their targets and weights depend on the current soles
-        place_points(problem, x, w)
-        foot_targets(
-            feet.rules, feet.soles, frames.soles[t], frames.contact[t], w.points[corners:], dt, feet.memory, feet.out
-        )
-        wanted[:] = frames.points[t]
-        wanted[corners:] = feet.out.target
-        problem.weight[corners:] = feet.out.weight
-        now = FrameBefore(x, v, last)
-        returning_goal(problem, feet, now, dt, wanted, goal)
-        forget_posture(problem, n, feet, now, dt, w, goal)
-        last, out.used_fallback[t] = solve_goal(problem, n, goal, now, dt, out.x[t], w)
-        mean_error(w, wanted, out.errors[t])
-        # errors relative to free soles, so that a released foot decays toward them
-        memory.before[:] = memory.last
-        wanted[corners:] = feet.out.free
-        memory.last[:] = w.points - wanted
+        if stands:
+            place_points(problem, x, w)
+            here = w.points[corners:]
+            foot_targets(feet.rules, feet.soles, frames.soles[t], frames.contact[t], here, dt, feet.memory, feet.out)
+            wanted[corners:] = feet.out.target
+            problem.weight[corners:] = feet.out.weight
+            out.contact[t] = feet.out.contact
+        finite = True
+        for k in range(wanted.shape[0]):
+            for i in range(3):
+                if k < corners:
+                    wanted[k, i] = frames.points[t, k, i]
+                finite &= np.isfinite(wanted[k, i])
+        if finite:
+            now = FrameBefore(x, v, last)
+            returning_goal(problem, feet, now, dt, wanted, goal)
+            if stands:
+                forget_posture(problem, n, feet, now, dt, w, goal)
+            last, out.used_fallback[t] = solve_goal(problem, n, goal, now, dt, out.x[t], w)
+            mean_error(w, wanted, out.errors[t])
+            for k in range(wanted.shape[0]):
+                for i in range(3):
+                    # errors relative to free soles, so that a released foot decays toward them
+                    to = wanted[k, i] if k < corners else feet.out.free[k - corners, i]
+                    memory.before[k, i] = memory.last[k, i]
+                    memory.last[k, i] = w.points[k, i] - to
+        else:
+            out.x[t], out.errors[t], out.used_fallback[t] = x, np.nan, HELD
         out.clearance[t] = last
-        out.contact[t] = feet.out.contact
         # velocity for the next frame; the base frame then follows the base
-        v[:] = (out.x[t] - x) / dt
-        x[:] = out.x[t]
-        move_base(problem, w, x, v)
-        out.R[t], out.p[t] = problem.tree.joints.R[0], problem.tree.joints.p[0]
+        for i in range(d):
+            v[i] = (out.x[t, i] - x[i]) / dt
+            x[i] = out.x[t, i]
+        if problem.base > 0:
+            move_base(problem, w, x, v)
+            out.R[t], out.p[t] = problem.tree.joints.R[0], problem.tree.joints.p[0]
     return last
 
 
-@kernel
-def solve_packed_frames(table: Table[FrameTables], dt: float, clearance: float) -> float:
-    """Apply `solve_whole_body_frames` to packed FrameTables, from a clearance [m]."""
+@kernel(allocates=True)
+def step_frame(table: Table[FrameTables], dt: float, clearance: float) -> tuple[float, float]:
+    """Apply `solve_frames` to packed FrameTables of one frame, from a clearance [m].
+
+    Returns:
+        Clearance [m]; share of joints at their speed limit.
+    """
     t = unpack(table, FrameTables)
+    start, base, fast = t.x.copy(), t.problem.base, 0
     before = FrameBefore(t.x, t.v, clearance)
-    return solve_whole_body_frames(t.problem, t.constants, t.frames, t.feet, before, dt, t.out, t.scratch)
+    last = solve_frames(t.problem, t.constants, t.frames, t.feet, before, dt, t.out, t.scratch)
+    for i in range(base, start.shape[0]):
+        y = t.out.x[0, i]
+        fast += abs(y - start[i]) >= t.problem.velocity[i] * dt - 1e-9
+        t.joints[t.moving[i - base]] = y
+    set_followers(t.followers, t.joints, 0)
+    return last, fast / (start.shape[0] - base)

@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
 from humanoid_control.mocap import BodyPoints
-from humanoid_control.retargeting.retargeter import RetargetSettings
 from humanoid_control.retargeting.scaling import over_frames
+from humanoid_control.retargeting.settings import RetargetSettings
+from humanoid_control.retargeting.trajectory import WholeBodyTrajectory, forward_differences
 from humanoid_control.retargeting.whole_body.clip_retargeter import LIVE, whole_body_solver
-from humanoid_control.retargeting.whole_body.retargeter import WholeBodyTrajectory
 from humanoid_control.retargeting.whole_body.scaling import WholeBodyScaler, WholeBodyTargets
 from humanoid_control.robots import Robot
 
@@ -148,9 +148,7 @@ def every(frames: Frames, step: int) -> Frames:
     if step == 1:
         return frames
     thin = over_frames(frames, lambda _, rows: rows[::step])
-    rate = frames.rate / step
-    if not isinstance(thin, WholeBodyTrajectory):
-        return replace(thin, rate=rate)
-    velocities = np.zeros_like(thin.positions)
-    velocities[:-1] = np.diff(thin.positions, axis=0) * rate
-    return replace(thin, rate=rate, velocities=velocities)
+    changed: dict[str, Any] = {"rate": frames.rate / step}
+    if isinstance(thin, WholeBodyTrajectory):
+        changed["velocities"] = forward_differences(thin.positions, changed["rate"])
+    return replace(thin, **changed)

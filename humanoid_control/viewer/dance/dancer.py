@@ -27,11 +27,12 @@ from humanoid_control.errors import ClipError, RobotError
 from humanoid_control.mocap import BodyPoints
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.retargeting.player import ClipPlayer, Figure
-from humanoid_control.retargeting.retargeter import JointTrajectory, Retargeter
+from humanoid_control.retargeting.retargeter import Retargeter
 from humanoid_control.retargeting.scaling import POINTS, scale_to_robot
+from humanoid_control.retargeting.trajectory import JointTrajectory, WholeBodyTrajectory
 from humanoid_control.retargeting.whole_body.pipeline import at_solving_rate
 from humanoid_control.retargeting.whole_body.player import WholeBodyPlayer
-from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter, WholeBodyTrajectory
+from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBodyScaler, shows_legs
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.robot import FIXED, FLOATING

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.retargeting.retargeter import JointTrajectory
+from humanoid_control.retargeting.trajectory import JointTrajectory
 from humanoid_control.viewer.dance.controls import NO_JOINT, Actions, ControlRow, Controls
 from humanoid_control.viewer.dance.dancer import DancerView, advance
 from humanoid_control.viewer.dance.loader import AnyDancer, Cast, Loader, told
