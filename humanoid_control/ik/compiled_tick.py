@@ -85,11 +85,14 @@ class CompiledTick:
         """Prepare for the limits of a solver; call `follow` and `configure` next.
 
         Raises:
-            ConfigError: if more than one is a SelfCollisionLimit.
+            ConfigError: if more than one is a SelfCollisionLimit, or the program has not enough rows for them.
         """
         pairs = [m for m in limits if isinstance(m, SelfCollisionLimit)]
         if len(pairs) > 1:
             raise ConfigError(f"a solver has at most one SelfCollisionLimit, got {len(pairs)}: remove all others")
+        rows, room = sum(m.max_rows(robot) for m in limits), len(program.record.rows.b) - 1
+        if rows > room:
+            raise ConfigError(f"limits with {rows} rows in a solver created for {room}: create a new solver")
         self.robot, self._dofs, self._program, self._counts = robot, dofs, program, np.zeros(2, dtype=np.int64)
         self.is_custom = False
         self._norm, self._size = (np.empty(robot.nv), np.empty(robot.nv)), robot.nq + robot.nv + NUMBERS
@@ -123,7 +126,10 @@ class CompiledTick:
             steps.insert(0, (CUSTOM, self._update))
         steps.append((REDUCE, _no_hook))
         # Rows depend on the bounds of the free velocities.
-        steps += [(CUSTOM, partial(self._add_rows, m)) for m in self._custom if m.max_rows(self.robot)]
+        for limit in self._custom:
+            of_pairs = limit.monitor.count if isinstance(limit, SelfCollisionLimit) else 0
+            if limit.max_rows(self.robot) > of_pairs:
+                steps.append((CUSTOM, partial(self._add_rows, limit)))
         return np.array([kind for kind, _ in steps], dtype=np.int64), [hook for _, hook in steps]
 
     def _kind(self, limit: Limit) -> int:

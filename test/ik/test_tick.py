@@ -171,6 +171,43 @@ def test_a_solver_keeps_pairs_apart_once():
         WholeBodyIk(robot, limits=[*default_limits(robot), SelfCollisionLimit(robot)])
 
 
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_subclass_adds_to_what_keeps_pairs_apart(rows):
+    """Its bounds and its row count beside those of the pairs: the result is that of two limits."""
+
+    class Added(SelfCollisionLimit):
+        def max_rows(self, robot):
+            return super().max_rows(robot) + rows
+
+        def tighten(self, state, lower, upper):
+            wall.tighten(state, lower, upper)
+
+        def rows(self, state, A, b, slack_weight):
+            return wall.rows(state, A, b, slack_weight)
+
+    robot = load_robot("hrp2", "floating")
+    wall, limits, tasks, count, held = Wall(robot), default_limits(robot), all_tasks(robot), 0, 0
+    if not rows:
+        wall.max_rows = lambda robot: 0
+    one = WholeBodyIk(robot, limits=[limits[0], Added(robot), *limits[2:]])
+    two = WholeBodyIk(robot, limits=[*limits[:2], wall, *limits[2:]])
+    home, q = (tasks[0].targets.copy(), tasks[1].target.copy()), robot.q()
+    for k in range(100):
+        sweep(tasks, home, 3 * k, 0.3)
+        a, b = one.step(q, tasks, DT), two.step(q, tasks, DT)
+        assert np.array_equal(a.v, b.v) and a.report.rows == b.report.rows
+        q, count, held = a.q, count + a.report.rows, held + (np.abs(a.v[6:]).max() > wall.speed - 1e-9)
+    assert count > 30 and held > 30
+
+
+def test_a_limit_with_rows_that_comes_late_is_refused():
+    robot = load_robot("hrp2", "fixed")
+    solver = WholeBodyIk(robot, limits=default_limits(robot, False))
+    solver.limits.append(Wall(robot))
+    with pytest.raises(ConfigError, match="limits with 1 rows in a solver created for 0"):
+        solver.step(robot.q(), [PostureTask(robot)], DT)
+
+
 def test_a_foreign_task_alone_is_solved():
     robot = load_robot("hrp2", "fixed")
     posture = robot.postures["neutral"].copy()

@@ -51,7 +51,8 @@ class SelfCollisionLimit(Limit):
     Pairs nearer in the neutral posture keep their neutral distance. The rows are soft. The path to the stop is checked.
     In penetration all joints are slow, until the recovery is over.
 
-    The tick computes all this (`ik/tick.py`); a subclass may add bounds and rows. A solver has one such limit at most.
+    The tick computes all this (`ik/tick.py`); a subclass may add bounds, and rows if it returns a larger `max_rows`. A
+    solver has one such limit at most.
 
     Attributes:
         monitor: source of the near pairs.
