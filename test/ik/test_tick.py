@@ -117,7 +117,7 @@ def test_custom_limits_have_their_turn_in_the_order_of_the_list(name, base, coll
     """The same limits, compiled and each as a custom one: every bit of every tick is the same, also in collisions."""
     robot, settings = load_robot(name, base), IkSettings(smoothing=0.02, recovery_timeout=0.08)
     one, own = (WholeBodyIk(robot, settings, f(limits_of(robot, collisions, idle))) for f in (list, own_limits))
-    tasks, inside, bound = [*all_tasks(robot), HandsLevel(robot)], 0, 0
+    tasks, inside, outside, bound = [*all_tasks(robot), HandsLevel(robot)], 0, 0, 0
     home = tasks[0].targets.copy(), tasks[1].target.copy()
     rng, q = np.random.default_rng(3), robot.q()
     for k in range(300):
@@ -126,6 +126,8 @@ def test_custom_limits_have_their_turn_in_the_order_of_the_list(name, base, coll
             tasks = [*tasks[:7], *tasks[9:]]
         if k in (120, 250) and collisions:  # a jump into a collision
             q = colliding(robot, rng)
+        if k == 50:
+            q[robot.iq] = robot.upper[0] + 0.05
         sweep(tasks, home, min(k, 199), size)
         a, b = one.step(q, tasks, DT), own.step(q, tasks, DT)
         assert np.array_equal(a.q, b.q) and np.array_equal(a.v, b.v)
@@ -136,9 +138,27 @@ def test_custom_limits_have_their_turn_in_the_order_of_the_list(name, base, coll
             assert np.array_equal(a.near.pair, b.near.pair)
         low, high = one._memory.record.bounds
         bound += int(((one._memory.record.x <= low) | (one._memory.record.x >= high)).sum())
-        q, inside = a.q, inside + (x.penetration_depth > 0.0)
+        q, inside, outside = a.q, inside + (x.penetration_depth > 0.0), outside + (x.limit_violation > 0.01)
     assert bound > 300, "limits should have held it back, or this shows nothing"
-    assert inside > 20 or not collisions
+    assert outside > 5 and (inside > 20 or not collisions)
+
+
+def test_limits_that_the_kernel_cannot_serve_are_custom():
+    """Idle joints without the pairs of the solver, and a second limit of a kind, do their part all the same."""
+    robot = load_robot("hrp2", "fixed")
+    idle = IdleJointLimit(robot, robot.postures["neutral"])
+    idle.follow([robot.point_frame("r_wrist")])
+    elbows = [robot.joint_index(f"{side}_elbow_flexion") for side in "lr"]
+    sides = [JointSideLimit([joint], [0.5], [1.0], 20.0) for joint in elbows]
+    limits = default_limits(robot)
+    solver, q = WholeBodyIk(robot, limits=[*limits[:-2], *sides, idle, *limits[-2:]]), robot.q()
+    assert solver._tick._custom == [sides[1], idle]
+    posture = PostureTask(robot, "zero", weight=10.0)
+    for _ in range(300):
+        q = solver.step(q, [posture], DT).q
+    joints, away = robot.joints(q), np.abs(robot.joints(q) - robot.postures["neutral"])
+    assert idle.idle.any() and away[idle.idle].max() < 1e-9 < away[~idle.idle].max()
+    assert joints[elbows].min() > 0.5 - 1e-9
 
 
 def colliding(robot, rng):
@@ -150,10 +170,12 @@ def colliding(robot, rng):
 
 def test_custom_limits_see_the_pairs_of_their_tick():
     class Watch(Limit):
-        def tighten(self, state, lower, upper):
+        def update(self, state):
             apart = solver.self_collision
-            near = apart.monitor.name(int(apart.near.pair[0])) if len(apart.near) else None
-            self.seen = near, apart.penetration_depth
+            self.near = apart.monitor.name(int(apart.near.pair[0])) if len(apart.near) else None
+
+        def tighten(self, state, lower, upper):
+            self.seen = self.near, solver.self_collision.penetration_depth
 
     robot, watch = load_robot("hrp2", "fixed"), Watch()
     solver, q, known = WholeBodyIk(robot), colliding(robot, np.random.default_rng(3)), robot.collision_monitor("shapes")
@@ -255,14 +277,17 @@ def test_pairs_that_are_looked_at_again_change_rows_only():
             return 1
 
     robot, once, again = load_robot("lola", "floating"), Once(), 0
-    solver = WholeBodyIk(robot, IkSettings(smoothing=0.02))
+    solver = WholeBodyIk(robot)  # for the tick of the constructor
     solver = WholeBodyIk(robot, IkSettings(smoothing=0.02), [*default_limits(robot), once])
-    tasks = all_tasks(robot)
+    tasks, found = all_tasks(robot), solver.self_collision.monitor.arrays.found.pair
     home, q, once.ticks = (tasks[0].targets.copy(), tasks[1].target.copy()), robot.q(), 0
     for k in range(300):
         sweep(tasks, home, 3 * k, 0.2)
+        found[:] = -1
         result = solver.step(q, tasks, DT)
-        again += len(result.near) > once.near
+        seen, count = found.copy(), np.count_nonzero(found >= 0)
+        again += count > once.near
+        assert set(result.near.pair) <= set(seen[:count]), "the report has pairs of both looks"
         q = result.q
     assert again > 0, "no pair was found at the second look, or this shows nothing"
     assert once.ticks == 300
@@ -310,16 +335,19 @@ def test_a_tick_is_the_optimum_of_the_program_that_it_claims_to_solve(name, base
     home, q, data = (tasks[0].targets.copy(), tasks[1].target.copy()), robot.q(), robot.model.createData()
     monitor, at_rest, rng = robot.collision_monitor("shapes"), robot.largest_margins(), np.random.default_rng(3)
     own = robot.accelerations_within(s.acceleration, s.acceleration_scale)
-    compared, with_rows, stages, stuck = 0, 0, set(), [PostureTask(robot, weight=100.0)]
+    compared, with_rows, stages = 0, 0, set()
+    stuck = [PostureTask(robot, weight=100.0), PointTask(robot, "l_wrist", weight=3.0)]
     for k in range(300):
         sweep(tasks, home, k, 0.4)
         if kind == "collision" and k % 100 == 0:  # a posture that is to be kept
             q = colliding(robot, rng)
-            stuck[0].set_target_from(q)
+            for task in stuck:
+                task.set_target_from(q)
             solver.reset()
         asked = stuck if kind == "collision" else tasks
         before = solver.v.copy()
         result = solver.step(q, asked, DT)
+        assert solver.self_collision.recovery.stage < 2 or result.report.speed_scale == 1.0, "pairs are let through"
         if k % 3 == 0 and result.status in (IkStatus.OPTIMAL, IkStatus.HOMING) and result.report.speed_scale == 1.0:
             prepare(robot, data, q)
             near, stage = monitor.update(q, 1.0), solver.self_collision.recovery.stage

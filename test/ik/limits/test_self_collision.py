@@ -15,6 +15,7 @@ from humanoid_control.compiled.packed import Packed
 from humanoid_control.errors import HumanoidError, RobotError
 from humanoid_control.ik import IkSettings, IkStatus, PointsTask, PostureTask, WholeBodyIk
 from humanoid_control.ik.free_velocities import Bounds, DofSelection
+from humanoid_control.ik.limits.collision_recovery import CollisionRecovery, homing_gain
 from humanoid_control.ik.limits.limit import SoftRows
 from humanoid_control.ik.limits.self_collision import (
     BRAKING_SHARE,
@@ -86,6 +87,14 @@ def test_every_collision_has_its_whole_time_whatever_the_one_before_was():
             tick(distance)
         assert limit.recovery.stage == stage, "nor does it come home"
     assert tick(0.001).status is IkStatus.OPTIMAL and not limit.recovery.is_homing
+
+
+@pytest.mark.parametrize(("away", "gain"), [(2.0, 0.25), (0.2, 2.5), (0.1, 5.0), (0.01, 5.0)])
+def test_homing_moves_the_farthest_joint_at_one_speed_and_slows_down_near_home(away, gain):
+    robot = load_robot("hrp2", "floating")
+    recovery, joints = CollisionRecovery(robot), robot.postures["neutral"].copy()
+    joints[[3, 5]] -= away, 0.5 * away
+    assert homing_gain(recovery.packed.table, robot.q(joints), 0.5) == pytest.approx(gain)
 
 
 def test_each_stage_lets_through_what_it_says_and_pairs_that_are_inside_cost_less():
