@@ -165,8 +165,8 @@ class WholeBodyIk:
         self._tick_limits: list[Limit] | None = None
         self._tick_tasks: list[Task] | None = None
         self.reset()
-        # No later tick waits for the compiler.
-        self.step(robot.q(), [PostureTask(robot)], 0.01)
+        # No later tick waits for the compiler, nor does its report.
+        _ = self.step(robot.q(), [PostureTask(robot)], 0.01).near
         self.reset()
 
     def __getstate__(self) -> dict[str, Any]:

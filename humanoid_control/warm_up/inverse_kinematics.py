@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from humanoid_control.ik.follower import TargetFollower
-from humanoid_control.ik.limits.self_collision import fill_pair_rows
-from humanoid_control.ik.limits.stopping_path import max_safe_scale
+from humanoid_control.ik.limits.self_collision import watch_faster_pairs, watch_pairs
 from humanoid_control.ik.tick import tick
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
 ADVICE = "compiling inverse kinematics for this machine, only the first time: about half a minute"
-KERNELS: tuple[Any, ...] = (fill_pair_rows, max_safe_scale, tick)
+KERNELS: tuple[Any, ...] = (watch_pairs, watch_faster_pairs, tick)
 
 
 def compiled() -> bool:

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.ik.task_table import fill_rows
-from humanoid_control.ik.velocity_program import solve_program
+from humanoid_control.ik.tick import tick
 from humanoid_control.walking.support import ask_for_zmp, left_share, nearest_in_polygon
 from humanoid_control.warm_up import compile_here
 from humanoid_control.warm_up.kernel_files import are_compiled
 
 ADVICE = "compiling the walker for this machine, only the first time: about a minute"
-KERNELS: tuple[Any, ...] = (fill_rows, solve_program, ask_for_zmp, left_share)
+KERNELS: tuple[Any, ...] = (tick, ask_for_zmp, left_share)
 SECONDS = 1.2  # [s] of a walk: it stands and shifts its weight; planning of steps happens at creation
 
 
