@@ -49,9 +49,10 @@ class SoftRows(NamedTuple):
 class Limit:
     """Inequalities on the next velocity v (nv,): lower <= v <= upper, A v >= b - s with penalised slack s >= 0.
 
-    Subclasses override `tighten` (bounds), `max_rows` and `rows` (inequalities), and `update` (measurements). Later
-    limits in a solver's list have precedence: they cut the remaining interval, or collapse it to the nearest allowed
-    point. Each solver needs its own limits, since they may have state.
+    Subclasses override `tighten` (bounds), `max_rows` and `rows` (inequalities), and `update` (measurements). In a tick
+    all are updated, then each tightens in the order of the list, then rows are written. Later limits have precedence:
+    they cut the remaining interval, or collapse it to the nearest allowed point. Each solver needs its own limits, since
+    they may have state.
     """
 
     def max_rows(self, robot: Robot) -> int:
