@@ -101,6 +101,12 @@ BENCHES = {
         {"robot": "lola", "seconds": 40.0},
         "nodes.loop",
     ),
+    "latency": BenchEntry(
+        "time the way from a marker to a command in another process part by part, and count the ticks' lateness "
+        "(about 60 s; 10,000,000 cycles: 5.6 h)",
+        {"robot": "lola", "cycles": 15000, "load": 0, "transport": "udp", "keep": ""},
+        "nodes.latency",
+    ),
     "dynamics": BenchEntry(
         "time forward dynamics of Lola with drives and Dill with three solvers, next to pinocchio and "
         "MuJoCo (about 2 min)",

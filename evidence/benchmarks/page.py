@@ -414,6 +414,7 @@ TITLES = {
     "self_distance": "Distances between a robot's shapes",
     "ik": "Whole-body inverse kinematics",
     "loop": "Closed loop at 500 Hz",
+    "latency": "Latency part by part",
     "dynamics": "Forward dynamics",
     "distance": "Swept-sphere volumes",
     "tendons": "Tendons",

@@ -27,6 +27,7 @@ EXAMPLES = """examples:
   humanoid bench tendons --json
   humanoid bench ik
   humanoid bench loop --seconds 20
+  humanoid bench latency --cycles 10000000 --load 2 --keep latency/
   humanoid bench reaching --json
   humanoid bench human_node --seconds 30
   humanoid bench driver --only cycle_compute,unitree
@@ -43,6 +44,9 @@ HELP = {
     "unit": "length unit of the clip: mm, cm, m, inch",
     "scale": "scale factor of the clip",
     "seconds": "measurement time [s]",
+    "cycles": "ticks at 500 Hz",
+    "load": "busy processes next to the nodes",
+    "transport": "of Fast DDS: udp (loopback) or shm (shared memory)",
     "clips": "clips per round",
     "only": "parts to run, comma-separated",
     "engine": "simulation engine: multibody or mujoco",
@@ -50,7 +54,7 @@ HELP = {
     "trials": "number of driver kills; emergency stops are a tenth of it",
     "quick": "run only a sample of all trials",
     "cold": "also recompile all kernels, and run `make demo` in a new checkout (needs the network)",
-    "keep": "folder of trials; existing ones are not repeated",
+    "keep": "folder of trials or segments; existing ones are not repeated",
 }
 ALL = "run all benches in sequence and write a page (about 20 min)"
 

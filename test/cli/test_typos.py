@@ -347,6 +347,11 @@ ROWS = {
     "bench tendons": {"--robot": ("--robot kengoro_uper", "did you mean kengoro_upper")},
     "bench ik": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench loop": {"--robot": ("--robot hpr2", "did you mean hrp2")},
+    "bench latency": {
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--transport": ("--transport smh", "did you mean shm"),
+        "--keep": ("--keep nowhere/deep", "the folder nowhere does not exist"),
+    },
     "bench driver": {"--only": ("--only cyle", "did you mean cycle")},
     "bench perform": {
         "--robot": ("--robot hpr2", "did you mean hrp2"),
