@@ -51,8 +51,8 @@ class Limit:
 
     Subclasses override `tighten` (bounds), `max_rows` and `rows` (inequalities), and `update` (measurements). In a tick
     all are updated, then each tightens in the order of the list, then rows are written. Later limits have precedence:
-    they cut the remaining interval, or collapse it to the nearest allowed point. Each solver needs its own limits, since
-    they may have state.
+    they cut the remaining interval, or collapse it to the nearest allowed point. Each solver needs its own limits,
+    since they may have state.
     """
 
     def max_rows(self, robot: Robot) -> int:
