@@ -4,7 +4,6 @@ Here the stack is started by the same program; without the `Session`, `humanoid 
 """
 
 import argparse
-import math
 
 import numpy as np
 import rclpy
@@ -34,14 +33,13 @@ class Wave(Node):
         hand = self.robot.point_positions(q, [HAND])[0]
         if self.start is None:
             self.start, self.begin = hand, self.get_clock().now()
-        if self.target is not None:
-            self.distances.append(abs(hand[2] - self.target))
+        self.distances.append(abs(hand[2] - (self.target or hand[2])))
 
     def publish_target(self) -> None:
         if self.start is None:
             return
         now = self.get_clock().now()
-        height = 0.15 * (1 - math.cos(2 * math.pi * 0.5 * 1e-9 * (now - self.begin).nanoseconds))
+        height = 0.15 * (1 - np.cos(2 * np.pi * 0.5 * 1e-9 * (now - self.begin).nanoseconds))
         marker = Marker(ns=HAND, action=Marker.ADD)  # ns names the point of the robot, or a link
         marker.header.frame_id, marker.header.stamp = "world", now.to_msg()
         marker.pose.position.x, marker.pose.position.y = map(float, self.start[:2])
@@ -58,5 +56,4 @@ with Session("targets", "hrp2") as session:
     end = node.get_clock().now() + rclpy.duration.Duration(seconds=seconds)
     while node.get_clock().now() < end and not session.stopped.is_set():
         rclpy.spin_once(node, timeout_sec=0.1)
-    distance = np.median(node.distances[len(node.distances) // 2 :])  # after the beginning
-    print(f"the hand is {100 * distance:.1f} cm from its target (median of the second half)")
+    print(f"the hand is {100 * np.median(node.distances):.1f} cm from its target in the median")
