@@ -25,7 +25,7 @@ from humanoid_control.cli.parser import (
     tell_notes,
 )
 from humanoid_control.clip_library import is_library
-from humanoid_control.clip_library.work import FORMATS, write_trajectory
+from humanoid_control.clip_library.work import FORMATS, feasible, write_trajectory
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
 from humanoid_control.performing import DYNAMIC
@@ -46,6 +46,18 @@ from humanoid_control.warm_up import PERFORMING, WHOLE_BODY, compile_first
 # -------- The command
 
 FAR = 0.05  # [m] distances beyond it are not measured
+LIMITS = ("saturated_percent", "colliding_percent", "closest_mm")
+COLUMNS = {
+    "rate_hz": "rate Hz",
+    "slip_mm": "slip mm",
+    "slip_max_mm": "max slip mm",
+    "penetration_mm": "penetration mm",
+    "floating_mm": "floating mm",
+    "skating_mm_s": "skating mm/s",
+    "saturated_percent": "at speed limit %",
+    "colliding_percent": "in collision %",
+    "closest_mm": "closest mm",
+}  # titles; other keys have their words
 EXAMPLES = """examples:
   humanoid retarget clip.trc --robot wabian2 -o wabian2.csv
   humanoid retarget dance --robot all -o out/           one file per robot
@@ -155,45 +167,35 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"clip": args.clip, "rows": results})
         return 0
-    columns = [
-        "robot",
-        "frames",
-        "rate Hz",
-        "spine",
-        "clavicles",
-        "upper arms",
-        "lower arms",
-        "mean",
-        "max",
-        "at speed limit %",
-        "in collision %",
-        "closest mm",
-    ]
-    keys = [
-        "robot",
-        "frames",
-        "rate_hz",
-        "spine",
-        "clavicles",
-        "upper_arms",
-        "lower_arms",
-        "mean",
-        "max",
-        "saturated_percent",
-        "colliding_percent",
-        "closest_mm",
-    ]
-    table("distance of each link end to its target [cm]", columns, [[r[k] for k in keys] for r in results])
+    keys = ["robot", "frames", "rate_hz", "spine", "clavicles", "upper_arms", "lower_arms", "mean", "max", *LIMITS]
+    _print_table("distance of each link end to its target [cm]", keys, results)
     for r in results:
         if r["shapes_from"]:
             console.print(
                 f"{r['robot']}: collisions evaluated with {r['shapes_from']}; to check the meshes: humanoid robots "
                 "touching"
             )
+    _print_written(outputs)
+    return 0
+
+
+def _print_table(title: str, keys: Sequence[str], rows: list[dict[str, Any]]) -> None:
+    table(title, [COLUMNS.get(k, k.replace("_", " ")) for k in keys], [[r[k] for k in keys] for r in rows])
+
+
+def _print_written(outputs: list[Path | None]) -> None:
     for output in outputs:
         if output is not None:
             console.print(f"written: {output}")
-    return 0
+
+
+def _limits(trajectory: Any) -> dict[str, float]:
+    """Return the shares of frames at a speed limit and in collision, and the least distance; keys LIMITS."""
+    return {
+        "saturated_percent": round(100 * float(np.mean(trajectory.saturated > 0)), 1),
+        "colliding_percent": round(100 * float(np.mean(trajectory.clearance < 0)), 1),
+        "closest_mm": round(1000 * float(min(trajectory.clearance.min(), FAR)), 1),
+    }
 
 
 def _check_method(args: argparse.Namespace) -> None:
@@ -238,42 +240,25 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
         return 0
     for note in tasks[0].notes:
         console.print(f"{body.name}: {note}")
-    names = {"slip_mm": "slip mm", "slip_max_mm": "max slip mm", "penetration_mm": "penetration mm"}
-    names |= {"floating_mm": "floating mm", "skating_mm_s": "skating mm/s", "saturated_percent": "at speed limit %"}
-    names |= {"colliding_percent": "in collision %", "closest_mm": "closest mm"}
-    keys = ["robot", "frames", "trunk_and_arms", "hips", "knees", "swinging_feet", "contacts", *names, "grade"]
+    ground = ["slip_mm", "slip_max_mm", "penetration_mm", "floating_mm", "skating_mm_s"]
+    errors = ["trunk_and_arms", "hips", "knees", "swinging_feet"]
     title = "mean target distance [cm] and ground contact (slip: median and maximum over all contacts)"
-    table(title, [names.get(k, k.replace("_", " ")) for k in keys], [[r[k] for k in keys] for r in results])
+    _print_table(title, ["robot", "frames", *errors, "contacts", *ground, *LIMITS, "grade"], results)
     if args.feasible:
         _print_feasible(results)
     for row in results:
         console.print(f"{row['robot']}: {row['verdict']}")
-    for output in outputs:
-        if output is not None:
-            console.print(f"written: {output}")
+    _print_written(outputs)
     return 0
 
 
 def _feasible(robot: Any, motion: Any, output: Path | None, args: argparse.Namespace) -> dict[str, Any]:
     """Make a motion feasible and write it; return a row of feasibility and changes."""
-    from humanoid_control.performing import (
-        WITH_FORCES,
-        FeasibilitySettings,
-        approach,
-        as_whole_body,
-        feasibility_row,
-        make_feasible,
-        write_with_forces,
-    )
+    from humanoid_control.performing import feasibility_row
 
-    dynamic = make_feasible(motion.trajectory, robot, FeasibilitySettings(pace=args.pace or 0.0))
-    if args.lead_in:
-        dynamic = approach(robot, robot.q("neutral"), dynamic)
-    whole = as_whole_body(dynamic, motion.targets)
-    if output is not None and args.format in WITH_FORCES:
-        write_with_forces(output, dynamic, robot, args.format)
-    elif output is not None:
-        write_trajectory(output, whole.trajectory, whole.targets.positions, robot, args.format or "")
+    whole, dynamic = feasible(motion, robot, args.pace or 0.0, args.lead_in)
+    if output is not None:
+        write_trajectory(output, whole.trajectory, whole.targets.positions, robot, args.format or "", dynamic)
     changes = [{**c._asdict(), "time": round(c.time, 2), "amount": round(c.amount, 2)} for c in dynamic.changes]
     return _whole_body_row(robot, whole) | {
         "feasible": feasibility_row(dynamic, robot.mass * GRAVITY),
@@ -333,9 +318,7 @@ def _whole_body_row(robot: Any, motion: Any) -> dict[str, Any]:
         "knees": mean(("l_knee", "r_knee")),
         "swinging_feet": round(float(feet[swings].mean()) if swings.any() else 0.0, 2),
         **contact.row(),
-        "saturated_percent": round(100 * float(np.mean(trajectory.saturated > 0)), 1),
-        "colliding_percent": round(100 * float(np.mean(trajectory.clearance < 0)), 1),
-        "closest_mm": round(1000 * float(min(trajectory.clearance.min(), FAR)), 1),
+        **_limits(trajectory),
         "unit": "cm",
         "grade": quality.grade,
         "verdict": quality.verdict,
@@ -385,9 +368,7 @@ def _one(
         **{link.replace(" ", "_"): round(float(e[:, ends].mean()), 2) for link, ends in LINK_ENDS.items()},
         "mean": round(float(e.mean()), 2),
         "max": round(float(e.max()), 2),
-        "saturated_percent": round(100 * float(np.mean(trajectory.saturated > 0)), 1),
-        "colliding_percent": round(100 * float(np.mean(trajectory.clearance < 0)), 1),
-        "closest_mm": round(1000 * float(min(trajectory.clearance.min(), FAR)), 1),
+        **_limits(trajectory),
         "shapes_from": robot.shapes_from,
         "unit": "cm",
     }

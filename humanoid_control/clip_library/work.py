@@ -65,16 +65,24 @@ BAD_INPUT, UNEXPECTED, NO_MEMORY, DIED = "bad input", "unexpected", "out of memo
 
 
 def write_trajectory(
-    path: Path, trajectory: JointTrajectory, targets: np.ndarray, robot: Robot | None = None, layout: str = ""
+    path: Path,
+    trajectory: JointTrajectory,
+    targets: np.ndarray,
+    robot: Robot | None = None,
+    layout: str = "",
+    dynamic: DynamicMotion | None = None,
 ) -> None:
     """Write a trajectory in the format of the suffix.
 
     Args:
         targets: targets (T, P, 3) [m], where supported.
         robot: robot, for whole-body bags and foreign layouts.
-        layout: layout in `retargeting.INTERCHANGE`; empty: own layout.
+        layout: layout in `retargeting.INTERCHANGE`, or 'dynamic'; empty: own layout.
+        dynamic: the same motion with its forces, for the layouts that hold them.
     """
-    if layout in INTERCHANGE and isinstance(trajectory, WholeBodyTrajectory) and robot is not None:
+    if dynamic is not None and robot is not None and layout in WITH_FORCES:
+        write_with_forces(path, dynamic, robot, layout)
+    elif layout in INTERCHANGE and isinstance(trajectory, WholeBodyTrajectory) and robot is not None:
         INTERCHANGE[layout].write(path, trajectory, robot)
     elif path.suffix == ".csv":
         trajectory.write_csv(path)
@@ -319,7 +327,7 @@ def _done(job: Job) -> ClipOutcome:
         task = WholeBodyTask.of(body, robot, s.speed)
         motion = task.solve(whole_body_settings(s.acceleration, s.method), None, s.method)
         if s.feasible:
-            motion, dynamic = _feasible(motion, robot, s)
+            motion, dynamic = feasible(motion, robot, s.pace, s.lead_in)
             row = feasibility_row(dynamic, robot.mass * GRAVITY)
             numbers = {k: v for k, v in row.items() if not isinstance(v, str)}
             warnings += [dynamic.fallback] if dynamic.fallback else []
@@ -356,10 +364,12 @@ def _done(job: Job) -> ClipOutcome:
     return ClipOutcome(record, content)
 
 
-def _feasible(motion: WholeBodyMotion, robot: Robot, s: LibrarySettings) -> tuple[WholeBodyMotion, DynamicMotion]:
-    """Return a feasible motion, with its targets and with its forces."""
-    dynamic = make_feasible(motion.trajectory, robot, FeasibilitySettings(pace=s.pace))
-    if s.lead_in:
+def feasible(
+    motion: WholeBodyMotion, robot: Robot, pace: float, lead_in: bool
+) -> tuple[WholeBodyMotion, DynamicMotion]:
+    """Return a feasible motion, with its targets and with its forces; arguments as in LibrarySettings."""
+    dynamic = make_feasible(motion.trajectory, robot, FeasibilitySettings(pace=pace))
+    if lead_in:
         dynamic = approach(robot, robot.q("neutral"), dynamic)
     return as_whole_body(dynamic, motion.targets), dynamic
 
@@ -429,10 +439,7 @@ def _file_content(
     with tempfile.TemporaryDirectory(prefix="clip_") as folder:
         path = Path(folder) / f"motion{Path(job.output).suffix}"
         try:
-            if dynamic is not None and layout in WITH_FORCES:
-                write_with_forces(path, dynamic, robot, layout)
-            else:
-                write_trajectory(path, trajectory, targets, robot, layout)
+            write_trajectory(path, trajectory, targets, robot, layout, dynamic)
         except ConfigError as e:
             if isinstance(e.__context__, OSError):
                 raise OSError(f"the folder for temporary files is full: {e}") from None

@@ -33,7 +33,6 @@ from humanoid_control.retargeting.problem import (
     point_jacobian,
 )
 from humanoid_control.retargeting.scaling import POINTS
-from humanoid_control.retargeting.settings import RetargetSettings
 
 NO_FALLBACK, RELAXED, SHORTENED, HELD = 0, 1, 2, 3
 CONVERGED = 2e-3  # [rad] a step this short leaves a second-order error
@@ -67,32 +66,6 @@ class SolverConstants(NamedTuple):
     slack_weight: float
     yielding: float
     iterations: int
-
-    @classmethod
-    def of(
-        cls,
-        s: RetargetSettings,
-        acceleration: np.ndarray,
-        braking: np.ndarray,
-        activation: float,
-        slack_weight: float,
-        yielding: float,
-    ) -> SolverConstants:
-        """Return the constants of settings."""
-        return cls(
-            s.damping,
-            s.posture,
-            s.smoothing,
-            acceleration,
-            braking,
-            s.margin,
-            activation,
-            s.barrier_gain,
-            s.pair_recovery_speed,
-            slack_weight,
-            yielding,
-            s.iterations,
-        )
 
 
 class FrameBefore(NamedTuple):

@@ -55,10 +55,24 @@ class PostureSolver(Generic[Shown, Motion]):
         self.joints = robot.postures["neutral"].copy()
         self.saturated, self.clearance, self.used_fallback = 0.0, FAR, 0
 
-    def _prepare(self, problem: RetargetingProblem, constants: SolverConstants) -> None:
-        """Allocate the memory of a problem."""
+    def _prepare(
+        self,
+        problem: RetargetingProblem,
+        limits: tuple[np.ndarray, np.ndarray],
+        activation: float,
+        slack_weight: float,
+        yielding: float = 1.0,
+    ) -> None:
+        """Allocate the memory of a problem.
+
+        Args:
+            limits: acceleration and braking (D,) [rad/s^2].
+        """
+        s = self.settings
+        distances = (s.margin, activation, s.barrier_gain, s.pair_recovery_speed, slack_weight, yielding)
+        self.constants = SolverConstants(s.damping, s.posture, s.smoothing, *limits, *distances, s.iterations)
         self.problem = self.solved = problem
-        self.constants, self.scratch = constants, scratch_for(problem)
+        self.scratch = scratch_for(problem)
         d, K, soles = len(problem.rest), len(problem.point), len(self._feet.soles.length)
         self._x, self._v, self._distance = np.zeros(d), np.zeros(d), FAR
         self._given = FrameInputs(

@@ -8,15 +8,9 @@ import numpy as np
 
 from humanoid_control.errors import check_time_step
 from humanoid_control.retargeting.differential_methods import DifferentialMethod, JointShift
-from humanoid_control.retargeting.frame_solver import SolverConstants, clearance, fit_first_frame
+from humanoid_control.retargeting.frame_solver import clearance, fit_first_frame
 from humanoid_control.retargeting.posture_solver import FASTEST, PostureSolver
-from humanoid_control.retargeting.problem import (
-    forearm_levers,
-    mean_error,
-    place_points,
-    point_jacobian,
-    problem_of,
-)
+from humanoid_control.retargeting.problem import forearm_levers, mean_error, place_points, point_jacobian, problem_of
 from humanoid_control.retargeting.scaling import POINTS, Targets
 from humanoid_control.retargeting.settings import CONSTRAINED, CONSTRAINTS, RetargetSettings
 from humanoid_control.retargeting.trajectory import JointTrajectory
@@ -57,7 +51,7 @@ class Retargeter(PostureSolver[Targets, JointTrajectory]):
         super().__init__(robot, s, moving, feet)
         most = robot.accelerations_within(s.acceleration, s.acceleration_scale)
         limits = most.acceleration[moving], most.braking[moving]
-        self._prepare(p, SolverConstants.of(s, *limits, s.activation, SLACK_WEIGHT, 1.0))
+        self._prepare(p, limits, s.activation, SLACK_WEIGHT)
         if s.avoidance != CONSTRAINTS:
             self.solved = p.with_pairs(np.zeros(len(p.pairs), dtype=bool))
         self.shift = JointShift(robot, p) if s.avoidance == "shift" else None

@@ -21,7 +21,6 @@ from humanoid_control.retargeting.frame_solver import (
     TRUST,
     UNSOLVED,
     FrameGoal,
-    SolverConstants,
     StepBounds,
     clearance,
     fit_first_frame,
@@ -120,9 +119,8 @@ class WholeBodyRetargeter(PostureSolver[WholeBodyTargets, WholeBodyTrajectory]):
         p = p._replace(velocity=velocity, weight=weight, soles=np.arange(self.corners, len(points)))
         self._whose = _parts(robot, moving, p.base)
         super().__init__(robot, s, moving, self._new_feet(len(points)))
-        activation = max(s.activation, ROOM * s.margin)
         limits = _accelerations(robot, s, self.legs.moving, moving, p.base)
-        self._prepare(p, SolverConstants.of(s, *limits, activation, SLACK_WEIGHT, YIELDING))
+        self._prepare(p, limits, max(s.activation, ROOM * s.margin), SLACK_WEIGHT, YIELDING)
         self.root = robot.X_world_root
         self.contacts = np.zeros(4, dtype=bool)
 
