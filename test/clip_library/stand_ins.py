@@ -16,7 +16,7 @@ def play(job: Job) -> ClipOutcome:
     if "deadly" in name or ("fragile" in name and tries == 0):
         os.kill(os.getpid(), signal.SIGKILL)
     if "slow" in name:
-        time.sleep(5.0)
+        time.sleep(60.0)
     big = 10**12 if "big" in name else 0
     return ClipOutcome({"clip": job.clip.name, "robot": job.robot.name, "key": job.key, "failed": ""}, b"x", big)
 
