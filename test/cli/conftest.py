@@ -108,7 +108,9 @@ def told(monkeypatch, tmp_path, capfd, warm_process):
         return code, *capfd.readouterr()
 
     def forked(words):
-        result = warm_process.run([*map(str, words)], {**os.environ}, tmp_path, 120)
+        result = warm_process.run(
+            [*map(str, words)], {"ROS_DOMAIN_ID": domain("commands"), **os.environ}, tmp_path, 120
+        )
         return result.returncode, result.stdout, result.stderr
 
     def tell(line):

@@ -15,11 +15,18 @@ from humanoid_control.session.session import Session
 from humanoid_control.session.stacks import find_stack
 from humanoid_control.session.supervisor import InputRefused, StackFailure
 from humanoid_control.warm_up import INVERSE_KINEMATICS, RETARGETING, SIMULATION, TENDONS, WALKING
+from test.places import domain
 from test.robots_under_test import nightly
 
 pytestmark = pytest.mark.processes
 
 QUIET = {"close": lambda self: None, "listen": lambda self, seconds: None}
+
+
+@pytest.fixture(autouse=True)
+def own_domain(monkeypatch):
+    """Stacks claim their names in a domain of the whole machine."""
+    monkeypatch.setenv("ROS_DOMAIN_ID", domain("commands"))
 
 
 @pytest.fixture
