@@ -22,7 +22,7 @@ class Wave(Node):
 
     def __init__(self, robot) -> None:
         super().__init__("wave")
-        self.robot, self.start, self.target, self.distances = robot, None, None, []
+        self.robot, self.start, self.distances = robot, None, []
         self.create_subscription(JointState, "estimated_joint_states", self.on_joints, 1)
         self.targets = self.create_publisher(MarkerArray, "targets", 1)
         self.create_timer(0.02, self.publish_target)
@@ -32,8 +32,8 @@ class Wave(Node):
         q = self.robot.q(np.array([angle[name] for name in self.robot.joint_names]))
         hand = self.robot.point_positions(q, [HAND])[0]
         if self.start is None:
-            self.start, self.begin = hand, self.get_clock().now()
-        self.distances.append(abs(hand[2] - (self.target or hand[2])))
+            self.start, self.target, self.begin = hand, float(hand[2]), self.get_clock().now()
+        self.distances.append(abs(hand[2] - self.target))
 
     def publish_target(self) -> None:
         if self.start is None:

@@ -240,7 +240,7 @@ class CompiledTick:
             own[: len(near)] = given
 
     def _update(self, state: IkState) -> None:
-        """Let all custom limits measure; they may look at the near pairs of this tick."""
+        """Update all custom limits, with the near pairs of this tick at hand."""
         if self._apart is not None:
             found = self._found.first(int(self._counts[NEAR]))
             self._apart.near = NearPairs(found, self._apart.monitor.joints)

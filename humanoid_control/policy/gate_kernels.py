@@ -120,7 +120,7 @@ def limit_torques(table: Table[GateArrays]) -> int:
 
 @kernel
 def keep_volumes_apart(table: Table[GateArrays], found: int) -> int:
-    """Apply the rule of pairs, after `limit_torques`, to so many rows of `found`; return PAIRS if changed."""
+    """Apply the rule of pairs, after `limit_torques`, to the first rows of `found`; return PAIRS if changed."""
     a = unpack(table, GateArrays)
     joint_poses(a.tree, a.q, a.world)
     motion_columns(a.tree, a.world, a.body)

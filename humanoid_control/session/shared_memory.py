@@ -77,12 +77,15 @@ def files_in_use(pids: set[int] | None = None) -> set[str]:
     return used
 
 
-def leftovers(since: float = 0.0) -> list[Path]:
+def leftovers(since: float = 0.0, among: list[Path] | None = None) -> list[Path]:
     """Return files of this user since `since` [s since the epoch] that no process uses.
 
     Checked twice, because a process maps a new file only after a moment.
+
+    Args:
+        among: candidates; default: all.
     """
-    out = _unused(shared_memory_files(), since)
+    out = _unused(shared_memory_files() if among is None else among, since)
     if out:
         time.sleep(SETTLE)
         out = _unused(out, since)
@@ -110,9 +113,9 @@ def _own(candidates: list[Path], since: float) -> list[Path]:
     return out
 
 
-def remove_leftovers(since: float = 0.0) -> int:
+def remove_leftovers(since: float = 0.0, among: list[Path] | None = None) -> int:
     """Remove `leftovers`; return their number."""
-    found = leftovers(since)
+    found = leftovers(since, among)
     for path in found:
         with contextlib.suppress(OSError):
             path.unlink()
@@ -176,12 +179,15 @@ def keep(since: float) -> None:
     if sys.stdin.buffer.read(1) == DONE:
         return
     begin = time.monotonic()
-    # On a busy machine a killed node can hold its files for seconds.
-    while (passed := time.monotonic() - begin) < TIDY_TIME or (
-        passed < TIDY_LIMIT and _own(shared_memory_files(), since)
-    ):
+    while time.monotonic() - begin < TIDY_TIME:
         remove_leftovers(since)
-        time.sleep(TIDY_PERIOD if passed < TIDY_TIME else SLOW_PERIOD)
+        time.sleep(TIDY_PERIOD)
+    # On a busy machine a killed node can hold its files for seconds. Files that are made later belong to other stacks.
+    held = _own(shared_memory_files(), since)
+    while held and time.monotonic() - begin < TIDY_LIMIT:
+        remove_leftovers(since, held)
+        time.sleep(SLOW_PERIOD)
+        held = _own(held, since)
 
 
 if __name__ == "__main__":

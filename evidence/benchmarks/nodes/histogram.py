@@ -1,4 +1,4 @@
-"""Histogram of times over eight decades: it adds up over runs, and its percentiles are never too good."""
+"""Histogram of times in logarithmic bins: runs can be merged, and percentiles are rounded up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evidence.benchmarks import Row
 
 LEAST, DECADES, PER_DECADE = 0.1, 8, 100  # [us]; bins of 2.3 %
 PERCENTILES = {"median": 50.0, "p99": 99.0, "p99.9": 99.9, "p99.99": 99.99}
-FEWEST = 10  # values beyond a percentile that it takes to name it
+FEWEST = 10  # values beyond a percentile; with fewer it is left blank
 
 
 class LogHistogram:

@@ -135,7 +135,7 @@ def rows_of(segments: list[dict[str, Any]], folder: Path | None = None) -> list[
 
 
 def notes(rows: list[Row]) -> list[str]:
-    """Lines on what is counted."""
+    """Return the notes below the table."""
     whole = next(r for r in rows if r["name"] == TOTAL)
     return [
         f"{whole['cycles']:,} ticks of whole_body_ik at {RATE:.0f} Hz, {whole['missed']} missed, next to "

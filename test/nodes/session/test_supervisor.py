@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import io
 import os
 import re
 import signal
@@ -10,6 +11,8 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -17,6 +20,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.base.heartbeat import WATCHED
+from humanoid_control.session import shared_memory
 from humanoid_control.session.shared_memory import HELD, SHM, TIDY_TIME, PortHolder, SharedMemoryKeeper
 from humanoid_control.session.supervisor import Supervisor, hang_limit
 
@@ -268,6 +272,24 @@ def test_the_keeper_waits_for_a_process_that_ends_late():
         late.kill()
         late.communicate()
         path.unlink(missing_ok=True)
+
+
+def test_the_keeper_leaves_files_that_another_stack_makes_meanwhile(monkeypatch, tmp_path):
+    held, later, used = tmp_path / "fastdds_held", tmp_path / "fastdds_later", {"fastdds_held"}
+    held.touch()
+
+    def sleep(_):
+        used.clear()  # the late process ends, and a node of another stack has not mapped its file yet
+        later.touch()
+
+    monkeypatch.setattr(shared_memory, "SHM", tmp_path)
+    monkeypatch.setattr(shared_memory, "TIDY_TIME", 0.0)
+    monkeypatch.setattr(shared_memory, "files_in_use", lambda: used)
+    monkeypatch.setattr(shared_memory, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    monkeypatch.setattr(shared_memory, "signal", MagicMock())
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
+    shared_memory.keep(time.time() - 1.0)
+    assert not held.exists() and later.exists()
 
 
 def test_the_keeper_goes_when_it_is_told_to(tmp_path):
