@@ -279,8 +279,9 @@ def test_the_keeper_leaves_files_that_another_stack_makes_meanwhile(monkeypatch,
     held.touch()
 
     def sleep(_):
-        used.clear()  # the late process ends, and a node of another stack has not mapped its file yet
-        later.touch()
+        if used:  # the late process ends, and a node of another stack has not mapped its file yet
+            used.clear()
+            later.touch()
 
     monkeypatch.setattr(shared_memory, "SHM", tmp_path)
     monkeypatch.setattr(shared_memory, "TIDY_TIME", 0.0)
