@@ -64,10 +64,11 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
         s for s, f in by_shape[SWEPT].items() if f["difference_percent"] < by_shape[ELLIPTICAL][s]["difference_percent"]
     ]
     return [
-        "Faces, and the hull's difference, do not depend on the sizes of the shapes. The other three differences do, "
-        "and Dube 2012 does not print its sizes; here they are an adult's (Table 2.1), with caps 1 cm high (c = 1).",
+        "Faces and the difference of the hull do not depend on the sizes of the shapes. The other three differences "
+        "do. Dube 2012 does not print the sizes; here they are those of an adult (Table 2.1), with caps 1 cm high (c "
+        "= 1).",
         f"Caps of {1000 * CAPS[0]:g} mm or {1000 * CAPS[1]:g} mm: {ELLIPTICAL} {thin:.1f} or {thick:.1f} %.",
-        f"The {ELLIPTICAL} needs about as few faces as the circular one: {_verdict(few, shares[0])}.",
+        f"The {ELLIPTICAL} needs about as few faces as the circular capsule: {_verdict(few, shares[0])}.",
         f"It is closer in volume than the circular capsule: {_verdict(tighter, shares[1])}.",
         f"It is closer in volume than the swept spheres: {_verdict(tighter_than_swept, shares[2])}.",
         f"Swept spheres are closer on: {', '.join(swept_wins)} (Dube: the frustums and the rectangular cylinder).",

@@ -212,7 +212,7 @@ class ClosedChains(ChainParts):
                 break
             x[self.loop_q] -= np.linalg.solve(J[:, self.loop_v], e)
         if not np.abs(e).max() < 1e-12:
-            raise ArithmeticError(f"loops stay open by {np.abs(e).max():g} m")
+            raise ArithmeticError(f"loops do not close: error  {np.abs(e).max():g} m")
         u[self.loop_v] = np.linalg.solve(J[:, self.loop_v], -J[:, self.tree_v] @ v)
         return x, u
 

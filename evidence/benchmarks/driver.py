@@ -35,46 +35,46 @@ class DriverPart(NamedTuple):
 PARTS = {
     "unitree": DriverPart(
         "unitree_frames", "measure", "",
-        "unitree: a command of 29 motors packed with its CRC, a state checked and read; objects: of the DDS binding; "
-        "vendor: unitree_sdk2py's objects and its CRC.",
+        "unitree: a command of 29 motors is packed with its CRC, a state is checked and read; objects: with the "
+        "objects of the DDS binding; vendor: with the objects and CRC of unitree_sdk2py.",
     ),
     "canopen": DriverPart(
         "can_frames", "frame_times", "",
-        "canopen: 30 CiA 402 drives; write: frames filled; send: and handed to a bus that does nothing; the peer sets "
-        "and reads the mapped variables of canopen's PDO objects, and sends.",
+        "canopen: 30 CiA 402 drives; write: frames are filled; send: also handed to an idle bus; the peer sets and "
+        "reads the mapped variables of the PDO objects of canopen, and sends.",
     ),
     "dynamixel": DriverPart(
         "dynamixel", "measure", "",
-        "dynamixel: goals of 30 servos packed, the bytes of their answers parsed; sdk: GroupSyncWrite and "
-        "GroupSyncRead of dynamixel-sdk on a port that answers at once.",
+        "dynamixel: goals of 30 servos are packed, the bytes of their responses parsed; sdk: GroupSyncWrite and "
+        "GroupSyncRead of dynamixel-sdk on a port that responds at once.",
     ),
     "cycle_compute": DriverPart(
         "cycle", "compute", "cycles",
-        "cycle_compute: all of a cycle of 30 joints but the buses: gears, supervision, power state, commands, limits.",
+        "cycle_compute: a cycle of 30 joints without the buses: gears, supervision, power state, commands, limits.",
     ),
     "cycle": DriverPart(
         "cycle", "lateness", "seconds",
-        "cycle_500, cycle_1000: lateness of robot_driver's cycles behind their deadlines while 4 processes compute; "
+        "cycle_500, cycle_1000: lateness of the cycles of robot_driver while 4 processes compute; "
         "missed: deadlines without a cycle.",
     ),
     "pdo_loop": DriverPart(
         "can_frames", "pdo_loop", "seconds",
-        "pdo_loop: 30 drives in another process over multicast; missed: samples not there after 0.4 periods, or a "
-        "cycle a period late.",
+        "pdo_loop: 30 drives in another process over multicast; missed: samples that are absent after 0.4 periods, "
+        "or a cycle that is a period late.",
     ),
     "guardian": DriverPart(
         "guardian", "death_to_frame", "trials",
-        "guardian_ms: from kill -9 of the driver to the guardian's first frame (limit: 10 ms); p99: longest.",
+        "guardian_ms: from kill -9 of the driver to the first frame of the guardian (limit: 10 ms); p99: longest.",
     ),
     "round_trip": DriverPart(
         "round_trip", "robot_round_trip", "seconds",
-        "robot_round_trip: from a state of a G1 in another process to the command that answers it, over DDS; "
-        "processor: of the driver's end for a round.",
+        "robot_round_trip: from a state of a G1 in another process to the resulting command, over DDS; processor: "
+        "processor time of the driver side per round.",
     ),
     "command_to_bus": DriverPart(
         "round_trip", "command_to_bus", "seconds",
-        "command_to_bus: from the publication of joint_commands in one process to the arrival of its frame at a G1 in "
-        "a third one, through robot_driver at 500 Hz; driver_cpu: all that its process uses.",
+        "command_to_bus: from the publication of joint_commands in one process to the arrival of its frame at a G1 "
+        "in a third one, through robot_driver at 500 Hz; driver_cpu: processor share of its process.",
     ),
     "estop": DriverPart(
         "round_trip", "emergency_stop", "estops",
@@ -131,7 +131,7 @@ def notes(rows: list[Row]) -> list[str]:
     """Lines on what is counted, for the rows that there are."""
     names = [r["name"] for r in rows]
     load = " / ".join(f"{x:.1f}" for x in os.getloadavg())
-    out = [f"Load of the machine at the end: {load} on {os.cpu_count()} cores. Aims are for SCHED_FIFO."]
+    out = [f"Load of the machine at the end: {load} on {os.cpu_count()} cores. Targets assume SCHED_FIFO."]
     for key, part in PARTS.items():
         first = part.note.split(":")[0].split(",")[0]
         if any(name.startswith((first, key)) for name in names):

@@ -57,7 +57,7 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
         f"pinocchio: articulated bodies without rotors and loops {t['pinocchio_aba_tree']:.1f} us; constrained "
         f"dynamics with the screws as loops {t['pinocchio_constrained_type2']:.1f} us, "
         f"{t['pinocchio_constrained_type2'] / t['fd_type2_on']:.1f} times the sub-systems'; its harmonic drives are "
-        "only armature there, which spares it 18 rotors. On the tree with these armatures: articulated bodies "
+        f"only armature there, which omits 18 rotors. On the tree with these armatures: articulated bodies "
         f"{t['pinocchio_aba_armature']:.1f} us" + _mujoco_forward(t),
     ]
     lines += _world(rows)
@@ -124,14 +124,14 @@ def _growth(rows: list[dict[str, Any]]) -> list[str]:
     dof = np.array([by[f"dill_{n}"]["dof"] for n in levels], dtype=float)
     times = {s: np.array([by[f"dill_{n}{s}"]["median"] for n in levels]) for s in ("", "_sparse", "_dense")}
     a, b, off = growth(dof, times[""])
-    lines = [f"Dill, O(n): {a:.1f} us + {b:.3f} us for each degree of freedom, off by {off:.0%} at the most."]
+    lines = [f"Dill, O(n): {a:.1f} us + {b:.3f} us for each degree of freedom, off by at most {off:.0%}."]
     top = dof >= 128
     words = [f"{w} {slope(dof[top], (times[s] - (a if not s else 0))[top]):.2f}" for s, w in _WORDS.items()]
     lines.append(f"Exponents from 128 to {dof[-1]:.0f}: {', '.join(words)}; O(n) without its constant part.")
     gain = times["_dense"][-1] / times["_sparse"][-1]
     lines.append(f"At {dof[-1]:.0f}: dense takes {gain:.0f} times as long as sparse.")
     first = [f"Dill({n})" for k, n in enumerate(levels) if times[""][k] > min(times[s][k] for s in times)]
-    lines.append(f"O(n) is the fastest of the three on all levels but: {', '.join(first) or 'none'}.")
+    lines.append(f"O(n) is the fastest of the three on all levels except: {', '.join(first) or 'none'}.")
     return lines
 
 
@@ -230,7 +230,7 @@ def world_cases(name: str) -> list[TimedCall]:
         try:
             world = make_engine(robot, engine, settings)
         except EnvironmentProblem as e:
-            warn(f"{row} is ignored: {e}")
+            warn(f"{row} is omitted: {e}")
             continue
         world.step(SETTLING)
         dof = len(getattr(world, "full_v", world.v))
@@ -294,7 +294,7 @@ class TimedCall:
 def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
     """Rows in us a call. Within a group the cases take turns, so that other work on the machine hits all alike."""
     build_drive_train(load_robot(robot, "floating"), RIGID)  # a robot without motors is refused before compiling
-    warn("kernels are compiled first where that was not done before (up to a minute)")
+    warn("missing kernels are compiled first (up to a minute)")
     groups = [(robot_cases(robot), CALLS)]
     groups += [(dill_cases(n), DILL_CALLS) for n in DILL_LEVELS]
     groups.append((world_cases(robot), WORLD_CALLS))

@@ -47,7 +47,7 @@ def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
         try:
             cases += make(model, motion)
         except ImportError as e:
-            warn(f"{name}'s rows are ignored: {e} (`make bench` installs it)")
+            warn(f"{name}'s rows are omitted: {e} (`make bench` installs it)")
     for name in dict.fromkeys((robot, *SATURATED)):
         own = model if name == robot else load_robot(name, "floating")
         cases.append(saturated_program(f"tick_qp_saturated_{name}", own))
@@ -127,24 +127,24 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     free, qp, few = by["tick_nullspace_free"], by["tick_qp"], by["tick_qp_peers"]
     pairs, inside = qp["pairs"], f"{qp['inside_margin']:.0%}"
     lines = [
-        f"One core; median of all ticks, and of the quietest of {ROUNDS} rounds (best); of ratios best and, as p99, "
-        "worst round.",
-        f"Solvers take turns of {CHUNK} ticks. cold: median of the first ticks of a turn, for which nothing is in the "
-        "caches; p99_warm: of all others; p99: of all, one in twenty of which is such a first one.",
-        f"{pairs} pairs of shapes are watched while all joints move; {qp['near_pairs']} of them are near "
+        f"One core; median of all ticks, and of the fastest of {ROUNDS} rounds (best); ratios: best round and, as "
+        f"p99, worst round.",
+        f"Solvers take turns of {CHUNK} ticks. cold: median of the first ticks of a turn, with cold caches; "
+        f"p99_warm: all other ticks; p99: all ticks, one in twenty of which is a first one.",
+        f"{pairs} pairs of shapes are monitored while all joints move; {qp['near_pairs']} of them are near "
         f"on average, and {qp['active_pairs']} are rows of the quadratic program (tick_qp_peers: "
-        f"{few['active_pairs']}); in {inside} of the ticks one is nearer than its margin, so that rows hold "
-        "the robot back.",
+        f"{few['active_pairs']}); in {inside} of the ticks a pair is closer than its margin, and rows constrain the "
+        f"robot.",
         f"tick_nullspace: {by['tick_nullspace']['rows']} task rows, tick_nullspace_free: {free['rows']}, without the "
         "arms'; objectives: joint limits, comfort, all pairs, and angular momentum tracked by the arms.",
         f"tick_qp: {qp['rows']} rows, angular momentum among them.",
         "tick_qp_peers, tick_no_collision and the peers: the same "
-        f"{few['rows']} rows of soles, chest, centre of mass and posture, and limits of range and speed; beside "
-        "these only this package limits accelerations and checks the path to the next posture and to the stop.",
+        f"{few['rows']} rows of soles, chest, centre of mass and posture, and limits of range and speed. Only this "
+        f"package also limits accelerations and checks the path to the next posture and the stopping path.",
     ]
     lines.append(
         "tick_qp_saturated_...: soles stay, hands are sent half a metre out of reach in directions that turn; all "
-        "pairs, in closed loop: bounds hold most joints."
+        "pairs, in closed loop: most joints are at a bound."
     )
     lines.append(
         f"tick_{CHAIN}_joints_far: the pose of the last link of a chain, half a metre out of reach in a direction that "
@@ -159,7 +159,7 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
 
 
 HOW = {
-    "placo": "in a process of its own, with its own pinocchio; distances as soft constraints of weight 1e6; ",
+    "placo": "in a separate process with its own pinocchio; distances as soft constraints of weight 1e6; ",
     "mink": "on a MuJoCo model; ",
     "pink": "",
 }

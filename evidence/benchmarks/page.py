@@ -69,7 +69,7 @@ def run_bench(name: str) -> Result:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
-        return {"bench": name, "failed": f"not done after {TIMEOUT:.0f} s"}
+        return {"bench": name, "failed": f"not finished after {TIMEOUT:.0f} s"}
     said = [line for line in done.stderr.splitlines() if line.strip()]
     try:
         result: Result = json.loads(done.stdout) if done.returncode == 0 else {}
@@ -109,7 +109,7 @@ def _machine(result: Result) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in m["versions"].items())
     return (
         f"{result['date']}: {m['cpu']}, {m['cores']} cores, {m['system']}; humanoid_control {__version__}, Python "
-        f"{m['python']}, {versions}{_placo_version()}; one thread a library."
+        f"{m['python']}, {versions}{_placo_version()}; one thread per library."
     )
 
 
@@ -187,8 +187,8 @@ def _stack(rows: ByName) -> str:
         "marker_to_command": "marker in to command in another process",
         "marker_to_publish": "marker in to command out",
         "command_transport": "command's stamp to its arrival in another process",
-        "following_error": "worst joint's distance from its drive's reference, by seconds",
-        "missed_ticks_percent": "missed ticks, all nodes; the worst node",
+        "following_error": "largest following error of any joint, per second",
+        "missed_ticks_percent": "missed ticks of all nodes; of the worst node",
         "cores": "processor, all nodes and their supervisor",
         "memory_mb": "memory (PSS), all nodes and their supervisor",
         "memory_simulator_mb": "memory, the simulator alone",
@@ -223,8 +223,8 @@ def _ik(rows: ByName) -> str:
             told += [_with_unit(r, column) for column in ("median", "p99_warm", "cold", "p99")]
             lines.append([f"{text} (`{name}`)", r["rows"], *told, _times(float(ratio["median"])) if ratio else ""])
     head = "One tick of whole-body inverse kinematics on a floating base, compared with other solvers:\n\n"
-    columns = ["", "task rows", "pairs watched", "rows of pairs", "median", "99th percentile, tick after tick"]
-    columns += ["first tick of a turn", "99th percentile of all", "by this package's time"]
+    columns = ["", "task rows", "monitored pairs", "rows of pairs", "median", "99th percentile, tick after tick"]
+    columns += ["first tick of a turn", "99th percentile of all", "relative to this package"]
     return head + markdown_table(columns, lines)
 
 
@@ -242,20 +242,20 @@ def _distance(rows: ByName) -> str:
     words: dict[str, str] = {}
     for name, text in (
         ("capsule_pair", "two capsules"),
-        ("capsule_box_pair", "capsule and box, apart"),
-        ("capsule_box_deep", "capsule and box, in each other"),
-        ("box_pair", "two boxes, apart"),
-        ("box_deep", "two boxes, in each other"),
-        ("ellipsoid_box_pair", "ellipsoid and box, apart"),
+        ("capsule_box_pair", "capsule and box, separate"),
+        ("capsule_box_deep", "capsule and box, overlapping"),
+        ("box_pair", "two boxes, separate"),
+        ("box_deep", "two boxes, overlapping"),
+        ("ellipsoid_box_pair", "ellipsoid and box, separate"),
     ):
         words |= {name: f"this package, {text}", f"coal_{name}": f"coal, {text}"}
     whole = [
         [name, _with_unit(r), _with_unit(r, "p99"), r["near_pairs"]] for name, r in rows.items() if "segments" in r
     ]
     return (
-        "Swept-sphere volumes, nanoseconds a pair in a batch of packed pairs, with witness points:\n\n"
+        "Swept-sphere volumes, nanoseconds per pair in a batch of packed pairs, with witness points:\n\n"
         + markdown_table(["ns", *names.values()], lines)
-        + "\n\nScattered pairs, neither side packed, a pair in one call from Python for all:\n\n"
+        + "\n\nScattered pairs, neither side packed, all in one call from Python; nanoseconds per pair:\n\n"
         + _told(rows, words)
         + "\n\nA whole robot, with poses, witness points and gradients:\n\n"
         + markdown_table(["", "median", "99th percentile", "near pairs"], whole)
@@ -293,7 +293,7 @@ def _dynamics(rows: ByName) -> str:
     }
     worlds = {
         "world_step_lola": "ideal drives",
-        "world_step_lola_stiff": "the same on ground fifty times as stiff",
+        "world_step_lola_stiff": "the same on 50 times stiffer ground",
         "mujoco_step_lola": "MuJoCo, ideal drives",
         "world_step_lola_rigid": "motors and rigid gears",
         "world_step_lola_elastic": "motors and elastic gears",
@@ -311,7 +311,7 @@ def _dynamics(rows: ByName) -> str:
         + "\n\n"
         + _told(rows, peers)
         + "\n\nA step of 1 ms of the whole world, Lola on her feet:\n\n"
-        + markdown_table(["", "median", "99th percentile", "soles in the ground, mm"], steps)
+        + markdown_table(["", "median", "99th percentile", "sole penetration, mm"], steps)
     )
 
 
@@ -320,7 +320,7 @@ def _tendons(rows: ByName) -> str:
         "jmm_neck_s": "data and polynomials of table I, neck",
         "jmm_scapula_s": "scapula",
         "jmm_shoulder_s": "shoulder",
-        "update_8x10": "update of 8 joints by 10 tendons, each tested against the others",
+        "update_8x10": "update of 8 joints by 10 tendons, with a consistency test of each tendon",
         "filterpy_8x10": "filterpy, extended Kalman filter",
         "information_8x10": "information form in numpy",
         "numba_8x10": "plain loop in numba",
@@ -332,7 +332,7 @@ def _tendons(rows: ByName) -> str:
         "numba_60x80_dense": "plain loop in numba, each across all",
         "update_200x300": "of 200 by 300, each across 6 joints",
         "update_200x300_dense": "of 200 by 300, each across all",
-        "three_groups": "steps a second of three groups, relative",
+        "three_groups": "steps per second of three groups, relative",
         "three_groups_absolute": "absolute",
     }
     lines = []
@@ -362,7 +362,7 @@ def _reaching(rows: ByName) -> str:
         for name, text in words.items()
         if (r := rows.get(name))
     ]
-    head = "A reach of a person's arm, from its ends to the trajectory:\n\n"
+    head = "A reach of a person's arm, from its end postures to the trajectory:\n\n"
     return head + markdown_table(["", "median", "99th percentile", "cost", "above the best of ten, %"], lines)
 
 
@@ -382,14 +382,14 @@ METHODS = {
 def _retarget(rows: ByName) -> str:
     columns = [
         "",
-        "a frame, median",
+        "per frame, median",
         "99th percentile",
         "error, cm",
         "95 % below, cm",
         "closest, mm",
         "overlap, % frames",
     ]
-    columns += ["peak acceleration, rad/s²", "rms, rad/s²", "most of a speed limit, %"]
+    columns += ["peak acceleration, rad/s²", "rms, rad/s²", "largest share of a speed limit, %"]
     robots = list(dict.fromkeys(n.removesuffix("_ours_3_steps") for n in rows if n.endswith("_ours_3_steps")))
     parts = []
     for robot in robots:
@@ -468,7 +468,7 @@ def summary_table(results: Sequence[Result]) -> str:
             words = text.format(pairs=rows[own].get("pairs", ""))
             spent, multiple = _with_unit(rows[own]), _multiple(rows[own], sticks[bench])
             lines.append([f"{words} (`humanoid bench {bench}`)", spent, multiple, beside])
-    return markdown_table(["", "", "of the yardstick", "other libraries"], lines)
+    return markdown_table(["", "", "multiple of the yardstick", "other libraries"], lines)
 
 
 def _multiple(row: Row, yardstick: Row | None) -> str:
@@ -488,7 +488,7 @@ def write_summary(path: Path, results: Sequence[Result]) -> None:
     before, found, rest = text.partition(BEGIN)
     _, closed, after = rest.partition(END)
     if not (found and closed):
-        raise ConfigError(f"{path} does not have the marks {BEGIN} and {END}")
+        raise ConfigError(f"{path} lacks the marks {BEGIN} and {END}")
     with whole_file(path) as part:
         part.write_text(f"{before}{BEGIN}\n{summary_table(results)}\n{END}{after}", encoding="utf-8")
 

@@ -91,7 +91,7 @@ class PlacoProcess:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            said = self._said.read_text().strip().splitlines() or ["it ended without a word"]
+            said = self._said.read_text().strip().splitlines() or ["it ended without output"]
             self.close()
             raise ImportError(f"placo does not run: {said[-1]}")
         return dict(json.loads(line))

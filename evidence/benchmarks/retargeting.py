@@ -31,7 +31,7 @@ COLUMNS += ["peak_rad_s2", "rms_rad_s2", "speed_percent"]
 FIVE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii")
 ROUNDS = 3
 REAL = "mocap/cmu_bvh/05_02.bvh"  # a modern dance of the CMU database, in the folder of `test_data`
-ABSENT = f"no rows of {REAL}, in which avoidance acts most: set {TEST_DATA} to the folder that has it"
+ABSENT = f"no rows of {REAL}, in which avoidance is most active: set {TEST_DATA} to the folder that contains it"
 FRAMES = 2000  # of a longer clip, as many are taken
 CHUNK = 50  # frames after which the next solver has its turn
 
@@ -151,7 +151,7 @@ def _methods(robot: Robot, targets: Targets, first: np.ndarray, stack: ExitStack
             for m in methods:
                 m.begin()
         except ImportError as e:
-            warn(f"{name}'s rows are ignored: {e} (`make bench` installs it)")
+            warn(f"{name}'s rows are omitted: {e} (`make bench` installs it)")
         else:
             out += methods
     return out
@@ -223,11 +223,11 @@ def notes(rows: list[Row]) -> list[str]:
     absent = [] if any(r["clip"] != "dance" for r in rows) else [ABSENT[0].upper() + ABSENT[1:] + "."]
     return [
         *absent,
-        "One core, every solver called frame by frame with the same seven points, from the same posture on; batch: the "
-        "whole clip in one call. 3 steps: at most three solver steps a frame.",
-        "All frames are judged, by the robot's own shapes: mean error of the points, its 95th percentile, nearest two "
-        "shapes, frames in which two overlap, largest and rms joint acceleration, largest share of a joint speed. "
-        "Peers have no limit on accelerations.",
+        "One core, every solver is called frame by frame with the same seven points, from the same start posture; "
+        "batch: the whole clip in one call. 3 steps: at most three solver steps per frame.",
+        "All frames are evaluated with the shapes of the robot: mean error of the points, its 95th percentile, "
+        "smallest distance of two shapes, frames with overlap, largest and rms joint acceleration, largest share of "
+        "a joint speed limit. Peers have no acceleration limit.",
         "mink and PlaCo take capsules of the mean radius for elliptic ones; mink keeps all pairs of the moving joints "
-        f"apart, pink the {PINK_PAIRS} nearest, PlaCo all of them, softly, or none.",
+        f"apart, pink the {PINK_PAIRS} nearest, PlaCo all of them (soft constraints), or none.",
     ]

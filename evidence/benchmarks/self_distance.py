@@ -52,6 +52,6 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     """Lines on the ratio of times and what is counted."""
     ratios = ", ".join(f"{b['median'] / a['median']:.1f}" for a, b in zip(rows[::2], rows[1::2], strict=True))
     return [
-        f"{rows[0]['pairs']} pairs. coal's time by this package's: {ratios}. Both start from the joints' poses, here "
-        "as arrays, in pinocchio's data for coal, whose call includes fetching its results into arrays.",
+        f"{rows[0]['pairs']} pairs. Time of coal relative to this package: {ratios}. Both start from the joint "
+        f"poses: arrays here, the data of pinocchio for coal, whose call includes copying its results into arrays.",
     ]

@@ -293,14 +293,14 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     first = sum(r["first_call_s"] for r in rows)
     return [
         f"Schwienbacher 2014, table 6.9 (Core2 Duo 2.33 GHz, 32 bit) [ns]: {source}; its whole Lola 50-500 us.",
-        f"Relative to pp: {ours}; published: {theirs}. Here several pairs are measured with one instruction.",
+        f"Relative to pp: {ours}; published: {theirs}. Here one instruction processes several pairs.",
         f"capsule_pair, coal_capsule_pair: {CAPSULES} scattered pairs, neither side packed: "
-        f"{median['capsule_pair']:g} and {median['coal_capsule_pair']:g} ns a pair. The other pairs lie some "
-        "centimetres apart, the rows named deep overlap; coal's EPA ends some micrometres before the depth.",
+        f"{median['capsule_pair']:g} and {median['coal_capsule_pair']:g} ns per pair. The other pairs are some "
+        f"centimetres apart; the rows named deep overlap. EPA of coal stops some micrometres short of the depth.",
         f"An OBB test costs {median['obb_test'] / median['ll']:.1f} of ll (published: 2 to 3).",
         f"{w['name']}: {w['segments']} segments with {w['volumes']} volumes, {w['segment_pairs']} pairs of them with "
         f"{w['volume_pairs']} pairs of volumes; poses, boxes, distances, witness points and gradients of "
-        "all pairs, called from Python. Within 100 mm, boxes leave out far pairs before they are measured: oriented "
-        "(obb), along the world's axes (aabb), or none.",
+        "all pairs, called from Python. Within 100 mm: bounding boxes exclude far pairs first; oriented (obb), along "
+        "the world axes (aabb), or none.",
         f"First calls, from the cache of compiled kernels or, once, the compiler: {first:.2f} s.",
     ]

@@ -190,10 +190,11 @@ def judge_control(rows: list[dict[str, Any]]) -> None:
 
 
 NOTES = (
-    "distribute: torques over tensions, the matrix formed each time, from the last solution; cold: from none; "
-    "infeasible: torques that no tensions give. daqp: the same with equalities, without an answer there; scipy: BVLS.",
+    "distribute: torques to tensions, with a new matrix each time, warm-started; cold: without warm start; "
+    "infeasible: torques beyond all tensions. daqp: the same with equalities, which has no solution there; scipy: "
+    "BVLS.",
     "control_tick: lengths, arms, inverse dynamics, governor, distribution and law hybrid; loop_tick: with the "
     "absolute estimate.",
-    "winch_step: one step of 1 ms, drives, motors and wires included; mj_step: MuJoCo with the same bodies and "
-    "spatial tendons and constant forces, without winches.",
+    "winch_step: one step of 1 ms, drives, motors and wires included; mj_step: MuJoCo with the same bodies, spatial "
+    "tendons and constant forces, without winches.",
 )

@@ -340,20 +340,20 @@ def judge(rows: list[dict[str, Any]]) -> None:
 def notes(rows: list[dict[str, Any]]) -> list[str]:
     """Lines that say what the numbers stand for."""
     lines = [
-        "jmm: data set and polynomials of degree 5 from as many postures as in table I, on one core; source: its "
-        "construction + regression [s] on 12 cores. peak_mb: most memory of the whole process so far.",
-        "update: by all tendons, with the leave-one-out test of each; size: joints x tendons. 60x80 and 200x300 "
-        "have the sparse rows of a whole body, rows named dense have full ones.",
-        "three_groups: whole steps a second of neck, scapula and shoulder (14 joints estimated) in one process, "
+        "jmm: data set and polynomials of degree 5 from the number of postures in table I, on one core; source: its "
+        "construction + regression [s] on 12 cores. peak_mb: peak memory of the whole process so far.",
+        "update: with all tendons, and the leave-one-out test of each; size: joints x tendons. 60x80 and 200x300 "
+        "have the sparse rows of a whole body; the rows named dense are full.",
+        "three_groups: whole steps per second of neck, scapula and shoulder (14 joints estimated) in one process, "
         "polynomials and exchange included; r2, then absolute.",
-        "information: the information form in numpy; numba: the textbook's loop over single lengths, compiled, which "
-        "skips zeros. Both, as filterpy, have no test for faulty tendons.",
+        "information: the information form in numpy; numba: the compiled textbook loop over single lengths, which "
+        "skips zeros. Like filterpy, they do not test for faulty tendons.",
         *NOTES,
     ]
     if any(r["name"].startswith("filterpy_") for r in rows):
         return [
             *lines,
-            "filterpy: ExtendedKalmanFilter.update as its users call it, H and h(x) given ready-made; ratio: its time "
-            "by that here. It has no test for faulty tendons and no form for sparse H: full rows take it as long.",
+            "filterpy: ExtendedKalmanFilter.update with given H and h(x); ratio: its time relative to this package. "
+            "It does not test for faulty tendons and does not use the sparsity of H.",
         ]
     return [*lines, "filterpy is not installed: pip install 'humanoid_control[bench]' adds its rows"]

@@ -310,7 +310,8 @@ def notes(rows: Sequence[BenchRow]) -> list[str]:
     """Lines on what is counted."""
     by = {r["name"]: r for r in rows}
     return [
-        "Noise of the study in all sensors, 2 ms late; one set of gains; `n`: trials, of times ticks, of walks steps.",
+        "All sensors have the noise of the study and are 2 ms late; one set of gains; `n`: trials; for times: ticks; "
+        "for walks: steps.",
         "tick_ms: estimate, plan, balance and inverse kinematics of Lola at 0.5 m/s; real_time_factor: simulation and "
         "walker together, on one core.",
         "ROBOT_speed: measured, of the last rung of "
@@ -318,13 +319,13 @@ def notes(rows: Sequence[BenchRow]) -> list[str]:
         + " before a "
         "fall; the arms balance the momentum about the vertical from 0.6 m/s.",
         f"ROBOT_push_worst_ns: largest of {', '.join(f'{j:g}' for j in IMPULSES)} N s on the root link, in 0.1 s, "
-        f"survived in every phase and direction tried, all smaller ones too ({by['lola_push_worst_ns']['n']} and "
-        f"{by['hrp2_push_worst_ns']['n']} trials until the first fall); 0: the smallest made it fall.",
+        f"survived in every tested phase and direction, with all smaller ones ({by['lola_push_worst_ns']['n']} and "
+        f"{by['hrp2_push_worst_ns']['n']} trials until the first fall); 0: the robot fell at the smallest one.",
         "odometry_percent: error of the estimated path of Lola at 0.5 m/s, and of the worst seed.",
-        "foot_torque_reduction_percent: of the torque about the vertical under the standing foot, its 99th percentile, "
-        "by arms that balance the momentum compared with still arms.",
+        "foot_torque_reduction_percent: reduction of the vertical torque under the stance foot (99th percentile) by "
+        "arms that balance the momentum, compared with still arms.",
         f"slope_deg: of {', '.join(f'{x:g}' for x in SLOPES)}, known to the walker, up, down and across; stair_m: of "
-        f"{', '.join(f'{x:g}' for x in STAIRS)}, five known stairs up and down; Lola, all lower ones too.",
+        f"{', '.join(f'{x:g}' for x in STAIRS)}, five known stairs up and down; Lola, with all lower ones.",
         f"'{NOT_TRIED}': left out by --quick.",
     ]
 

@@ -187,15 +187,26 @@ def _hands_task(robot: Robot, start: BadStart) -> list[Task]:
 # -------- Report
 
 STARTS = 2000
-COLUMNS = ["robot", "starts", "inside", "outside", "deep mm", "not left", "relapses", "left ms", "p99 ms", "home"]
+COLUMNS = [
+    "robot",
+    "starts",
+    "inside",
+    "outside",
+    "deep mm",
+    "not recovered",
+    "relapses",
+    "recovered ms",
+    "p99 ms",
+    "home",
+]
 COLUMNS += ["through", "touched", "rad/s", "limits", "failures", "tick µs"]
-NOTE = f"""inside, outside: starts in collision, and with a joint beyond its range by up to 20 % of it. All have targets
-for the hands: every second from the beginning, the others once they are out. left: when the robot was out of collision
-and inside all ranges for good, which is for {GOOD:g} s with targets on; median time until then. not left: after 15 s.
-relapses: how often a robot that was out came to be in again. home: recovered by homing to the neutral posture, because
-the gradients alone did not suffice; through: those of them in which pairs that were apart had to be let through;
-touched: how often a pair that was apart by 1 mm came to touch. rad/s: fastest joint while leaving. limits: largest
-share of a limit on speed or acceleration; above 1 would be a violation."""
+NOTE = f"""inside, outside: starts in collision, and with a joint beyond its range by up to 20 % of it. All have
+targets for the hands: every second one from the beginning, the others after the recovery. recovered: time until the
+robot is out of collision and inside all ranges for {GOOD:g} s with active targets (median). not recovered: within 15
+s. relapses: number of returns to an invalid state. home: recovered by homing to the neutral posture, because the
+gradients alone did not suffice; through: of these, runs in which separate pairs had to pass through each other;
+touched: number of new contacts of pairs that were 1 mm apart. rad/s: fastest joint during the recovery. limits:
+largest share of a speed or acceleration limit; above 1 is a violation."""
 
 
 def run_study(robot: str | None = None, starts: int = STARTS, seed: int = 0, show: Progress = silent) -> StudyReport:
@@ -221,12 +232,12 @@ def run_study(robot: str | None = None, starts: int = STARTS, seed: int = 0, sho
             show((n + k / starts) / len(robots), model.name)
             runs.append(recover(solver, start))
         results.append(summary(model, runs))
-    parts: list[Table | str] = [Table("bad starts, and recovery from them", COLUMNS, [_row(r) for r in results])]
+    parts: list[Table | str] = [Table("recovery from invalid starts", COLUMNS, [_row(r) for r in results])]
     parts.append(NOTE)
     for r in results:
         if r["blocking"]:
             pairs = ", ".join(f"{name} ({times})" for name, times in list(r["blocking"].items())[:6])
-            parts.append(f"{r['robot']}, not left: {pairs}")
+            parts.append(f"{r['robot']}, not recovered: {pairs}")
     return StudyReport({"study": "safety", "seed": seed, "robots": results, "machine": machine()}, parts)
 
 

@@ -178,13 +178,13 @@ COLUMNS = [
     "pairs",
     "in collision",
     f"below {KEPT_SHARE:g} of the margin",
-    "least share",
-    "least mm",
+    "lowest share",
+    "smallest mm",
 ]
-NOTE = f"""Targets of the hands that go and jump to goals within and out of reach, and targets of all points that jump
-about; ticks of uneven length. Each command is measured by the shapes of the published URDF. least share: least distance
-of a pair as a share of what it is to keep, which is the controller's margin, or its distance in the neutral posture
-where that is less. Pairs nearer than {1000 * TOUCHING:g} mm there have no margin, and are not counted."""
+NOTE = f"""Hand targets move and jump to goals within and out of reach, and targets of all points jump about; tick
+lengths vary. Each command is evaluated with the shapes of the published URDF. lowest share: smallest distance of a
+pair as a share of its required distance, which is the margin of the controller, or the distance in the neutral posture
+if that is smaller. Pairs closer than {1000 * TOUCHING:g} mm there have no margin and are not counted."""
 
 
 def run_study(
@@ -220,7 +220,7 @@ def run_study(
         found[job[0]].append(outcome)
     rows = {name: _summary(outcomes) for name, outcomes in found.items()}
     table = Table("clearance of commands", COLUMNS, [_row(name, s) for name, s in rows.items()])
-    worst = [f"{name}: nearest to its margin {s['where']}" for name, s in rows.items()]
+    worst = [f"{name}: closest to its margin {s['where']}" for name, s in rows.items()]
     data = {"study": "clearance", "seed": seed, "robots": rows, "machine": machine()}
     return StudyReport(data, [table, *worst, NOTE])
 

@@ -30,7 +30,7 @@ from humanoid_control.warm_up import compile_first
 WALK = "mocap/cmu_bvh/07_01.bvh"  # of the recordings of $HUMANOID_TEST_DATA: walking over level ground
 MESHES_EVERY = 10  # frames from one in which meshes are measured to the next
 ROUNDING = 1e-6  # [rad, rad/s] beyond a limit that is none
-UPPER, WHOLE, REFUSED = "upper body", "whole body", "refused"
+UPPER, WHOLE, REFUSED = "upper body", "whole body", "rejected"
 CAUGHT = (HumanoidError, ArithmeticError, ValueError, IndexError, KeyError, RuntimeError)
 COLUMNS = ("robot", "model", "joints", "kg", "soles", "points")
 CLIP_COLUMNS = (
@@ -38,7 +38,7 @@ CLIP_COLUMNS = (
     "moved",
     "error cm",
     "slip mm",
-    "most slip mm",
+    "max slip mm",
     "penetration mm",
     "floating mm",
     "skating mm/s",
@@ -48,11 +48,11 @@ CLIP_COLUMNS = (
     "frames/s",
 )
 HEAD = (
-    "Use a humanoid of another maker by its name: `--robot NAME`. The models are not part of this package; "
+    "Humanoids of other manufacturers are used by name: `--robot NAME`. The models are not part of this package; "
     "`humanoid robots list` prints how to get them. A model is found in a folder of `HUMANOID_MODELS`, in the "
     "caches of robot_descriptions and mujoco-menagerie, or in an installed package. `config/robots/NAME.yaml` "
     "holds points, soles and joints, drafted by `humanoid robots map --bare`. The first use fits shapes around the "
-    "robot's own meshes, which takes half a minute or more, and keeps them in `~/.humanoid/robots`. `humanoid "
+    "meshes of the robot, which takes half a minute or more, and stores them in `~/.humanoid/robots`. `humanoid "
     "study humanoids -o docs/humanoids.md` writes this page."
 )
 CLIP_KEYS = (
@@ -66,9 +66,10 @@ CLIP_KEYS = (
     "meshes_touch_percent",
 )
 NOTE = (
-    "Soles: rectangles that stand on the ground. Points: of the 8 that imitation follows. Error: mean distance of "
+    "Soles: rectangles that stand on the ground. Points: how many of the 8 imitation points exist. Error: mean "
+    "distance of "
     "trunk and arms to their targets. Slip: median and largest of all contacts of heels and toes. Shapes, meshes: "
-    f"share of the frames in which the robot's own parts touch (meshes in every {MESHES_EVERY}th frame). Limits: of "
+    f"share of the frames with self-contact (meshes in every {MESHES_EVERY}th frame). Limits: of "
     "joint range and speed."
 )
 
@@ -94,7 +95,8 @@ def run_study(
     names = list(robot) or found_humanoids()
     if not names:
         raise ConfigError(
-            "no model of a humanoid of others is on this machine: humanoid robots list says how to get them"
+            "no humanoid model of another manufacturer is on this machine: `humanoid robots list` explains how to "
+            "get them"
         )
     walk = test_data(WALK)
     clips = list(clips) or ["dance", *([str(walk)] if walk is not None else [])]
@@ -114,10 +116,12 @@ def run_study(
     failed = [o for o in outcomes if o["moved"] == REFUSED]
     parts += [f"{o['robot']}, {Path(o['clip']).stem}: {o['why']}" for o in failed]
     whole = [o for o in first if o["moved"] == WHOLE]
-    parts.append(f"{len(whole)} of {len(first)} move their whole body, {len(failed)} of {len(outcomes)} runs refused.")
+    parts.append(f"{len(whole)} of {len(first)} move their whole body, {len(failed)} of {len(outcomes)} runs rejected.")
     parts.append(NOTE)
     data = {"study": "humanoids", "clips": clips, "rows": outcomes, "machine": machine()}
-    return StudyReport(data, parts, pictures=lambda: {"humanoids.md": as_markdown("Humanoids of others", HEAD, parts)})
+    return StudyReport(
+        data, parts, pictures=lambda: {"humanoids.md": as_markdown("Humanoids of other manufacturers", HEAD, parts)}
+    )
 
 
 # -------- One robot, one clip

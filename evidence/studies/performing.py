@@ -51,7 +51,7 @@ BLOCKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no margin": ({"margin": 0.0, "margin_least": 0.0}, {}),
     "no double support": ({"double_support": 0.0}, {}),
     "no toe-off": ({"toe_off": False}, {}),
-    "no torque dial": ({"torque_share": 1e3}, {}),
+    "no torque limit margin": ({"torque_share": 1e3}, {}),
     "no local pace": ({"pace": 1.0}, {}),
     "no feedback of the DCM": ({}, {"center": 0.0, "dcm_gain": 0.0}),
     "no momentum task": ({}, {"momentum": 0.0}),
@@ -64,24 +64,24 @@ CAUGHT = (HumanoidError, ArithmeticError, ValueError, IndexError, KeyError)
 PUSHED, EVERY, LASTS = 6.0, 3.0, 0.1  # [N s] of a push of an ablation, [s] from push to push, [s] each
 FEASIBILITY_COLUMNS = (
     ("infeasible %", "infeasible_percent"),
-    ("most mm", "infeasible_mm"),
-    ("lacks a wrench %", "missing_percent"),
-    ("above a torque limit %", "torque_beyond_percent"),
-    ("torque of its limit", "torque_share"),
+    ("max mm", "infeasible_mm"),
+    ("wrench missing %", "missing_percent"),
+    ("torque > limit %", "torque_beyond_percent"),
+    ("torque / limit", "torque_share"),
     ("moved, root cm", "moved_root_cm"),
     ("world cm", "moved_world_cm"),
-    ("way kept %", "way_percent"),
+    ("path kept %", "way_percent"),
     ("slowest pace", "slowest_pace"),
     ("flight filled s", "filled_s"),
     ("CoM missed mm", "center_error_mm"),
     ("frames/s", "frames_per_second"),
 )
 NOTE = (
-    "infeasible: frames whose zero-moment point lies more than 1 mm beyond the support. lacks a wrench: more than 5 % "
-    "of the weight, or of its half metre. made: the foot left the floor and landed; placed: within 30 mm of its place "
-    "against the other foot; on the beat: within 0.1 s of the plan; counts of all seeds together. slip, tilt: the most "
-    "of all seeds; tracking, DCM error: means. tick: time on the processor, median of the medians. Ablations: one "
-    "block switched off at a time, with pushes of 6 N s every 3 s."
+    "infeasible: frames with the zero-moment point more than 1 mm outside the support. wrench missing: more than 5 % "
+    "of the weight, or of the weight times half a metre. made: steps in which the foot left the floor and landed; "
+    "placed: within 30 mm of the planned position relative to the other foot; on the beat: within 0.1 s of the plan; "
+    "counts of all seeds together. slip, tilt: maxima of all seeds; tracking, DCM error: means. tick: processor "
+    "time, median of the medians. Ablations: one block disabled at a time, with pushes of 6 N s every 3 s."
 )
 
 
@@ -267,7 +267,7 @@ SUMMARY = (
     "on the beat",
     "slip mm",
     "tilt deg",
-    "off, root cm",
+    "root error cm",
     "world cm",
     "torque-saturated %",
     "DCM error mm",

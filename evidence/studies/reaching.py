@@ -40,10 +40,10 @@ CLAIMS = {
     "R7 mix": "a weighted mix of criteria is closer to people than any of them",
     "gravity": "torque change needs gravity to fit people",
 }
-RULES = f"""R6 holds where the median of minimum torque is at most {PLAUSIBLE:g} deg. R7 holds where minimum angle jerk
-has the least median of the four, and is nearest of three most often. The mix holds where the best of three mixes has a
-median that is smaller than that of both by {COUNTS:g} deg. Gravity holds where the median without it is larger by
-that."""
+RULES = f"""R6 holds if the median of minimum torque is at most {PLAUSIBLE:g} deg. R7 holds if minimum angle jerk
+has the lowest median of the four, and is most often the nearest of three. The mix holds if the best
+of three mixes has a median at least {COUNTS:g} deg below both. Gravity holds if the median without it is larger by the
+same amount."""
 
 
 def check_person(job: tuple[str, int]) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def run_study(
     return StudyReport(said, [table, claims, NOTE], [RULES])
 
 
-NOTE = """Distance: root of the mean square over four joints and all samples. nearest: share of the reaches in which one
+NOTE = """Distance: root mean square over four joints and all samples. nearest: share of the reaches in which one
 of minimum angle jerk, torque change and torque is the nearest of these three."""
 
 

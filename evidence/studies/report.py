@@ -147,7 +147,7 @@ class KeptOutcomes:
             rows = [json.loads(line) for line in file.read_text().splitlines()]
             self.known = {row["job"]: row["outcome"] for row in rows}
         except (ValueError, KeyError, TypeError) as e:
-            raise ConfigError(f"{file} holds no outcomes of {what}: {e}") from None
+            raise ConfigError(f"{file} contains no results of {what}: {e}") from None
 
     def all(
         self,
@@ -175,8 +175,8 @@ class KeptOutcomes:
                         outcome = next(fresh)
                     except BrokenProcessPool:
                         raise EnvironmentProblem(
-                            f"a worker process was killed during {', '.join(map(str, jobs[k]))}: is memory short? "
-                            "Finished outcomes are kept, run the command again"
+                            f"a worker process was killed during {', '.join(map(str, jobs[k]))}: too little memory? "
+                            f"Finished results are kept: run the command again"
                         ) from None
                     self.keep(key, plain_values(outcome))
                 show((k + 1) / len(keys))

@@ -21,7 +21,7 @@ SECONDS = 5.0
 LONGEST = 3600.0
 MOST = 10000
 NOTE = """drift: of the root link after the first second, in which the robot settles. torque: largest share of a drive's
-limit after that, and whose. real time: simulated by computing time on one core."""
+limit after that, and its joint. real time: simulated time over computing time, on one core."""
 
 
 def run_study(
@@ -76,7 +76,7 @@ def parse_varied(texts: Sequence[str]) -> dict[str, list[float]]:
         if not equals or not values:
             raise ConfigError(f"vary '{text}' must be name=values, for example friction=0.2,0.4,0.8")
         if name in out:
-            raise ConfigError(f"vary {name} is given twice: put all its values behind one")
+            raise ConfigError(f"vary {name} is given twice: give all its values at once")
         try:
             out[name] = [float(v) for v in values.split(",")]
         except ValueError:
@@ -195,7 +195,7 @@ def standing_study(
             if name not in STUDIED:
                 raise UnknownNameError("variable", name, STUDIED)
     if seconds <= SETTLING:
-        raise ConfigError(f"the robot settles for {SETTLING:g} s: simulate longer than that, got {seconds:g} s")
+        raise ConfigError(f"the robot settles for {SETTLING:g} s: simulate longer, got {seconds:g} s")
     return simulate_many(partial(make_world, config), variations, seconds, make_observer, workers, progress)
 
 

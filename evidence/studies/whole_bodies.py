@@ -50,15 +50,15 @@ KEPT = (
     ("shapes touch %", "colliding_percent", 2),
     ("meshes touch %", "meshes_percent", 2),
     ("beyond range °", "beyond_range_deg", 2),
-    ("speed of its limit", "speed_share", 2),
+    ("speed / limit", "speed_share", 2),
 )
 TOLD = (
     ("slip mm, person's contacts", "slip_person_mm", 1),
-    ("floating mm, the same", "floating_person_mm", 1),
+    ("floating mm, person's contacts", "floating_person_mm", 1),
     ("skating mm/s", "skating_mm_s", 1),
     ("contacts agree %", "contacts_agree_percent", 0),
     ("CoM over support %", "balanced_percent", 0),
-    ("torque of its limit %", "torque_p99_percent", 0),
+    ("torque / limit %", "torque_p99_percent", 0),
     ("acceleration rad/s²", "acceleration_p99_rad_s2", 0),
 )
 """Head, name of the number, digits: of what has a goal or a grade, and of what has none."""
@@ -75,12 +75,13 @@ GOALS = {
 }
 """Most that a median over the clips may be."""
 NOTE = (
-    "Error: mean distance of the points to their targets; GMR scales them in another way. Slip: 95 of 100 contacts "
-    "stay below. Penetration, floating: largest values. Slip, floating and the grade are measured in the robot's "
-    "own contacts, which GMR does not plan. The second table compares both programs in the person's contacts; our "
-    "contacts begin later. Shapes: pairs that our solver keeps apart. Meshes: the robot's own. Contacts agree: "
-    "frames in which heels and toes on the floor are the person's. CoM over support: of the frames in contact. "
-    "Torque: by inverse dynamics, 99th percentile of the joint nearest to its limit. Acceleration: 99th "
+    "Error: mean distance of the points to their targets; GMR scales them differently. Slip: 95th percentile of the "
+    "contacts. Penetration, floating: largest values. Slip, floating and the grade are measured in the robot's "
+    "own contacts, which GMR does not plan. The second table compares both programs in the contacts of the person; "
+    "our contacts begin later. Shapes: pairs that our solver keeps apart. Meshes: collision meshes of the robot. "
+    "Contacts agree: frames in which the same heels and toes of robot and person are on the floor. CoM over support: "
+    "share of the frames in contact. "
+    "Torque: by inverse dynamics, 99th percentile of the most loaded joint. Acceleration: 99th "
     "percentile. GMR runs its own smplx configuration, solver and robot model, without collisions. Three inputs of "
     "its rows are ours: the poses of the segments, from the clip's points; the height of the floor, the usual "
     "height of its soles; joint angles, transferred to our model by name. Speed: `humanoid bench whole_body`."

@@ -64,7 +64,7 @@ TOPICS = {
     "joint_trajectory": (
         "trajectory_msgs/JointTrajectory",
         "trajectory that starts at its stamp (zero: now) from the present reference, with linear, cubic or "
-        "quintic segments; refused if the robot does not follow commands or the stamp has passed; an empty "
+        "quintic segments; rejected if the robot does not follow commands or the stamp has passed; an empty "
         "trajectory stops the active one",
     ),
     "applied_commands": (
@@ -134,7 +134,7 @@ TOPICS = {
         "visualization_msgs/MarkerArray, geometry_msgs/PoseArray or nav_msgs/Path",
         "poses of the next soles, in the frame of `odom` or in `base_footprint`. Markers: ns is l_foot or "
         "r_foot (text `append` in the first: after the previous ones). Other types: the feet alternate. "
-        "While a list or goal of one node is active, other nodes are refused",
+        "While a list or goal of one node is active, other nodes are rejected",
     ),
     "footsteps/status": ("diagnostic_msgs/KeyValue", "accepted or refused, with the bad footstep and the reason"),
     "footsteps/planned": (

@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     words = args.file
     if words[0] == NEW and len(words) == 2:
-        refuse_unused(args, ("robot", "network", "play", "json", *PLAYED), "a policy that exists, not to its draft")
+        refuse_unused(args, ("robot", "network", "play", "json", *PLAYED), "existing policies, not to `new`")
         return _draft(Path(words[1]), args.output)
     if len(words) != 1:
         raise ConfigError(f"give one file, or 'new' and one file, got {' '.join(words)}")
@@ -118,7 +118,7 @@ def _draft(path: Path, output: Path | None) -> int:
         refuse_code(path)
         network = read_network(path)
     if network is None:
-        raise PolicyError(f"{path}: there is no network to describe")
+        raise PolicyError(f"{path}: contains no network: give its ONNX file")
     text = draft_description(network, model)
     if output is None:
         console.print(text, end="")
@@ -245,9 +245,7 @@ def _print_reports(policy: Policy, reports: dict[str, PlayReport]) -> None:
     low, high = next(iter(reports.values())).observed
     if len(low):
         wide = int(np.argmax(np.maximum(np.abs(low), np.abs(high))))
-        console.print(
-            f"observations ranged from {low.min():.2f} to {high.max():.2f}; the widest range is number {wide}"
-        )
+        console.print(f"observations ranged from {low.min():.2f} to {high.max():.2f}; number {wide} varied most")
 
 
 def _share(report: PlayReport, rule: str) -> str:

@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.measured is not None:
-        refuse_unused(args, NOT_MEASURED, "a reach that is synthesised, not to --measured")
+        refuse_unused(args, NOT_MEASURED, "synthesised reaches, not to --measured")
         return _measured(args)
     require_range("rate", args.rate, 1.0, 10_000.0)
     require_range("payload", args.payload, 0.0, 1000.0)

@@ -155,7 +155,7 @@ def run(args: argparse.Namespace) -> int:
         if shows_legs(body) and len(legless) < len(robots):
             others = "retarget the others separately"
             raise ConfigError(f"{', '.join(legless)}: no legs with soles, so only the upper body moves; {others}")
-        reason = f"{', '.join(legless)}: no legs with soles" if shows_legs(body) else f"{body.name}: shows no legs"
+        reason = f"{', '.join(legless)}: no legs with soles" if shows_legs(body) else f"{body.name}: contains no legs"
         if args.format in INTERCHANGE:
             raise ConfigError(f"{reason}, and --format {args.format} has a root: leave out --format")
         console.print(f"{reason}: only the upper body is retargeted")
@@ -330,7 +330,7 @@ def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
     layout = INTERCHANGE.get(args.format or "")
     suffix = ".npz" if args.format == DYNAMIC else layout.suffix if layout else ""
     if args.output is None or not (is_folder(args.output) or suffix):
-        refuse_unused(args, ["format"], "-o FOLDER/; a file says it by its ending")
+        refuse_unused(args, ["format"], "-o FOLDER/; the format of a file follows from its suffix")
     if args.output is None:
         return [None] * len(names)
     path = folder_path(args.output)

@@ -148,7 +148,7 @@ def _whole_body(args: argparse.Namespace) -> int:
     from humanoid_control.retargeting import LIVE, WHOLE_BODY_METHODS, WholeBodyTask, whole_body_settings
     from humanoid_control.robots import load_robots
 
-    refuse_unused(args, HELD, "the held pelvis: leave --whole-body out")
+    refuse_unused(args, HELD, "a fixed pelvis: leave out --whole-body")
     if len(args.acceleration or ()) > 1:
         raise ConfigError("--whole-body takes one --acceleration")
     if len(args.method or ()) > 1:

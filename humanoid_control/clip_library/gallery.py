@@ -181,8 +181,8 @@ def _grade(record: Record) -> str:
 def _legend() -> str:
     goals = "; ".join(f"{m.meaning} {m.most[0]:.3g} {m.unit}".rstrip() for m in MEASURES if m.most[0] > 0.01)
     return (
-        f"Eight seconds about the largest error; green: edges of soles on the floor. A: {escape(goals)}; no frame in "
-        "self-collision; the worst measure is the grade."
+        f"Eight seconds around the largest error; green: sole edges on the floor. A: {escape(goals)}; no frame in "
+        f"self-collision. The worst measure sets the grade."
     )
 
 

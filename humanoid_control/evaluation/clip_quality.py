@@ -56,19 +56,21 @@ def _kept(key: str, unit: str, meaning: str, topic: str, limit: float = 0.0) -> 
 
 
 MEASURES = (
-    _kept("beyond_range_deg", "deg", "a joint beyond its range", "joint ranges"),
-    _kept("speed_share", "", "a joint's speed over its limit", "joint speeds", 1.0),
+    _kept("beyond_range_deg", "deg", "distance of a joint beyond its range", "joint ranges"),
+    _kept("speed_share", "", "joint speed / limit", "joint speeds", 1.0),
     Measure("at_speed_limit_percent", "%", "frames at a speed limit", "joint speeds", (10.0, 25.0, 50.0, 75.0)),
-    Measure("torque_p99_percent", "%", "torque of its limit", "torques", (100.0, 150.0, 250.0, 400.0)),
+    Measure("torque_p99_percent", "%", "torque / limit", "torques", (100.0, 150.0, 250.0, 400.0)),
     Measure("infeasible_percent", "%", "frames with forces beyond the contacts", "balance", (20.0, 35.0, 50.0, 70.0)),
     Measure("com_unsupported_cm", "cm", "centre of mass outside its support", "balance", (5.0, 10.0, 20.0, 40.0)),
     Measure("colliding_percent", "%", "frames in self-collision", "self-collision", (0.0, 0.5, 2.0, 5.0)),
-    Measure("meshes_percent", "%", "frames in which its meshes touch", "meshes", (0.5, 2.0, 5.0, 10.0)),
-    Measure("slip_mm", "mm", "slip of 95 of 100 contacts", "feet", (2.0, 5.0, 10.0, 20.0)),
-    Measure("penetration_mm", "mm", "a sole below the floor", "feet", (1.0, 3.0, 6.0, 12.0)),
-    Measure("floating_mm", "mm", "a sole in contact above the floor", "feet", (5.0, 10.0, 20.0, 40.0)),
+    Measure("meshes_percent", "%", "frames with touching meshes", "meshes", (0.5, 2.0, 5.0, 10.0)),
+    Measure("slip_mm", "mm", "slip, 95th percentile of the contacts", "feet", (2.0, 5.0, 10.0, 20.0)),
+    Measure("penetration_mm", "mm", "depth of a sole below the floor", "feet", (1.0, 3.0, 6.0, 12.0)),
+    Measure("floating_mm", "mm", "height of a sole in contact above the floor", "feet", (5.0, 10.0, 20.0, 40.0)),
     Measure("error_cm", "cm", "mean distance of the points", "distances", (5.0, 8.0, 12.0, 20.0)),
-    Measure("error_p95_cm", "cm", "the same in the worst 5 of 100 frames", "distances", (10.0, 15.0, 20.0, 30.0)),
+    Measure(
+        "error_p95_cm", "cm", "mean distance in the worst 5 % of the frames", "distances", (10.0, 15.0, 20.0, 30.0)
+    ),
 )
 """Graded measures. Grade A: slip 2 mm, penetration 1 mm, floating 5 mm; no frame in self-collision by shapes, 0.5 % by
 meshes. The centre of mass counts in frames with infeasible contact forces; in others, these forces balance it."""
@@ -173,7 +175,7 @@ def grade_numbers(numbers: dict[str, float]) -> ClipQuality:
         beyond = ["nothing was measured"]
     told = f"{GRADES[worst]}: {', '.join(beyond) or 'every goal is met'}"
     if found and (lacking := dict.fromkeys(m.topic for m in MEASURES if m.key not in numbers)):
-        told += f"; not judged: {', '.join(lacking)}"
+        told += f"; not graded: {', '.join(lacking)}"
     return ClipQuality(numbers, GRADES[worst], told, {m.key: GRADES[g] for m, g in found})
 
 

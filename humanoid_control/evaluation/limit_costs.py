@@ -134,17 +134,17 @@ class LimitCosts:
         """One sentence: error, cost and main cause."""
         k = self.kept
         apart = f"shapes touch by {-1000 * k.closest:.0f} mm" if k.closest < 0 else "nothing touches"
-        head = f"{self.robot}: {self.grade}, {_cm(k.mean)} on average, {_cm(k.max)} at the most, {apart}"
+        head = f"{self.robot}: {self.grade}, {_cm(k.mean)} on average, {_cm(k.max)} at most, {apart}"
         name = self.costliest
         if name is None:
             return f"{head}; no limit has a visible cost"
         if name == REACH:
-            head += f"; most of it is reach: {_cm(self.cost(name))} remain without any limit, for lack of joints"
+            head += f"; most of it is missing reach: {_cm(self.cost(name))} remain without any limit"
             name = max(LIMITS, key=self.cost)
             if not self._helps(self.without[name].mean):
                 return head
         often = ", ".join(f"{joint} {100 * share:.0f} %" for joint, share in self.joints.items())
-        where = f" (at an end of it, of the time: {often})" if name == "joint range" and often else ""
+        where = f" (share of time at an end: {often})" if name == "joint range" and often else ""
         return f"{head}; {name} costs most: without it {_cm(self.without[name].mean)}{where}"
 
     def advice(self) -> list[str]:

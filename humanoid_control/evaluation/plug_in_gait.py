@@ -121,7 +121,7 @@ def _com_rows(a: Analysis, content: C3dContent, path: Path, stands: dict[str, np
     size = [np.linalg.norm(x, axis=1) for x in (d, d - mean)]
     rows = [
         _filled("centre of mass", "", "mm", size[0], 0.0),
-        _filled("centre of mass, constant taken out", "", "mm", size[1], float(np.linalg.norm(mean))),
+        _filled("centre of mass, without constant offset", "", "mm", size[1], float(np.linalg.norm(mean))),
     ]
     alone = stands["right"] & ~stands["left"]
     lever = _lever(a, alone)

@@ -323,4 +323,4 @@ def _verdict(goal: dict[str, Any]) -> str:
 
 def _median(rows: dict[str, Any]) -> str:
     m = rows["error_median_m"]
-    return "" if m is None else f", error {1000 * m:.1f} mm (median), {1000 * rows['error_max_m']:.1f} mm at the most"
+    return "" if m is None else f", error {1000 * m:.1f} mm (median), {1000 * rows['error_max_m']:.1f} mm at most"

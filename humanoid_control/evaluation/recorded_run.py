@@ -284,7 +284,8 @@ def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
     for what, postures in (("joint states", run.states), ("commands", run.commands)):
         if not ((times >= postures.time[0]) & (times <= postures.time[-1])).any():
             raise ConfigError(
-                f"{path}: none of its targets is from the time of its {what}: record longer, or on a less busy machine"
+                f"{path}: none of its targets falls within the time of its {what}: record longer, or on a less busy "
+                "machine"
             )
     return {
         "robot": robot.name,

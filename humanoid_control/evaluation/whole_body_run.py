@@ -119,7 +119,5 @@ def whole_body_parts(report: dict[str, Any]) -> list[Table | str]:
         ["acceleration of the root, rms", f"{report['root_acceleration']:g} m/s^2"],
     ]
     good = report["good"]
-    verdict = (
-        "feet stayed, limits kept, nothing touched" if good else "feet slipped, a limit was not kept, or it touched"
-    )
+    verdict = "no slip, limits kept, no contact of shapes" if good else "slip, a limit exceeded, or contact of shapes"
     return [Table("the whole body", ["what", "value"], rows), verdict]

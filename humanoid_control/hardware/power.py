@@ -21,9 +21,9 @@ class PowerState(enum.Enum):
 
     OFFLINE = "buses closed"
     MONITOR = "measured, no power"
-    ENABLING = "drives go through their enable sequence; the reference is what is measured"
+    ENABLING = "drives go through their enable sequence; the reference is the measured position"
     HOLD = "powered, the reference is constant"
-    BLEND = "from where the robot holds to what is commanded"
+    BLEND = "moves from the held posture to the commands"
     RUN = "commands are followed inside the limits"
     STOPPING = "every joint comes to rest at its acceleration limit"
     FAULT = "stopped by the drives; latched"
@@ -35,17 +35,17 @@ class Event(enum.Enum):
 
     CONFIGURE = "buses are open, devices and limits are those of the file"
     CLOSE = "buses are closed"
-    ENABLE = "somebody asked for power, and nothing speaks against it"
+    ENABLE = "power was requested, and nothing prevents it"
     ENABLED = "all drives report power"
-    COMMANDED = "commands have come for a while"
-    BLENDED = "the blend has come to its end"
+    COMMANDED = "commands have arrived for a while"
+    BLENDED = "the blend is complete"
     STEPPED = "commands jumped away from the reference"
     STOP = "commands ceased, a cycle was late, or a request to stop or to switch off; HOLD or power off follows"
     RESTED = "all joints are at rest"
     UNPOWERED = "all drives report that they are off"
     FAIL = "a fault of a joint, a bus or this computer"
-    ESTOP = "a source of the emergency stop calls"
-    CLEAR = "somebody cleared faults whose cause is gone, and no source of the emergency stop calls"
+    ESTOP = "a source of the emergency stop is active"
+    CLEAR = "faults without a remaining cause were cleared, and no source of the emergency stop is active"
 
 
 POWERED = frozenset({PowerState.ENABLING, PowerState.HOLD, PowerState.BLEND, PowerState.RUN, PowerState.STOPPING})

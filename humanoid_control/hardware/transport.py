@@ -38,8 +38,8 @@ class Silence(enum.Enum):
     HOLDS = "hold the last position"
     DAMPS = "go passive with damping"
     LIMP = "switch off: the joint falls"
-    LAST_COMMAND = "go on with the last command, also a torque"
-    UNKNOWN = "not known"
+    LAST_COMMAND = "continue the last command, even a torque"
+    UNKNOWN = "unknown"
 
 
 class Mode(enum.IntEnum):
@@ -233,9 +233,9 @@ class GuardSpec(NamedTuple):
 class HomingProgress(enum.Enum):
     """Progress of homing."""
 
-    RUNNING = "it moves, or is about to"
-    DONE = "it knows its zero, and follows commands again"
-    FAILED = "it did not find it, or cannot look for it"
+    RUNNING = "moving, or about to move"
+    DONE = "zero known; commands are followed again"
+    FAILED = "zero not found, or homing not possible"
 
 
 class Transport(Protocol):

@@ -178,7 +178,7 @@ def analyse(
     known = np.isfinite(tau).all(axis=1)
     if not known.all():
         said.append(
-            f"{(~known).sum()} of {T} frames have no moments: a contact that no plate measured, or outside their record"
+            f"{(~known).sum()} of {T} frames have no moments: a contact without a plate, or outside the force recording"
         )
     tracking = None
     if settings.tracking is not None and known.any():

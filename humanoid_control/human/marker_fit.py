@@ -307,7 +307,7 @@ class ClipFit:
             ever = np.maximum(ever, far.sum(axis=0))
         if ever.any():
             told = [f"{self.labels[m]} in {ever[m]}" for m in np.argsort(-ever) if ever[m]]
-            self.warnings.append(f"markers far from where they usually lie count less: {first_few(told)} frame(s)")
+            self.warnings.append(f"markers far from their usual position have less weight: {first_few(told)} frame(s)")
 
     def _undo_swaps(self) -> None:
         """Swap sides where this halves the cost."""

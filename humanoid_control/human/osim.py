@@ -44,8 +44,8 @@ _SIMPLE: dict[str, tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]] = {
     "FreeJoint": ((_X, _Y, _Z), (_X, _Y, _Z)),
 }
 _KNOWN_ELSEWHERE = {
-    "ConstantCurvatureJoint": "nimblephysics' own",
-    "ScapulothoracicJoint": "a joint of the shoulder's own",
+    "ConstantCurvatureJoint": "a type of nimblephysics only",
+    "ScapulothoracicJoint": "a plugin joint of the shoulder",
 }
 _SPLINES = ("SimmSpline", "NaturalCubicSpline", "natCubicSpline")
 _COUNTED = {"ForceSet": "force", "ContactGeometrySet": "contact geometry", "ControllerSet": "controller",
@@ -386,7 +386,7 @@ def _custom_axes(element: ET.Element, where: str) -> tuple[tuple[CoordinateAxis,
         axis, told = found[name], f"{where}, {name}"
         coordinates = text_of(axis, "coordinates").split()
         if len(coordinates) > 1:
-            raise RobotError(f"{told}: is a function of {len(coordinates)} coordinates: only one is supported")
+            raise RobotError(f"{told}: depends on {len(coordinates)} coordinates: only one is supported")
         with told_of(told):
             vector = numbers_of(axis, "axis", 3)
             if not np.linalg.norm(vector) > 0:
@@ -395,6 +395,6 @@ def _custom_axes(element: ET.Element, where: str) -> tuple[tuple[CoordinateAxis,
         default = _ONE if coordinates else Function((0.0,))
         function = _function_within(axis, told) if has_function else default
         if not coordinates and not function.constant:
-            raise RobotError(f"{told}: names no coordinate for its function: name one")
+            raise RobotError(f"{told}: its function has no coordinate: add one")
         axes.append(CoordinateAxis(vector, function, coordinates[0] if coordinates else ""))
     return tuple(axes[:3]), tuple(axes[3:])

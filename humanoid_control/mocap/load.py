@@ -99,7 +99,7 @@ _NEXT_STEP = {
     ".txt": "may hold a table of markers: rename it to .csv, which has commas, tabs or semicolons",
     ".mat": "is a file of MATLAB: write its markers as TRC or C3D (ezc3d), or as CSV",
     ".ndf": "is raw data of an Optotrak: export C3D from NDI First Principles",
-    ".mp4": "is a video: a pose tracker makes a recording of it (MediaPipe, GVHMR, WHAM)",
+    ".mp4": "is a video: convert it to a recording with a pose tracker (MediaPipe, GVHMR, WHAM)",
 }
 """Advice for files that are not read but are often taken for a clip."""
 

@@ -176,8 +176,8 @@ def complete_sternum(points: Mapping[str, np.ndarray], rate: float) -> tuple[np.
 
     shift = PchipInterpolator(frames, (sternum - estimate)[seen])(np.clip(np.arange(len(seen)), frames[0], frames[-1]))
     note = (
-        f"the sternum is hidden in {100 * (~seen).mean():.0f} % of the frames, partly for long: then it is estimated "
-        "from hips and shoulders"
+        f"the sternum is hidden in {100 * (~seen).mean():.0f} % of the frames, with long gaps, in which it is "
+        f"estimated from hips and shoulders"
     )
     return np.where(seen[:, None], sternum, estimate + shift), note
 

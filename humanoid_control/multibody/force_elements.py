@@ -227,7 +227,7 @@ class ForceElements:
         joints = [e for e in elements if isinstance(e, JointElement)]
         self.names = (*(e.name for e in paths), *(e.name for e in joints))
         if twice := [n for n in self.names if self.names.count(n) > 1]:
-            raise RobotError(f"two elements are called '{twice[0]}'")
+            raise RobotError(f"two elements are named '{twice[0]}'")
         first, body, point, laws = [0], list[int](), list[np.ndarray](), list[tuple[int, tuple[float, ...]]]()
         for path in paths:
             if len(path.points) < 2:

@@ -130,7 +130,7 @@ class FunctionalTree:
             count += 1
             link = name if count == moving else f"{name}.{count}"
             if axis.moved.motion >= FREE:
-                raise RobotError(f"body '{name}': the function of an axis is one of its own, not a free joint")
+                raise RobotError(f"body '{name}': an axis needs a motion along or about it, not a free joint")
             Q = axis_to_z(direction)
             new.append(Body(link, carrier, replace(axis.moved, motion=motion), A=(at.R @ Q).T, r=at.p))
             carrier, at = link, JointFrame(Q.T, np.zeros(3))

@@ -225,7 +225,7 @@ class Model:
         self.parents = np.zeros(len(bodies), dtype=np.int64)
         for k, body in enumerate(self.bodies):
             if body.name in self.index or body.name == ENVIRONMENT:
-                raise RobotError(f"two bodies are called '{body.name}'")
+                raise RobotError(f"two bodies are named '{body.name}'")
             if body.parent != ENVIRONMENT and body.parent not in self.index:
                 raise UnknownNameError("parent", body.parent, self.index, hint=f"(of body '{body.name}')")
             self.parents[k] = -1 if body.parent == ENVIRONMENT else self.index[body.parent]

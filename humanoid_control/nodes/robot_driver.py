@@ -260,7 +260,7 @@ class RobotDriver(DriverNode):
                 if not self.planner.accepts(info, math.inf if self.sources.running(now) else 0.0):
                     return
                 if reason := self.commanded_by(now):
-                    raise ConfigError(f"trajectory refused: {reason}")
+                    raise ConfigError(f"trajectory rejected: {reason}")
                 age = age_of(m.header.stamp, self.get_clock())
                 self.sources.start(list(m.joint_names), points_of(m), age, now)
             self.health.clear("trajectory")

@@ -138,7 +138,7 @@ class StateEstimator(TickNode):
             self.encoders.plausible.forget()
         if self.tendons is not None:
             self.tendons.reset()
-        response.success, response.message = True, "estimate forgotten"
+        response.success, response.message = True, "estimate discarded"
         return response
 
     def tick(self, now: float) -> None:

@@ -133,7 +133,7 @@ def measure_loop(
         raise ConfigError(f"the loop did not end within {seconds + PATIENCE:.0f} s") from None
     line = next((x for x in run.stdout.splitlines() if x.startswith(RESULT)), "")
     if not line:
-        last = (run.stderr.strip().splitlines() or ["no word"])[-1]
+        last = (run.stderr.strip().splitlines() or ["no output"])[-1]
         raise ConfigError(f"the loop ended without a result: {last}")
     told = json.loads(line.removeprefix(RESULT))
     return Lateness(np.array(told["late"]), told["missed"], told["period"], told["scheduling"])

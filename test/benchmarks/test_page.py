@@ -163,5 +163,5 @@ def test_the_small_table_is_put_between_its_marks(tmp_path):
     assert text.startswith(f"before\n{BEGIN}\n| ") and text.endswith(f"{END}\nafter\n") and "old" not in text
     assert "132 collision pairs" in text and "PlaCo 12.5 µs" in text and "filterpy" not in summary_table(results)
     path.write_text("no marks")
-    with pytest.raises(ConfigError, match="does not have the marks"):
+    with pytest.raises(ConfigError, match="lacks the marks"):
         write_summary(path, results)

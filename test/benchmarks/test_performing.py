@@ -67,7 +67,7 @@ def test_one_that_is_not_here_costs_no_other(case, monkeypatch, capsys):
     assert [r["name"] for r in rows] == ["pd_feasible"]
     said = capsys.readouterr()
     told = (said.out + said.err).replace("\n", " ")
-    assert "tsid is not in /nowhere" in told and "crocoddyl is ignored" in told and "twist2 is ignored" in told
+    assert "tsid is not in /nowhere" in told and "crocoddyl is omitted" in told and "twist2 is omitted" in told
 
 
 def test_a_peer_that_is_none_is_refused():

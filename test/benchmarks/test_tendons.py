@@ -46,7 +46,7 @@ def test_tendons_has_a_row_for_each_mapping_update_and_group(capsys, small):
         assert 0 < rows[name]["best"] <= rows[name]["median"] <= rows[name]["p99"]
     groups = rows["three_groups"]
     assert groups["unit"] == "Hz" and groups["p99"] <= groups["median"] <= groups["best"]
-    assert any("no form for sparse H" in line for line in said["notes"])
+    assert any("does not use the sparsity of H" in line for line in said["notes"])
     assert set(rows["update_8x10"]["ratios"]) == {"filterpy", "information", "numba"}
     assert "`numba_60x80`" in SECTIONS["tendons"](rows)
     assert neck["n"] == 2 and neck["goal"] == "< 20 s, < 4 GB" and neck["reached"] == "yes"

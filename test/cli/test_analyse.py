@@ -82,7 +82,7 @@ def test_a_motion_is_tracked_forward_by_its_forces(words, humanoid):
     at = np.interp(angles.times, measured.times, measured.values[:, knee])
     assert np.abs(angles.values[:, knee] - at).max() < 2.0
     page = (folder / "report.html").read_text()
-    assert "Tracked forward by the forces" in page
+    assert "Forward tracking with the measured forces" in page
     assert f">{round(told['residual']['pelvis_ty']['after'], 3):g}<" in page, "the number itself"
     off = angles.values[:, angles.labels.index("pelvis_tilt")]
     off = off - np.interp(angles.times, measured.times, measured.values[:, measured.labels.index("pelvis_tilt")])
@@ -101,7 +101,7 @@ def test_plug_in_gait_beside_us_is_printed_and_on_the_page(model_file, humanoid)
     knee = next(r for r in told["plug_in_gait"] if (r["quantity"], r["side"]) == ("knee flexion", "right"))
     assert knee["rms"] < 5.0 == knee["asked"]
     page = (humanoid.folder / "beside/report.html").read_text()
-    assert "Beside Plug-in Gait" in page and f">{knee['rms']:g}<" in page
+    assert "Compared with Plug-in Gait" in page and f">{knee['rms']:g}<" in page
     result = humanoid("analyse", clip, "--plug-in-gait")
     assert result.returncode == 0 and "compared with Plug-in Gait" in result.stdout
 

@@ -19,7 +19,7 @@ def test_every_start_is_accounted_for_and_every_limit_kept(humanoid):
 def test_the_table_explains_itself(humanoid):
     result = humanoid("study", "safety", "--robot", "lola", "--starts", 2)
     assert result.returncode == 0, result.stderr
-    for word in ("lola", "not left", "limits", "share of a limit"):
+    for word in ("lola", "not recovered", "limits", "share of a speed"):
         assert word in result.stdout
 
 

@@ -18,7 +18,11 @@ def test_stops_as_table_and_json(monkeypatch, tmp_path, capsys):
     assert rows["pay_out"]["fastest"] < 0.7 * rows["off"]["fastest"]
     assert main(["study", "tendon_control", "--only", "C7", "--seeds", "1"]) == 0
     said = capsys.readouterr().out
-    assert "C7, stops and heat: medians of 1 seeds" in said and "pay_out" in said and "farthest joint after 3 s" in said
+    assert (
+        "C7, stops and heat: medians of 1 seeds" in said
+        and "pay_out" in said
+        and "largest joint displacement after 3 s" in said
+    )
 
 
 @pytest.mark.parametrize(

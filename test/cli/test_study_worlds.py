@@ -44,7 +44,7 @@ def test_every_combination_has_a_row_in_json_table_and_file(humanoid):
         ),
         (["--robot", "lolla"], "did you mean lola"),
         (["--engine", "mujocco"], "did you mean mujoco"),
-        (["--seconds", "0.5"], "simulate longer than that"),
+        (["--seconds", "0.5"], "simulate longer"),
         (["--only", "H1"], "--only is not for the study 'worlds'"),
         (["-o", "nowhere/out"], "folder nowhere does not exist"),
     ],

@@ -40,12 +40,12 @@ def test_every_goal_met_is_an_a_and_the_worst_measure_is_the_grade():
         assert worst.grade == "F" and worst.verdict.startswith("F: ") and m.meaning in worst.verdict
         assert grade_numbers(GOOD | {m.key: float("nan")}).grade == "F"
         without = grade_numbers({k: v for k, v in GOOD.items() if k != m.key})
-        assert without.verdict.endswith(f"; not judged: {m.topic}") and m.key not in without.grades
+        assert without.verdict.endswith(f"; not graded: {m.topic}") and m.key not in without.grades
     assert grade_numbers({}).grade == "F"
 
 
 def test_torque_balance_and_speed_limits_count_for_the_grade():
-    assert "not judged" not in grade_numbers(GOOD).verdict
+    assert "not graded" not in grade_numbers(GOOD).verdict
     poor = {
         "torque_p99_percent": (327.0, "D"),
         "com_unsupported_cm": (30.0, "D"),
@@ -54,13 +54,13 @@ def test_torque_balance_and_speed_limits_count_for_the_grade():
     }
     for key, (value, grade) in poor.items():
         assert grade_numbers(GOOD | {key: value}).grade == grade
-    assert grade_numbers(GOOD | {"torque_p99_percent": 130.0}).verdict == "B: torque of its limit 130 %"
+    assert grade_numbers(GOOD | {"torque_p99_percent": 130.0}).verdict == "B: torque / limit 130 %"
 
 
 def test_a_motion_without_contacts_has_no_number_that_is_none(robot, motion):
     quality = measure_clip(robot, replace(motion, contacts=np.zeros_like(motion.contacts)))
     assert np.isfinite(list(quality.numbers.values())).all()
-    assert "com_outside_cm" not in quality.numbers and "balance" in quality.verdict.split("not judged: ")[1]
+    assert "com_outside_cm" not in quality.numbers and "balance" in quality.verdict.split("not graded: ")[1]
 
 
 def test_forces_that_no_contact_gives_are_counted_and_the_worst_second_is_found(robot, motion):
@@ -105,7 +105,7 @@ def test_a_retargeted_clip_keeps_everything(robot, motion):
         "infeasible_percent",
     )  # of a dance that nobody has made feasible
     assert {grade for key, grade in quality.grades.items() if key not in dynamic} == {"A"}, quality.verdict
-    assert {*dynamic} <= {*quality.grades} and "not judged: meshes" in quality.verdict
+    assert {*dynamic} <= {*quality.grades} and "not graded: meshes" in quality.verdict
     n = quality.numbers
     assert n["frames"] == 150 and n["error_cm"] == pytest.approx(100 * motion.errors[:, :12].mean(), abs=1e-4)
     assert n["error_l_wrist_cm"] == pytest.approx(100 * motion.errors[:, 5].mean(), abs=1e-4)

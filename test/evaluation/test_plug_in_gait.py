@@ -28,7 +28,7 @@ def test_angles_and_moments_are_as_near_as_is_asked(comparison):
 
 def test_centres_of_mass_go_together_and_the_plate_is_with_ours(comparison):
     """A constant is between both: Vicon's lies farther ahead. The right foot's plate tells whose is right."""
-    row = next(r for r in comparison.rows if r["quantity"] == "centre of mass, constant taken out")
+    row = next(r for r in comparison.rows if r["quantity"] == "centre of mass, without constant offset")
     assert row["rms"] < 10.0
     levers = {r["side"]: r["rms"] for r in comparison.rows if r["quantity"] == "centre of mass, by the plate"}
     assert abs(levers["ours"]) < 15.0 < 35.0 < abs(levers["Plug-in Gait's"])

@@ -60,7 +60,7 @@ def test_targets_of_another_time_than_all_postures_are_one_line(robot, monkeypat
     targets = np.tile(robot.point_positions(robot.q("neutral"), POINTS), (3, 1, 1))
     run = RecordedRun(s, s, "joint_commands", np.array([7.0, 8.0, 9.0]), targets, {}, {}, 9.0)
     monkeypatch.setattr(recorded_run, "read_run", lambda path, robot: run)
-    with pytest.raises(ConfigError, match=r"run\.bag: none of its targets is from the time of its joint states"):
+    with pytest.raises(ConfigError, match=r"run\.bag: none of its targets falls within the time of its joint states"):
         run_report(Path("run.bag"), robot)
 
 

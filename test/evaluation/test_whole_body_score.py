@@ -158,8 +158,8 @@ def test_tables_hold_the_numbers_and_one_verdict_a_robot(score):
     n = score.quality.numbers
     for title, head, key in (
         ("distance of the points to their targets [cm]", "l wrist", "error_l_wrist_cm"),
-        ("contact of the soles with the floor", "95 of 100", "slip_mm"),
-        ("limits of the joints", "speed of its limit", "speed_share"),
+        ("contact of the soles with the floor", "95 % below", "slip_mm"),
+        ("limits of the joints", "speed / limit", "speed_share"),
         ("self-collision", "meshes touch %", "meshes_percent"),
         ("balance, and torques by inverse dynamics", "CoM over its support %", "balanced_percent"),
     ):

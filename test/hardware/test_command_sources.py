@@ -253,7 +253,7 @@ def test_a_joint_that_was_commanded_without_power_stays_where_another_one_is_com
 @pytest.mark.parametrize("state", STATES)
 def test_a_trajectory_is_refused_with_the_state_of_the_robot(rig, state):
     state(rig)
-    with pytest.raises(ConfigError, match=r"trajectory refused: (state is|stop was requested)"):
+    with pytest.raises(ConfigError, match=r"trajectory rejected: (state is|stop was requested)"):
         rig.sources.start(rig.names, [TrajectoryPoint(0.5, [1.0, 1.0])], 0.0, rig.clock.now)
 
 

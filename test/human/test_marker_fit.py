@@ -201,7 +201,7 @@ def test_outliers_count_less_and_swaps_are_undone(walker):
     assert np.abs(robust.q[70:75] - clean.q[70:75]).max() < 1e-3
     assert robust.weights[40, robust.labels.index("R.Heel")] < 0.3
     told = " ".join(robust.warnings)
-    assert "R.Knee and L.Knee were swapped in 5 frame(s)" in told and "count less" in told
+    assert "R.Knee and L.Knee were swapped in 5 frame(s)" in told and "have less weight" in told
 
 
 def test_left_for_right_throughout_is_told(walker):

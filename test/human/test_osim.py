@@ -73,7 +73,7 @@ def test_what_is_left_out_is_counted(walker):
 @pytest.mark.parametrize(
     "old, new, told",
     [
-        ("PinJoint", "ConstantCurvatureJoint", "'pin': ConstantCurvatureJoint is not supported: it is nimble"),
+        ("PinJoint", "ConstantCurvatureJoint", "'pin': ConstantCurvatureJoint is not supported: it is a type"),
         ("PinJoint", "EllipsoidJoint", "'pin': EllipsoidJoint is not supported"),
         ('Version="40000"', 'Version="10901"', "version 10901, before 20302"),
         ('Version="40000"', "", "contains no version"),

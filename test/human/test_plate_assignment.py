@@ -154,7 +154,7 @@ def test_force_with_nobody_on_it_is_ignored_and_said(change):
     assert loads.contacts[0].feet == () and all((w.force == 0).all() for w in loads.wrenches.values())
     says = {"far": r"the nearest sole is 0.16 m away", "fast": "nearest sole", "unseen": "no sole was seen"}[change]
     assert "800 N without a foot on it" in loads.warnings[0] and says in loads.warnings[0]
-    assert "hardly any foot stands where forces act" in loads.warnings[1]
+    assert "hardly any foot is where forces act" in loads.warnings[1]
 
 
 def test_distance_and_speed_can_be_set():
@@ -238,7 +238,7 @@ def test_clocks_that_start_apart_are_refused_or_said_and_the_offset_proposed(rea
 def test_clocks_half_a_second_apart_are_doubted(real):
     wrenches, times, feet = real("addbiomechanics_subject4/walking2")
     loads = assign_plates(wrenches, times + 0.8, feet)
-    assert "hardly any foot stands where forces act; feet and forces fit with forces +0." in loads.warnings[-1]
+    assert "hardly any foot is where forces act; feet and forces fit with forces +0." in loads.warnings[-1]
 
 
 def test_what_cannot_be_used():

@@ -131,7 +131,7 @@ def test_a_set_that_knows_few_of_the_labels_must_be_named(model_file):
         ("about: mine\nmarkers: [[asis, A, A]]", "occurs more than once"),
         ("about: mine\nmarkers: [{body: femur}]", "lacks the key 'labels'"),
         ("about: mine\nmarkers: [{body: femur, labels: [a, b, c]}]", "one, or a right and a left"),
-        ("about: mine\nmarkers: []", "names no markers"),
+        ("about: mine\nmarkers: []", "lists no markers"),
     ],
 )
 def test_a_template_that_is_wrong_is_told(text, told, tmp_path):

@@ -324,7 +324,7 @@ GOOD = [("", [0, 0, 1]), ("a", [0, 0, 0])]
     ("words", "elements"),
     [
         ("unknown body 'aa': did you mean a?", [PathElement("p", [("", [0, 0, 0]), ("aa", [0, 0, 0])], SPRING)]),
-        ("two elements are called 'p'", [PathElement("p", GOOD, SPRING), JointElement("p", "a", 1.0)]),
+        ("two elements are named 'p'", [PathElement("p", GOOD, SPRING), JointElement("p", "a", 1.0)]),
         ("'p': a path has two points or more, not 1", [PathElement("p", GOOD[:1], SPRING)]),
         ("'p': a point must be three numbers", [PathElement("p", [("", [0, 0]), *GOOD], SPRING)]),
         ("'p': 'shaft' is a massless shaft", [PathElement("p", [*GOOD, ("shaft", [0, 0, 0])], SPRING)]),

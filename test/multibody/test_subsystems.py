@@ -135,7 +135,7 @@ REFUSED = [
         body("base", ENVIRONMENT, free("base")), body("a", "base", revolute("q")), body("b", ENVIRONMENT, both("q"))])),
     ("free joint cannot share", lambda: Model([
         body("base", ENVIRONMENT, free("base")), body("a", "base", both("base.vx"))])),
-    ("two bodies are called 'a'", lambda: Model([
+    ("two bodies are named 'a'", lambda: Model([
         body("a", ENVIRONMENT, revolute("p")), body("a", ENVIRONMENT, revolute("q"))])),
     ("unknown parent 'aa': did you mean a?", lambda: Model([
         body("a", ENVIRONMENT, revolute("p")), body("b", "aa", revolute("q"))])),

@@ -212,7 +212,7 @@ def test_segments_are_a_tree_of_transforms(graph, model, monkeypatch):
         (("model:=nobody",), "nobody"),
         (("model:=person", "template:=plugingait"), "did you mean plug_in_gait"),
         (("model:=no.osim",), "file not found: no.osim"),
-        (("plates:=2", "plate_frames:=a=1,2"), "plate_frames holds"),
+        (("plates:=2", "plate_frames:=a=1,2"), "plate_frames contains"),
         (("setup:=no.xml",), "no.xml"),
         (("bandwidth:=0.0",), "1 .. 50"),
     ],
@@ -229,7 +229,7 @@ def test_places_of_plates_are_read():
     X = parse_frames(["a=1,2,3", " b = 0,0,0, 0,0,1,0"])
     assert X["a"].translation.tolist() == [1, 2, 3] and X["b"].rotation[0, 0] == pytest.approx(-1)
     for row in ("a", "a=1,2,x", "a=0,0,0,0,0,0,0", "=1,2,3", "a=1,2,nan"):
-        with pytest.raises(ConfigError, match="plate_frames holds"):
+        with pytest.raises(ConfigError, match="plate_frames contains"):
             parse_frames([row])
 
 

@@ -227,7 +227,7 @@ def test_a_trajectory_is_executed_from_where_the_robot_is(graph):
     graph.until(lambda: abs(desk.states[-1].velocity[0]) < 1e-3, "rest")
     desk.until("RUN")
     trajectory.publish(JointTrajectory(joint_names=["l_elbw"], points=m.points))
-    graph.until_said("robot_driver", "trajectory refused")
+    graph.until_said("robot_driver", "trajectory rejected")
     m.points[0].effort = [3.0]
     trajectory.publish(m)
     graph.until_said("robot_driver", "joint_trajectory: efforts of its points are not used")
@@ -445,15 +445,15 @@ def test_a_trajectory_without_power_or_after_a_stop_or_out_of_date_is_refused_an
         graph.until(lambda: len(desk.states) > n + 200, "a second of states")
         assert abs(desk.q["l_elbow_flexion"] - start) < 1e-3 and "HOLD" in desk.said[-1].data
 
-    graph.until_said("robot_driver", "trajectory refused: state is MONITOR", meanwhile=send)
+    graph.until_said("robot_driver", "trajectory rejected: state is MONITOR", meanwhile=send)
     assert desk.ask("enable", True)[0]
     desk.until("HOLD")
     rests()
-    graph.until_said("robot_driver", "trajectory refused: it ended 3599", meanwhile=lambda: send(3600.0))
+    graph.until_said("robot_driver", "trajectory rejected: it ended 3599", meanwhile=lambda: send(3600.0))
     rests()
     assert desk.ask("stop")[0]
     desk.until("HOLD")
-    graph.until_said("robot_driver", "trajectory refused: stop was requested", meanwhile=send)
+    graph.until_said("robot_driver", "trajectory rejected: stop was requested", meanwhile=send)
     assert desk.ask("enable", True)[0]
     rests()
     send(-1.0)

@@ -144,7 +144,7 @@ def test_a_humanoid_by_name_has_the_title_of_the_catalogue_and_not_that_of_its_u
         assert load_robot("mine").title == "Mine"
 
 
-# -------- Soles on links that lie askew
+# -------- Soles on links with tilted axes
 
 
 def askew(urdf, link, R):

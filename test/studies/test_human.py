@@ -57,7 +57,7 @@ def test_what_lacks_its_recordings_is_left_open_and_the_rest_is_tried(tmp_path):
     assert len(report.list_jobs(tmp_path, set(report.PARTS))) == 2 * len(CASES)
     with pytest.raises(UnknownNameError, match="R5"):
         report.run_study(only=["R55"])
-    with pytest.raises(ConfigError, match="no such folder"):
+    with pytest.raises(ConfigError, match="folder not found"):
         report.run_study(data=tmp_path / "nowhere")
 
 

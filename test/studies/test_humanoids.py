@@ -45,7 +45,7 @@ def test_robots_that_move_that_stand_and_that_fail_are_all_in_the_table(tmp_path
     robots, moved = (part for part in report.parts if isinstance(part, Table))
     assert [row[0] for row in robots.rows] == ["hrp2", "armar3", str(bad)]
     assert moved.rows[0][1] == WHOLE and moved.rows[0][-2] == "kept" and moved.rows[2][1] == REFUSED
-    assert "| hrp2 | whole body |" in page and "1 of 3 move their whole body, 1 of 3 runs refused." in page
+    assert "| hrp2 | whole body |" in page and "1 of 3 move their whole body, 1 of 3 runs rejected." in page
     assert len(kept.read_text().splitlines()) == 3
     row = json.loads(kept.read_text().splitlines()[0])
     row["outcome"]["kg"] = 1234.5

@@ -178,7 +178,7 @@ def test_mistakes_are_told_before_anything_is_moved(tmp_path):
         run_study(robot=["hrp2"], clips=["dnace"])
     broken = tmp_path / "kept.jsonl"
     broken.write_text("nothing\n")
-    with pytest.raises(ConfigError, match="holds no outcomes of whole bodies"):
+    with pytest.raises(ConfigError, match="contains no results of whole bodies"):
         run_study(robot=["hrp2"], clips=["dance"], resume=broken)
 
 

@@ -70,7 +70,7 @@ class RobotProcess:
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "ready\n":
-            raise HardwareError("the robot at the other end did not start")
+            raise HardwareError("the simulated G1 did not start")
         return self
 
     def report(self) -> dict[str, np.ndarray]:

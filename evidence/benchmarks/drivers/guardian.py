@@ -50,7 +50,7 @@ def _trial(bus: socket.socket, path: str) -> float:
     assert driver.stdout is not None
     try:
         if driver.stdout.readline() != "powered\n":
-            raise HardwareError("a driver that was to be killed did not start")
+            raise HardwareError("the driver to be killed did not start")
         time.sleep(random.uniform(0.02, 0.03))  # anywhere in its cycle
         killed = time.monotonic_ns()
         os.kill(driver.pid, signal.SIGKILL)

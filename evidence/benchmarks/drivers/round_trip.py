@@ -124,7 +124,7 @@ class Desk:
             if time.monotonic() > end or self.process.poll() is not None:
                 self.log.seek(0)
                 last = (self.log.read().strip().splitlines() or ["no output"])[-1]
-                raise HardwareError(f"the driver does not go on ({self.said or 'no state'}): {last}")
+                raise HardwareError(f"the driver does not continue ({self.said or 'no state'}): {last}")
 
     def ask(self, service: str, on: bool | None = None) -> bool:
         """Call a service until it answers; whether it was done."""
@@ -250,7 +250,7 @@ def emergency_stop(trials: int = 10) -> list[Row]:
             told = robot.report()
             damped = told["times"][(told["times"] > said) & (told["kp"] == 0.0) & (told["mode"] > 0)]
             if not len(damped):
-                raise HardwareError("the robot saw no frame that damps")
+                raise HardwareError("the robot received no damping frame")
             waits.append(1e-6 * (damped[0] - said))
             d.until(lambda: not d.emergency_stop(False) or d.ask("clear_faults"))
     most = 2e3 / RATE + 1

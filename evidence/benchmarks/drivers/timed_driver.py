@@ -20,7 +20,7 @@ class TimedDriverParameters(RobotDriverParameters):
     """Parameters of the driver under test."""
 
     hardware: str = param("loopback", "simulated drives")
-    late_tolerance: float = param(100.0, "a measurement goes on however late a cycle is", "", 1.0, 100.0)
+    late_tolerance: float = param(100.0, "the measurement continues even if a cycle is late", "", 1.0, 100.0)
     seconds: float = param(10.0, "time of the measurement", "s", 0.1, 3600.0)
 
 

@@ -96,9 +96,9 @@ def _throughput(folder: str, robot: WorkerRobot, processes: int) -> tuple[float,
 def notes(rows: list[Row]) -> list[str]:
     """What was counted."""
     return [
-        "One thread a library in each process. A clip is 1,201 frames at 50 Hz, 17 markers as CSV; a job reads and "
+        "One thread per library in each process. A clip is 1,201 frames at 50 Hz, 17 markers as CSV; a job reads and "
         "cleans it, retargets root, arms and legs, measures its quality and packs the file. Rounds of one process and "
-        "of two take turns; p99: of the slow side.",
+        "of two take turns; p99: slow side.",
         f"worker_memory: peak memory of a worker's process, with the libraries; memory_of_1000_frames: what "
         f"each thousand frames more of one clip of {LONG:,} frames add to it.",
     ]

@@ -112,7 +112,7 @@ def _rows(before: dict[str, Any], after: dict[str, Any], share: float, frames: t
 def notes(rows: list[Row]) -> list[str]:
     """Lines on what is counted."""
     return [
-        f"{NODE} at {RATE:.0f} Hz with 41 markers, 29 free coordinates and two plates, on cores that others may share.",
+        f"{NODE} at {RATE:.0f} Hz with 41 markers, 29 free coordinates and two plates, on shared cores.",
         "age: from the arrival of a frame to the publication of its joint states; latency: from its stamp.",
         "frames_missed: sent frames without joint states. processor: user and system time of its process.",
     ]

@@ -58,7 +58,9 @@ class MarkerCamera:
         end = time.monotonic() + FOUND
         while not self._markers.get_subscription_count():
             if time.monotonic() > end:
-                raise EnvironmentProblem("nobody listens to the markers: does the network let two processes talk?")
+                raise EnvironmentProblem(
+                    "the markers have no subscriber: can two processes communicate on this network?"
+                )
             self._executor.spin_once(timeout_sec=0.1)
         return self
 

@@ -183,7 +183,7 @@ def recording(name: str) -> Recording:
     place, *files = CLIPS[name]
     folder = test_data(f"human_motion/{place}")
     if folder is None:
-        raise EnvironmentProblem(f"the recording human_motion/{place} is not there: let {TEST_DATA} lead to it")
+        raise EnvironmentProblem(f"the recording human_motion/{place} was not found: set {TEST_DATA} to its folder")
     return Recording(*(folder / file for file in files))
 
 

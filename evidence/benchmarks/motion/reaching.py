@@ -107,7 +107,7 @@ def measure_reaches(only: Collection[str], calls: int, quiet: bool) -> list[Row]
             try:
                 call = crocoddyl_reach(tasks()[f"reach_{joints}_ms"])
             except ImportError as e:
-                warn(f"crocoddyl's rows are ignored: {e}")
+                warn(f"crocoddyl's rows are omitted: {e}")
                 break
             cost = call()
             rows.append(_row(f"crocoddyl_{joints}_ms", _times(call, PEER_CALLS), cost, float("nan")))
@@ -183,10 +183,10 @@ def crocoddyl_reach(task: ReachingTask) -> Callable[[], float]:
 def notes(rows: list[Row]) -> list[str]:
     """Lines on what is counted."""
     lines = [
-        "Processor time of a whole call of `synthesise` with its three starts (mtc: one), from Python; ranges of the "
-        "joints are kept, but in the rows named free.",
-        "cost: half the integral of the squared torques (mtc: of their rates); gap: above the best of ten starts, a "
-        "straight one and nine random detours, searched ten times as closely.",
+        "Processor time of a whole call of `synthesise` with its three starts (mtc: one), from Python; joint ranges "
+        "are respected, except in the rows named free.",
+        "cost: half the integral of the squared torques (mtc: of their rates); gap: difference from the best of ten "
+        "starts (one straight, nine random detours), with ten times finer convergence.",
     ]
     if any(str(r["name"]).startswith("crocoddyl") for r in rows):
         lines.append(

@@ -37,7 +37,7 @@ def measure(robot: str = "lola,hrp2,suralp,wabian2", motion: str = "dance", quie
     """
     names = [n.strip() for n in robot.split(",") if n.strip()]
     if not names:
-        raise ConfigError("--robot names no robot")
+        raise ConfigError("--robot contains no robot name")
     body, out = load_body_points(motion), []
     with progress("whole bodies", len(names), quiet=quiet) as show:
         for k, name in enumerate(names):
@@ -100,15 +100,16 @@ def notes(rows: list[Row]) -> list[str]:
     """What the rows mean."""
     out = [
         "ours_live: a frame by `WholeBodyRetargeter.step`, as a node calls it, collisions and limits included; "
-        "ours_whole_clip: the same in one call. slip: the longest displacement of a corner in each contact, ours in "
-        "the contacts of the robot; penetration: of each frame; skating: mean speed of corners below 5 mm.",
+        "ours_whole_clip: the same in one call. slip: longest displacement of a corner in each contact, ours in the "
+        "contacts of the robot; penetration: largest per frame; skating: mean speed of corners below 5 mm.",
     ]
     if any("_gmr" in r["name"] for r in rows):
         out.append(
-            "gmr: `GeneralMotionRetargeting.retarget`, its smplx configuration, solver and damping as they come, no "
-            "collisions; poses of the segments are made of the clip's points, its floor is where its soles mostly are. "
-            "slip_person, floating_person: of both in the contacts of the person, since GMR plans none."
+            "gmr: `GeneralMotionRetargeting.retarget`, its smplx configuration, solver and damping unchanged, no "
+            "collisions. Segment poses are computed from the points of the clip; the floor is at the usual height of "
+            "its soles. "
+            "slip_person, floating_person: both programs in the contacts of the person, since GMR plans none."
         )
     else:
-        out.append(f"GMR is not installed ({PEER}), or none of these robots is its: {', '.join(GMR_ROBOTS)}.")
+        out.append(f"GMR is not installed ({PEER}), or it knows none of these robots: {', '.join(GMR_ROBOTS)}.")
     return out

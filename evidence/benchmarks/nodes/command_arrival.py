@@ -49,7 +49,7 @@ class Listener:
         assert self._process.stdout is not None
         there, _, _ = select.select([self._process.stdout], [], [], TIMEOUT)
         if not there or self._process.stdout.readline().strip() != "ready":
-            warn("a process that listens to joint_commands hears none: the latency to it is left out")
+            warn("the subscriber process receives no joint_commands: its latency is omitted")
         self._since = time.time_ns()
 
     def end(self) -> None:

@@ -61,6 +61,6 @@ def notes(rows: list[Row]) -> list[str]:
         f"{NODE} at {RATE:.0f} Hz with simulator, estimator and streamer on the same cores of this machine.",
         "command_latency: from the stamp of targets to the arrival of the resulting command in another process; "
         "publish_latency: to its publication, by the node; command_transport: from any command's stamp to its arrival.",
-        f"period_error: how far the time between two ticks is from {1e3 / RATE:g} ms, whether longer or shorter.",
+        f"period_error: absolute deviation of the time between two ticks from {1e3 / RATE:g} ms.",
         told_scheduling({r["name"]: r for r in rows}["publish_latency"]) + ".",
     ]

@@ -145,12 +145,12 @@ def notes(rows: list[Row]) -> list[str]:
     """Lines on what is counted."""
     by = {r["name"]: r for r in rows}
     return [
-        "ik_tick, marker_to_publish, missed ticks: by the nodes' own diagnostics.",
+        "ik_tick, marker_to_publish, missed ticks: from the diagnostics of the nodes.",
         "marker_to_command: from the stamp of targets to the arrival of the resulting command in another process; "
         "command_transport: from the stamp of any command to its arrival there.",
-        "following_error: of the joint that is farthest from its drive's reference in each second, by the simulator's "
-        f"diagnostics; the farthest of all was {by['following_error']['joint']}.",
-        "cores, memory (PSS): of all nodes, their supervisor, the process that nodes are forked from and the keeper of "
-        "shared memory, each 1 and 10 s.",
+        "following_error: largest error of any joint in each second, from the diagnostics of the simulator; the "
+        f"largest was at {by['following_error']['joint']}.",
+        "cores, memory (PSS): of all nodes, their supervisor, the fork server and the keeper of shared memory, every "
+        "1 and 10 s.",
         told_scheduling(by["ik_tick"]) + ".",
     ]

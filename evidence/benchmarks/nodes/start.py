@@ -94,18 +94,18 @@ def _what(name: str) -> str:
     kind, _, node = name.removesuffix("_s").partition("_")
     node_words = {
         "ready": f"{node}: from its start until it reports ready",
-        "killed": f"{node}: from its kill to what it publishes next",
+        "killed": f"{node}: from its kill to its next message",
         "killed_viewer": "viewer: from its kill to its page",
     }
     words = {
         "start_s": "from the command to the first motion",
         "stop_s": "from the signal to the end of the command",
-        "alone_s": "to the first motion where each node starts by itself, all at once",
+        "alone_s": "to the first motion if all nodes start at once, each by itself",
         "compile_dance_s": "kernels of a first dance compiled",
-        "compile_dance_cpu_s": "processor for that",
+        "compile_dance_cpu_s": "processor time for that",
         "compile_all_s": "all other kernels compiled",
-        "compile_all_cpu_s": "processor for that",
-        "nothing_installed_s": "from a new checkout to all that is installed",
+        "compile_all_cpu_s": "processor time for that",
+        "nothing_installed_s": "from a new checkout to the complete installation",
         "nothing_moving_s": "from a new checkout to the first motion",
     }
     return words.get(name) or node_words.get(name.removesuffix("_s")) or node_words[kind]
@@ -190,9 +190,9 @@ class Ear:
         end = time.monotonic() + timeout
         while not self._moved.wait(0.1):
             if not alive():
-                raise StackFailure("what should have moved a robot ended; try `humanoid doctor`")
+                raise StackFailure("the process that should move the robot ended; try `humanoid doctor`")
             if time.monotonic() > end:
-                raise StackFailure(f"nothing was heard to move in {timeout:g} s; try `humanoid doctor`")
+                raise StackFailure(f"no motion was received in {timeout:g} s; try `humanoid doctor`")
         return self._moved_at
 
     def heard_since(self, name: str, stamp: int) -> bool:
@@ -307,7 +307,7 @@ def _killed(session: Session, name: str, ear: Ear) -> float:
         returned.set()
         watching.join()
     if not times:
-        raise StackFailure(f"{name} was killed and not heard again: see {session.directory}")
+        raise StackFailure(f"{name} was killed and published nothing afterwards: see {session.directory}")
     return times[0]
 
 
@@ -359,18 +359,18 @@ def notes(rows: list[Row]) -> list[str]:
     """Lines on what is counted."""
     by = {r["name"]: r for r in rows}
     said = [
-        "start_s: `humanoid up imitation`, from the start of its interpreter to the first command that another process "
-        "receives and that differs from the first of all.",
-        "alone_s: the same nodes without a supervisor, as processes that are started at once and load everything "
-        "themselves, which is how `ros2 launch` starts them.",
-        "killed: SIGKILL, and the first message that is stamped after it, received by another process; the viewer: its "
-        "page. Supervised as by `humanoid up`. Who hears it announces itself five times a second, as the nodes of a "
-        "stack do; others may hear a new node up to a second later.",
+        "start_s: `humanoid up imitation`, from the start of its interpreter to the first changed command in another "
+        "process.",
+        "alone_s: the same nodes without a supervisor, as separate processes that are started at once and load "
+        "everything themselves, as under `ros2 launch`.",
+        "killed: from SIGKILL to the first message with a later stamp in another process; viewer: to its page. "
+        "Supervised as by `humanoid up`. The subscriber announces itself five times per second, like the nodes of a "
+        "stack; others may discover a new node up to a second later.",
     ]
     if "compile_dance_s" in by:
-        said.append("compile: `humanoid warm`, the kernels of a dance first, then all others, into an empty folder.")
+        said.append("compile: `humanoid warm`, the kernels of a dance first, then all others, into an empty cache.")
     if "nothing_moving_s" in by:
         said.append("nothing: `make demo` in a new clone of the last commit, without pip's cache: the network counts.")
     elif "compile_dance_s" in by:
-        said.append("Nothing from a new checkout: the package does not run from one.")
+        said.append("No row for a new checkout: the package does not run from one.")
     return said

@@ -77,7 +77,7 @@ def measure(
             try:
                 rows.append(case.row(name))
             except (ImportError, ConfigError, PolicyError) as e:
-                warn(f"{name} is ignored: {e}")
+                warn(f"{name} is omitted: {e}")
             show(k + 1.0, name)
     return rows
 
@@ -203,15 +203,16 @@ def notes(rows: Sequence[Row]) -> list[str]:
     """Lines on what is counted."""
     lines = [
         "median, p99: time of a tick on the processor: crocoddyl's feedback at 500 Hz, the network of twist2 at 50 Hz. "
-        "made: the foot left the floor and landed; placed: within 30 mm of its place against the other foot; "
+        "made: steps in which the foot left the floor and landed; placed: within 30 mm of the planned position "
+        "relative to the other foot; "
         "on_beat: within 0.1 s of the plan. root_cm, world_cm: mean distance of seven points, in the axes of the root "
         "and in the world.",
-        "ours: by noisy sensors, 2 ms late, and no truth; ours_true_state, tsid_*, crocoddyl, twist2: by the true "
-        "state of the robot; *_noise: by the same noisy sensors and the same estimate as ours.",
-        "pd_*: position drives follow the motion, its torques are fed forward, nothing balances. pd_retargeted: the "
-        "motion before it is made feasible, with its own count of steps.",
-        "tsid_example: gains and weights of TSID's own example of a biped; tsid_stiff: gains that a simulated floor "
-        "asks for. walker: the dancer's steps of the clip by this package's walker, with its own measures: placed "
+        "ours: noisy sensors, 2 ms late, no ground truth; ours_true_state, tsid_*, crocoddyl, twist2: true state of "
+        "the robot; *_noise: the same noisy sensors and the same estimate as ours.",
+        "pd_*: position drives follow the motion with feed-forward torques, without balance control. pd_retargeted: "
+        "the motion before it is made feasible, with its own number of steps.",
+        "tsid_example: gains and weights of the biped example of TSID; tsid_stiff: gains adapted to a simulated "
+        "floor. walker: the dancer's steps of the clip by this package's walker, with its own measures: placed "
         "within a fifth of the length or 3 cm, on_beat within 0.1 s from one lift-off to the next.",
     ]
     for r in rows:
@@ -219,10 +220,10 @@ def notes(rows: Sequence[Row]) -> list[str]:
             lines.append(
                 f"crocoddyl {r['version']}: FDDP in pieces of 2 s with nodes of 20 ms and the contact plan of the "
                 f"motion, {r['iterations']} iterations in all, {r['unsolved_pieces']} pieces that did not converge; "
-                f"joints {r['joints_off_rad']} rad from the motion in the mean, torques up to {r['torque_share']} of "
-                "their limits; solve_s_per_s: seconds on the processor for each of the motion."
+                f"joints {r['joints_off_rad']} rad from the motion on average, torques up to {r['torque_share']} of "
+                "their limits; solve_s_per_s: processor seconds per second of the motion."
             )
         elif r["name"] == "tsid_stiff" and r.get("version"):
             failed = r["failed_programs"]
-            lines.append(f"tsid {r['version']}: in a process of its own; {failed} ticks without a solution.")
+            lines.append(f"tsid {r['version']}: in a separate process; {failed} ticks without a solution.")
     return lines

@@ -109,7 +109,7 @@ class PeerProcess:
         return np.frombuffer(answer)
 
     def _raise(self) -> None:
-        said = self._said.read_text().strip().splitlines() or ["it ended without a word"]
+        said = self._said.read_text().strip().splitlines() or ["it ended without output"]
         self.close()
         raise ImportError(f"{self.name} does not run: {said[-1]}")
 

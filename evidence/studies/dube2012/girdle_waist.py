@@ -111,33 +111,33 @@ H4 = Hypothesis(
     "H4",
     "A second waist joint gains more than a third",
     "ARMAR-III, mean sternum error: (rotation only - rotation and flexion) > (rotation and flexion - all three); "
-    "open where three joints gain nothing that counts over one",
+    "open if three joints gain nothing significant over one",
     number_of_joints,
-    "the dancer bends sideways as much as forward in this clip, and lateral flexion is the third joint",
+    "in this clip the dancer bends as much sideways as forward, and lateral flexion is the third joint",
 )
 H5 = Hypothesis(
     "H5",
     "A waist that only rotates is very poor",
     "ARMAR-III with rotation only has at least twice its sternum error, and SURALP the largest of the five robots; "
-    "the first part is open where the error stays below 1 cm anyway",
+    "the first part is open if the error stays below 1 cm",
     rotation_only,
-    "the clip bends the trunk little, so that the joints that are missing are little missed",
+    "the trunk bends little in this clip, so the missing joints matter little",
 )
 H6 = Hypothesis(
     "H6",
     "A waist near the hips lowers the sternum error and collisions with the lower torso",
     f"HRP-2 with its waist at {', '.join(f'{h:.2f}' for h in HEIGHTS)} m: lowest clearly better than highest and rank "
-    "correlation of height and error at least 0.8; fewer collisions at the lowest, open where there are none at all",
+    "correlation of height and error at least 0.8; fewer collisions at the lowest; open if there are none at all",
     waist_heights,
-    "what bends the trunk of this clip is not what HRP-2's two waist joints can follow at any height",
+    "the two waist joints of HRP-2 cannot follow the trunk motion of this clip at any height",
 )
 H7 = Hypothesis(
     "H7",
     "Less waist extension than a human's raises the sternum error",
-    "ARMAR-III with extension -30° instead of -10° has a clearly lower sternum error; open where fewer than 1 % of the "
+    "ARMAR-III with extension -30° instead of -10° has a clearly lower sternum error; open if fewer than 1 % of the "
     "frames use more than 10°",
     extension,
-    "the dancer bends back in few frames, and there the waist trades the sternum against the other six points",
+    "the dancer bends backward in few frames, in which the waist trades the sternum for the other six points",
 )
 
 
@@ -180,7 +180,7 @@ def compensation(lab: RetargetingLab) -> list[Part]:
     free, locked = lab.trial("we4rii"), _locked(lab)
     shoulders, wrists = (locked.error(*k) - free.error(*k) for k in (GH, WRISTS))
     left = wrists / shoulders if shoulders > 0 else float("nan")
-    numbers = {"shoulders lose [cm]": cm(shoulders), "wrists lose [cm]": cm(wrists), "share left": round(left, 2)}
+    numbers = {"shoulders lose [cm]": cm(shoulders), "wrists lose [cm]": cm(wrists), "remaining share": round(left, 2)}
     decidable = lower(free.error(*GH), locked.error(*GH))
     return [Part("wrists lose at least half of what shoulders lose", decide(left >= 0.5, decidable), numbers)]
 
@@ -244,25 +244,25 @@ H2 = Hypothesis(
     "H2",
     "A shoulder girdle greatly lowers the error, and partly makes up for a missing lateral waist joint",
     "WE-4RII with its girdle free has a mean error at least a quarter lower than with it locked, and a clearly lower "
-    "shoulder error in the frames in which the spine leans more than 10° to the side; open where there are none",
+    "shoulder error in the frames in which the spine leans more than 10° to the side; open if there are none",
     locked_and_free,
-    "the girdle is at its limits much of the time and so nearly locked anyway",
+    "the girdle is often at its limits and therefore nearly locked",
 )
 H3 = Hypothesis(
     "H3",
     "Shoulder and elbow make up only little for a missing girdle",
-    "locking WE-4RII's girdle costs the wrists at least half of what it costs the shoulders; open where it costs the "
-    "shoulders nothing that counts",
+    "locking WE-4RII's girdle costs the wrists at least half as much error as the shoulders; open if the shoulders "
+    "lose nothing significant",
     compensation,
-    "the solver trades all seven points against one another, and the arm's four joints have reach to spare",
+    "the solver balances all seven points, and the four arm joints have spare reach",
 )
 H10 = Hypothesis(
     "H10",
     "More adduction helps a robot with a girdle",
-    "WE-4RII with adduction to -90° instead of -25° has a clearly lower error of elbows and wrists; open where fewer "
+    "WE-4RII with adduction to -90° instead of -25° has a clearly lower error of elbows and wrists; open if fewer "
     "than 1 % of the frames use it",
     adduction,
-    "the solver reaches the same arm postures over flexion and rotation",
+    "the solver reaches the same arm postures by flexion and rotation",
 )
 H11 = Hypothesis(
     "H11",
@@ -270,13 +270,14 @@ H11 = Hypothesis(
     f"WE-4RII, its girdle unlimited and at {', '.join(f'{d:.2f}' for d in OFFSETS)} m: the range between the 1st and "
     "99th percentile of either angle grows, rank correlation at least 0.8 and 5 % in all; open below 2° used",
     offset,
-    "waist rotation and protraction do much the same to the shoulders, and the solver divides the motion between them",
+    "waist rotation and protraction have almost the same effect on the shoulders, and the solver shares the motion "
+    "between them",
 )
 H12 = Hypothesis(
     "H12",
     "With a girdle a smaller range of shoulder flexion is enough",
-    "WE-4RII with flexion -90° .. 120° (Table 7.1) has no clearly larger arm error; with its girdle locked it "
-    "has; open where fewer than 1 % of the frames, free or locked, go beyond it",
+    "WE-4RII with flexion -90° .. 120° (Table 7.1) has no clearly larger arm error; with its girdle locked it has; "
+    "open if fewer than 1 % of the frames, free or locked, exceed it",
     shoulder_flexion,
-    "arms raised to the front need more than 120° of flexion with a girdle too",
+    "arms raised forward need more than 120° of flexion, even with a girdle",
 )

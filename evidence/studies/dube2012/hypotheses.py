@@ -104,8 +104,8 @@ def fewer_joints(lab: RetargetingLab) -> list[Part]:
         for joint in ARM_JOINTS:
             less = lab.trial(name, f"locked {joint}", partial(with_locked, joints=[joint])).error(*ARMS)
             numbers = {"locked [cm]": cm(less), "free [cm]": cm(whole)}
-            seen = f"{name} is better off without {joint}: free, the solver is held in a worse posture"
-            claim = f"{name}: {joint.replace('_', ' ')} is missed"
+            seen = f"{name} has a lower error without {joint}: with it, the solver is held in a worse posture"
+            claim = f"{name}: {joint.replace('_', ' ')} is needed"
             parts.append(Part(claim, decide(lower(whole, less)), numbers, seen if less < whole else ""))
     return parts
 
@@ -130,11 +130,11 @@ def longest_run(mask: np.ndarray) -> int:
 
 H8 = Hypothesis(
     "H8",
-    "Very large shoulder extension is no gain and can trap the arm",
+    "Very large shoulder extension gains nothing and can trap the arm",
     "WABIAN-2 with flexion from -90° instead of -180° has no clearly larger arm error; and its arm stays beyond -90° "
-    "for half a second or longer with 5 cm more error than the cut range has there (open where that does not happen)",
+    "for half a second or longer with 5 cm more error than with the cut range (open if that does not happen)",
     large_extension,
-    "the arm passes the front or the top and comes out behind, where only the large range reaches",
+    "the arm passes the front or the top and ends behind the body, which only the large range reaches",
 )
 H9 = Hypothesis(
     "H9",
@@ -142,15 +142,16 @@ H9 = Hypothesis(
     "ARMAR-III with extension -60° instead of -10° has a clearly lower error of elbows and wrists; open where fewer "
     "than 1 % of the frames use more than 10°",
     little_extension,
-    "the solver reaches behind the body over abduction and rotation",
+    "the solver reaches behind the body by abduction and rotation",
 )
 H13 = Hypothesis(
     "H13",
     "The singular shoulder at 90° abduction adds bursts of error over several frames",
-    "arms pass slowly through 90° abduction and swing forward there, every target within reach: on each robot the mean "
-    "error within 15° of the singularity is at least twice that elsewhere, with a burst of 3 frames above M + 2 S",
+    "arms pass slowly through 90° abduction and swing forward there, every target within reach: on each robot the "
+    "mean error within 15° of the singularity is at least twice as large as elsewhere, with a burst of 3 frames "
+    "above M + 2 S",
     singularity,
-    "feedback of the position error carries the arm through, unless a joint limit is near as well",
+    "feedback of the position error moves the arm through the singularity, unless a joint limit is also near",
     needs_clip=False,
 )
 H14 = Hypothesis(
@@ -207,7 +208,11 @@ def elliptical_capsule_claims(lab: RetargetingLab) -> list[Part]:
     """H19: faces and volumes of four bounding volumes, in chosen and in random sizes."""
     mean = averages(compare())
     shares = share_of_random_sizes(SETS)
-    claims = ("about as few faces as the circular capsule", "closer in volume than that", "closer than swept spheres")
+    claims = (
+        "about as few faces as the circular capsule",
+        "closer in volume than the circular capsule",
+        "closer than swept spheres",
+    )
     parts = []
     for k, (claim, here, share) in enumerate(zip(claims, elliptical_is_the_better_capsule(mean), shares, strict=True)):
         unit = "faces" if k == 0 else "volume difference [%]"
@@ -230,18 +235,19 @@ def recommended_ranges(lab: RetargetingLab) -> list[Part]:
 H18 = Hypothesis(
     "H18",
     "The estimated sternum is off by about 1.7 cm, with a standard deviation of 0.8 cm",
-    "the three spheres, their constants fitted to the other half of the clip, are at most a quarter above both; open "
+    "the three spheres, with constants fitted to the other half of the clip, exceed both by at most a quarter; open "
     "for a clip without a sternum marker",
     sternum_accuracy,
-    "the dancer bends and shrugs more than the published one, and one half of the clip is judged by the other",
+    "the dancer bends and shrugs more than in the publication, and each half of the clip is evaluated with the "
+    "constants of the other",
 )
 H19 = Hypothesis(
     "H19",
     "The elliptical capsule has about as few faces as the circular one and is closer in volume than it and spheres",
-    f"true for the nine shapes of Table 4.2 in chosen sizes and in at least 90 % of {SETS} random sets of sizes, since "
-    "Dube 2012 prints none; open where between 10 % and 90 % of them agree",
+    f"true for the nine shapes of Table 4.2 in chosen sizes and in at least 90 % of {SETS} random sets of sizes, "
+    f"since Dube 2012 prints none; open if 10 % to 90 % of them agree",
     elliptical_capsule_claims,
-    "sizes that are not printed decide how loose each volume is",
+    "the unpublished sizes determine how tight each volume is",
     needs_clip=False,
 )
 H20 = Hypothesis(
@@ -270,7 +276,7 @@ def avoidance_costs(lab: RetargetingLab) -> list[Part]:
                 numbers[f"{solver} {what}, std [cm]"] = cm(trial.std())
         held = avoided.error() > free.error() and avoided.std() > free.std()
         parts.append(Part(f"{name}: mean and std rise", decide(held), numbers))
-    return parts or [Part("avoidance changes nothing, as nothing collides", OPEN, {})]
+    return parts or [Part("avoidance changes nothing because nothing collides", OPEN, {})]
 
 
 def avoidance_works(lab: RetargetingLab) -> list[Part]:
@@ -282,24 +288,24 @@ def avoidance_works(lab: RetargetingLab) -> list[Part]:
             if before or left:
                 numbers = {"without avoidance": before, "with": left}
                 parts.append(Part(f"{name}, {solver}: none left", decide(left == 0), numbers))
-    return parts or [Part("no arm meets a torso without avoidance either", OPEN, {})]
+    return parts or [Part("no arm collides with a torso, even without avoidance", OPEN, {})]
 
 
 H15 = Hypothesis(
     "H15",
     "Avoiding collisions raises mean and standard deviation of the error on every robot",
-    "with the published joint shift both are larger than without, on each robot whose motion it changes; open where "
-    "that is none; the constrained solver is shown beside it",
+    "with the published joint shift both are larger than without, on each robot whose motion it changes; open if it "
+    "changes none; the constrained solver is shown for comparison",
     avoidance_costs,
-    "the solver is held in a wrong posture in some frames, and the shift pushes it toward the target there",
+    "the solver is held in a wrong posture in some frames, in which the shift pushes it toward the target",
 )
 H16 = Hypothesis(
     "H16",
-    "With avoidance no collision of arm and torso is left",
-    "no frame with a penetrating arm-torso pair, for the published joint shift and for the constrained solver, on each "
-    "robot that collides; open where none does",
+    "With avoidance no collision of arm and torso remains",
+    "no frame with a penetrating arm-torso pair, for the published joint shift and for the constrained solver, on "
+    "each robot that collides; open if none does",
     avoidance_works,
-    "a step of 10° in the two joints that are shifted does not free every posture",
+    "a step of 10° in the two shifted joints does not resolve every posture",
 )
 
 
@@ -340,8 +346,7 @@ H1 = Hypothesis(
     "Mean error: WE-4RII < WABIAN-2 < ARMAR-III < HRP-2 < SURALP",
     "the mean errors over seven points and all frames are in this order",
     order,
-    "link lengths and where the waist turns are partly estimates, and this clip asks for other joints than the "
-    "published one",
+    "link lengths and waist heights are partly estimates, and this clip needs other joints than the published one",
 )
 H17 = Hypothesis(
     "H17",
@@ -397,4 +402,4 @@ def _find(hypothesis: Hypothesis, lab: RetargetingLab) -> Finding:
     try:
         return conclude(hypothesis, clip, hypothesis.experiment(lab))
     except HumanoidError as e:  # a clip that a robot cannot imitate decides nothing, and stops no other experiment
-        return Finding(hypothesis, clip, (), OPEN, f"could not be run: {e}")
+        return Finding(hypothesis, clip, (), OPEN, f"failed: {e}")

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 BUILT_IN = "dance"
 CHOREOGRAPHY = (
-    "the built-in dance is calculated to use every joint, nobody danced it: what it decides is about it alone; "
-    "recordings of people decide more: --clip FILE, repeatable"
+    "the built-in dance is computed to use every joint, not recorded: its results apply only to it; recordings of "
+    "people decide more: --clip FILE, repeatable"
 )
 
 
@@ -48,7 +48,7 @@ def run_study(
         find_marker_set(marker_set)
     if (marker_set or reading) and chosen == [BUILT_IN]:
         what = "a marker set" if marker_set else f"a {min(reading)}"
-        raise ConfigError(f"{what} belongs to clips of files; the built-in dance has its own")
+        raise ConfigError(f"{what} applies to clip files only, not to the built-in dance")
     for name in names:
         if name not in HYPOTHESES:
             raise UnknownNameError("hypothesis", name, HYPOTHESES)
@@ -83,7 +83,7 @@ def _verdicts(found: Sequence[Finding], clips: Sequence[str]) -> Table:
 def _reasons(found: Sequence[Finding]) -> Table:
     """Why conclusions do not hold, or what could not be decided, clip by clip."""
     rows = [[f.hypothesis.name, f.clip or "any", f.verdict, why] for f in found if (why := _short(f))]
-    return Table("why not, most likely", ["", "clip", "verdict", "reason"], rows)
+    return Table("most likely reason", ["", "clip", "verdict", "reason"], rows)
 
 
 def _details(found: Sequence[Finding]) -> list[Table | str]:

@@ -46,11 +46,11 @@ def with_ranges(robot: Robot, ranges: Mapping[str, tuple[float, float]]) -> Robo
             raise RobotError(f"range of '{name}': {lower:g} deg is not below {upper:g} deg")
         joints = joints_named(robot, name)
         if len({j.removeprefix("l_").removeprefix("r_") for j in joints}) > 1:
-            raise RobotError(f"range of '{name}': that is several joints: {', '.join(joints)}")
+            raise RobotError(f"range of '{name}': it names several joints: {', '.join(joints)}")
         for joint in joints:
             element = joint_element(tree, joint)
             if element.get("type") != "revolute":
-                raise RobotError(f"range of '{name}': joint '{joint}' is {element.get('type')}, it has no angle")
+                raise RobotError(f"range of '{name}': joint '{joint}' is {element.get('type')},which has no angle")
             zero = math.degrees(robot.postures["zero"][robot.joint_index(joint)])
             if not lower - 1e-9 <= zero <= upper + 1e-9:
                 raise RobotError(f"range of '{name}': it must hold {zero:g} deg, the zero posture of '{joint}'")
@@ -253,7 +253,7 @@ def relocate_axis(robot: Robot, tree: UrdfTree, joint: str, shift: np.ndarray) -
     """
     element = joint_element(tree, joint)
     if element.get("type") != "revolute":
-        raise RobotError(f"{tree.where}: joint '{joint}' is {element.get('type')}: it has no axis that could be moved")
+        raise RobotError(f"{tree.where}: joint '{joint}' is {element.get('type')}: it has no movable axis")
     q0 = float(robot.postures["zero"][robot.joint_index(joint)])
     X = placement(element.find("origin"))
     world = robot.link_poses(robot.q("zero"))[link_of(element, "parent")].rotation @ X.rotation

@@ -79,7 +79,7 @@ def sternum_report(body: BodyPoints, other: BodyPoints | None = None) -> tuple[S
         if shown.estimated:
             raise ClipError(f"clip '{shown.name}': has no marker on the sternum to compare with")
     if body.n_frames < 4:
-        raise ClipError(f"clip '{body.name}': {body.n_frames} frames are too few to judge an estimate by halves")
+        raise ClipError(f"clip '{body.name}': {body.n_frames} frames are too few to split into halves")
     inside = dict(zip(body.names, np.moveaxis(body.in_pelvis(), 1, 0), strict=True))
     points = np.stack([inside[name] for name in _POINTS])
     half = body.n_frames // 2
@@ -116,7 +116,7 @@ def leave_one_out(bodies: Sequence[BodyPoints]) -> tuple[SternumErrors, ...]:
         ClipError: one clip alone, or one without the marker.
     """
     if len(bodies) < 2:
-        raise ClipError("to leave one person out takes clips of two persons or more")
+        raise ClipError("leaving one person out needs clips of at least two persons")
     for body in bodies:
         if body.estimated:
             raise ClipError(f"clip '{body.name}': has no marker on the sternum to compare with")
@@ -224,9 +224,9 @@ def run_study(
 _NOTES = (
     "Mean and standard deviation. spine, clavicles: estimated less true length; side, front, up: distance along the "
     "axes of the pelvis; distance: in space.",
-    "published: Dube 2012, section 5.3.3, on a recording that is not available; the clips take its place.",
-    'sample: "in" for constants fitted to the frames they are judged on, "out" for constants fitted to others, "part" '
-    'for both ("the package" was fitted to dance1 and walk1).',
+    "published: Dube 2012, section 5.3.3, on a recording that is not available; these clips replace it.",
+    'sample: "in" for constants fitted to the evaluated frames, "out" for constants fitted to others, "part" for '
+    'both ("the package" was fitted to dance1 and walk1).',
 )
 
 

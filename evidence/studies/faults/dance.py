@@ -81,19 +81,19 @@ def judge_dance(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
     """False stops."""
     errors = [text for o in outcomes for text in o["errors"]]
     found = [
-        MeasuredFault("danced for", sum(o["seconds"] for o in outcomes), None, "s"),
+        MeasuredFault("duration", sum(o["seconds"] for o in outcomes), None, "s"),
         MeasuredFault("errors on /diagnostics", len(errors), 0),
-        MeasuredFault("rests while targets move", sum(o["holds"] for o in outcomes), 0),
+        MeasuredFault("pauses while targets move", sum(o["holds"] for o in outcomes), 0),
         MeasuredFault(f"times without a command for {CEASED:g} s", sum(o["ceased"] for o in outcomes), 0),
         MeasuredFault("longest time without a command", max(o["gap_s"] for o in outcomes), None, "s"),
-        MeasuredFault("speed of a joint, of its limit", max(o["speed"] for o in outcomes)),
+        MeasuredFault("joint speed / limit", max(o["speed"] for o in outcomes)),
     ]
     return found + [MeasuredFault(f"  {text[:100]}", errors.count(text)) for text in dict.fromkeys(errors)]
 
 
 DANCE_ROW = FaultRow(
     "dance",
-    "a dance that nothing happens to: nothing stops it",
+    "a dance without faults: nothing stops it",
     dance_cases,
     start_dance,
     judge_dance,

@@ -110,20 +110,21 @@ def judge_floods(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
         own = [o for o in outcomes if o["case"][0] == sort]
         found.append(MeasuredFault(f"  {sort}: without a command", max(o["gap_s"] for o in own), None, "s"))
     found += [
-        MeasuredFault("  before anything happened", max(o["calm_gap_s"] for o in outcomes), None, "s"),
-        MeasuredFault("longest time in which the observer slept", max(o["slept_s"] for o in outcomes), None, "s"),
+        MeasuredFault("  before the first flood", max(o["calm_gap_s"] for o in outcomes), None, "s"),
+        MeasuredFault("longest stall of the observer", max(o["slept_s"] for o in outcomes), None, "s"),
     ]
     sent = [o["sent"] for o in outcomes if o["sent"]]
     if sent:
         found.append(MeasuredFault("messages of a flood", float(np.mean([s["rate"] for s in sent])), None, "1/s"))
-        found.append(MeasuredFault("largest of them", max(s["largest"] for s in sent) / 1e6, None, "MB"))
-        found.append(MeasuredFault("all of them", float(np.mean([s["bytes_per_s"] for s in sent])) / 1e6, None, "MB/s"))
+        found.append(MeasuredFault("largest message", max(s["largest"] for s in sent) / 1e6, None, "MB"))
+        found.append(MeasuredFault("total size", float(np.mean([s["bytes_per_s"] for s in sent])) / 1e6, None, "MB/s"))
     return found
 
 
 FLOODS_ROW = FaultRow(
     "floods",
-    "markers of ever new names, up to 1 MB a message, 100 a second for 20 s; recorder, viewer killed: commands go on",
+    "markers with ever new names, up to 1 MB per message, 100 per second for 20 s; recorder and viewer killed: "
+    "commands continue",
     flood_cases,
     start_floods,
     judge_floods,

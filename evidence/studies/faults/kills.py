@@ -108,8 +108,8 @@ def judge_kills(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
         ),
         MeasuredFault("commands ceased in", len(ceased)),
         *spread("dances again after", [number(o["dances_again_s"]) for o in outcomes], {"p50": None, "max": None}),
-        MeasuredFault("danced no more", sum(o["dances_again_s"] is None for o in outcomes), 0),
-        MeasuredFault("speed of a joint, of its limit", max(o["speed"] for o in outcomes)),
+        MeasuredFault("did not dance again", sum(o["dances_again_s"] is None for o in outcomes), 0),
+        MeasuredFault("joint speed / limit", max(o["speed"] for o in outcomes)),
     ]
     for node in dict.fromkeys(o["case"][0] for o in outcomes):
         own = [o for o in outcomes if o["case"][0] == node]
@@ -122,7 +122,7 @@ def judge_kills(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
 
 KILLS_ROW = FaultRow(
     "kills",
-    "kill -9 of a node: it is started again, and commands begin where the robot is",
+    "kill -9 of a node: it is restarted, and commands begin at the posture of the robot",
     kill_cases,
     start_kills,
     judge_kills,

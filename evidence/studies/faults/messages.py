@@ -81,11 +81,11 @@ def judge(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
     """Nodes that ended, fell silent, or raised."""
     found = [
         MeasuredFault("messages sent", sum(o["sent"] for o in outcomes)),
-        MeasuredFault("topics of a node, most", max(len(o["topics"]) for o in outcomes)),
-        MeasuredFault("nodes that ended by themselves", sum(o["died"] for o in outcomes), 0),
-        MeasuredFault("nodes that tick no more", sum(not o["ticks"] for o in outcomes), 0),
-        MeasuredFault("exit codes that are not 0", sum(o["code"] != 0 for o in outcomes), 0),
-        MeasuredFault("with a callback or tick that raised", sum(bool(o["lines"]) for o in outcomes), 0),
+        MeasuredFault("most topics of a node", max(len(o["topics"]) for o in outcomes)),
+        MeasuredFault("nodes that ended", sum(o["died"] for o in outcomes), 0),
+        MeasuredFault("nodes without ticks", sum(not o["ticks"] for o in outcomes), 0),
+        MeasuredFault("exit codes other than 0", sum(o["code"] != 0 for o in outcomes), 0),
+        MeasuredFault("nodes with an exception in a callback or tick", sum(bool(o["lines"]) for o in outcomes), 0),
     ]
     bad = [o for o in outcomes if o["died"] or not o["ticks"] or o["code"] or o["lines"]]
     reasons = [[*o["lines"], f"exit code {o['code']}"][0][:90] for o in bad]
@@ -95,7 +95,7 @@ def judge(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
 
 MESSAGES_ROW = FaultRow(
     "messages",
-    "random messages on every topic of every node, not numbers, huge, of wrong lengths and names: none ends or raises",
+    "random messages on every topic of every node (NaN, huge values, wrong lengths and names): no node ends or raises",
     cases,
     start,
     judge,

@@ -91,7 +91,7 @@ class ObservedStack:
                 self.session.wait_first_motion()
             self._observer = Companion("observer", *self._words, supervised=True)
             if self._observer.heard() != READY:
-                raise StackFailure("the observer beside the stack did not start")
+                raise StackFailure("the observer of the stack did not start")
             self.run(0.0)
         except BaseException as e:
             self.__exit__(type(e), e, None)
@@ -165,7 +165,7 @@ class ObservedStack:
         self._count += 1
         self._observer.say(str(path))
         if self._observer.heard() != "done":
-            raise StackFailure("the observer beside the stack ended")
+            raise StackFailure("the observer of the stack ended")
         found = load(path)
         path.unlink()
         return found
@@ -179,5 +179,5 @@ def ask(companion: Companion, **what: Any) -> dict[str, Any]:
     """
     companion.say(json.dumps(what))
     if not (said := companion.heard()):
-        raise StackFailure("a process beside the stack ended")
+        raise StackFailure("a process of the study ended")
     return json.loads(said)

@@ -180,13 +180,13 @@ def judge(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
     held = sum(o["commanding"] == 0 for o in outcomes)
     found = [
         MeasuredFault("steps over a speed limit", sum(o["over_speed"] for o in outcomes), 0),
-        MeasuredFault("  in so many cases", sum(o["over_speed"] > 0 for o in outcomes)),
+        MeasuredFault("  number of cases", sum(o["over_speed"] > 0 for o in outcomes)),
         MeasuredFault("farthest beyond a limit", max(o["beyond"] for o in outcomes), None, "rad"),
-        *spread("both command for", [o["contest_s"] for o in outcomes], {"p50": None, "max": CONTEST}),
+        *spread("both command during", [o["contest_s"] for o in outcomes], {"p50": None, "max": CONTEST}),
         MeasuredFault("two command at the end", sum(o["commanding"] > 1 for o in outcomes), 0),
-        MeasuredFault("nobody commands at the end", held),
+        MeasuredFault("no controller commands at the end", held),
         MeasuredFault("not named on /diagnostics", sum(not o["named"] for o in outcomes), 0),
-        MeasuredFault("commands of the second were heard", sum(o["senders"] > 1 for o in outcomes)),
+        MeasuredFault("commands of the second were received", sum(o["senders"] > 1 for o in outcomes)),
     ]
     parts = dict.fromkeys((o["case"][0], o["case"][1]) for o in outcomes)
     for sort, when in parts:
@@ -198,8 +198,8 @@ def judge(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
 
 STARTS_ROW = FaultRow(
     "starts",
-    "a second controller, of the same name or another, beside one that commands or at the same moment: no step beyond "
-    "a speed limit, and one gives way",
+    "a second controller, with the same or another name, starts after the first or at the same time: no step beyond "
+    "a speed limit, and one of them yields",
     cases,
     start,
     judge,

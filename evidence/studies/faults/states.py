@@ -142,18 +142,18 @@ def judge(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
     back = [number(o["moves_again_s"]) for o in outcomes]
     found = [
         MeasuredFault("not noticed", len(missed), 0),
-        MeasuredFault("  frozen while the dance rests: nothing to notice", len(idle)),
-        MeasuredFault("  of these not named", sum(o["named_s"] is None for o in missed)),
-        MeasuredFault("  of these not at rest", sum(o["at_rest_s"] is None for o in missed)),
+        MeasuredFault("  frozen while the dance rests: no effect", len(idle)),
+        MeasuredFault("  of these, not reported", sum(o["named_s"] is None for o in missed)),
+        MeasuredFault("  of these, not at rest", sum(o["at_rest_s"] is None for o in missed)),
         *spread("noticed after", noticed, {"p50": None, "p99": None, "max": NOTICED}),
         *spread("at rest after", [number(o["at_rest_s"]) for o in shown], {"p50": None, "max": None}),
         *spread("braked stop", stops, {"p50": None, "max": STOPPED}),
         *spread("moves again after", back, {"p50": None, "max": BACK}),
-        MeasuredFault("went on only after resync", sum(o["resync"] for o in outcomes)),
+        MeasuredFault("resumed only after resync", sum(o["resync"] for o in outcomes)),
         MeasuredFault("commands over a speed limit", sum(o["over_speed"] for o in outcomes), 0),
-        MeasuredFault("a command outside its range", max(o["beyond"] for o in outcomes), TINY, "rad"),
-        MeasuredFault("speed of a joint, of its limit", max(o["speed"] for o in outcomes), SPEED),
-        MeasuredFault("begun before all was well", sum(not o["well_before"] for o in outcomes)),
+        MeasuredFault("commands outside their range", max(o["beyond"] for o in outcomes), TINY, "rad"),
+        MeasuredFault("joint speed / limit", max(o["speed"] for o in outcomes), SPEED),
+        MeasuredFault("begun before the recovery", sum(not o["well_before"] for o in outcomes)),
     ]
     return found + [MeasuredFault(f"  {kind} not noticed", count) for kind, count in _by_kind(missed).items()]
 
@@ -165,8 +165,8 @@ def _by_kind(missed: Sequence[dict[str, Any]]) -> dict[str, int]:
 
 STATES_ROW = FaultRow(
     "states",
-    "joint states silent, frozen, not numbers, jumped, huge, contradictory, or of a joint that does not follow: "
-    "named and stopped, then it goes on",
+    "joint states silent, frozen, NaN, jumped, huge, contradictory, or of a joint that does not follow: reported and "
+    "stopped, then resumed",
     cases,
     start,
     judge,

@@ -156,7 +156,7 @@ def _report(plan: Plan, rows: Sequence[FaultRow], found: dict[str, list[Measured
         "broken": broken,
         "machine": machine(),
     }
-    verdict = f"broken: {len(broken)}" if broken else "every promise was kept"
+    verdict = f"broken: {len(broken)}" if broken else "all guarantees held"
     return StudyReport(data, [*(_table(row, plan, found[row.name]) for row in rows), verdict, *broken, NOTE])
 
 
@@ -170,5 +170,5 @@ def _text(value: float | None) -> str:
 
 
 COLUMNS = ["measured", "value", "limit", "unit", "verdict"]
-NOTE = """Real nodes in processes of their own over DDS, in a domain of their own on this machine; all is measured by an
-observer in another process, as a subscriber has it. inf: it did not happen while it was waited for."""
+NOTE = """Real nodes in separate processes over DDS, in a separate domain on this machine; an
+observer in another process measures as a subscriber. inf: it did not happen within the waiting time."""

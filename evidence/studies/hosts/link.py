@@ -65,7 +65,7 @@ class TwoHosts:
         assert self._relay.stdout is not None
         line = self._relay.stdout.readline().strip()
         if line != word:
-            raise RuntimeError(f"the link said {line!r} in place of {word}")
+            raise RuntimeError(f"the link printed {line!r} instead of {word}")
 
     def faults(self, **values: float | bool) -> None:
         """Change what the link does to frames from now on; names of `relay.Faults`."""

@@ -197,7 +197,7 @@ class SplitStack:
     def _answer(self, observer: subprocess.Popen, word: str) -> None:
         assert observer.stdout is not None
         if (said := observer.stdout.readline().strip()) != word:
-            raise HostsFailure(f"an observer said '{said}' in place of '{word}'")
+            raise HostsFailure(f"an observer printed '{said}' instead of '{word}'")
 
     def _ask(self, host: int, line: str) -> None:
         observer = self._observers[host]

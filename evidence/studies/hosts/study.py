@@ -193,7 +193,7 @@ def run_study(
     if problem := why_not():
         raise EnvironmentProblem(problem)
     if "clocks" in only and not clock_library():
-        raise EnvironmentProblem("clocks that are apart need libfaketime (Debian: apt install libfaketime)")
+        raise EnvironmentProblem("clock offsets need libfaketime (Debian: apt install libfaketime)")
     rows = list(outcomes(robot, jobs_of(only, cuts), seconds, kept, show))
     missed = [f"{job[0]} {job[1]}: {text}" for job, found in rows for text in broken(job, found, rows)]
     data = {
@@ -216,7 +216,7 @@ def broken(job: list[Any], found: dict[str, Any], rows: Sequence[tuple[list[Any]
     if job[0] == "cut":
         for side in ("robot", "control"):
             if job[1] > NAMED and not _number(found[f"named_{side}"]) <= NAMED:
-                out.append(f"named at the {side} after {_number(found[f'named_{side}']):.2f} s")
+                out.append(f"reported at the {side} after {_number(found[f'named_{side}']):.2f} s")
         if not _number(found["moving_again"]) <= AGAIN:
             out.append(f"moved on after {_number(found['moving_again']):.2f} s")
     references = [f for j, f in rows if j[0] in CLOCKS and j[1] == 0.0]
@@ -224,7 +224,7 @@ def broken(job: list[Any], found: dict[str, Any], rows: Sequence[tuple[list[Any]
         for name, unit in (("error", 1e-3), ("latency_ms", 1e3 * HEALTHY)):
             a, b = found[name], [f[name] for f in references]
             if not min(b) - max(ALIKE * min(b), unit) <= a <= max(b) + max(ALIKE * max(b), unit):
-                out.append(f"{name} is {a:.4g}, and {min(b):.4g} to {max(b):.4g} where clocks agree")
+                out.append(f"{name} is {a:.4g}, and {min(b):.4g} to {max(b):.4g} with synchronous clocks")
     return out
 
 
@@ -241,7 +241,7 @@ def tables(rows: Sequence[tuple[list[Any], dict[str, Any]]]) -> list[Table]:
     if links:
         shown.append(Table("link", ["link", *columns], [[j[1], *_figures(f)] for j, f in links]))
     if cuts := [(j, f) for j, f in rows if j[0] == "cut"]:
-        heads = ["cut s", "named: robot s", "control s", "commands again s", "moves again s", "speed"]
+        heads = ["cut s", "reported: robot s", "control s", "commands again s", "moves again s", "speed"]
         names = ("named_robot", "named_control", "commands_again", "moving_again", "speed")
         shown.append(Table("cut", heads, [[j[1], *(round(_number(f[n]), 3) for n in names)] for j, f in cuts]))
     if clocks := [(j, f) for j, f in rows if j[0] in CLOCKS]:
@@ -256,9 +256,9 @@ def _figures(f: dict[str, Any]) -> list[Any]:
     return [round(f["rate"]), *ms, round(f["speed"], 3)]
 
 
-NOTE = f"""Commands at the robot's host: how many, their age, the longest time without one. error: root mean square
-distance of the robot's points from the targets. speed: most of any joint, as a share of its limit. Joints accelerate
-by 20 rad/s^2 at the most: at the controller's default some meet their stops so hard that others exceed their limits on
-any link. Promised: nothing of a reference moves faster than the limit of its
-joint, no joint beyond {SPEED:g} of it; a cut is named on both sides within {NAMED:g} s, and the robot moves on within
-{AGAIN:g} s; clocks that are apart change error and latency by {100 * ALIKE:.0f} % at the most, or by 1 mm and 1 ms."""
+NOTE = f"""Commands at the host of the robot: count, age, longest time without one. error: root mean square distance of
+the points of the robot from the targets. speed: largest of any joint, as a share of its limit. Joint accelerations are
+at most 20 rad/s^2: at the default of the controller some joints hit their stops so hard that others exceed their
+limits on any link. Guarantees: no reference moves faster than the limit of its joint, and no joint beyond {SPEED:g} of
+it; a cut is reported on both sides within {NAMED:g} s, and the robot moves on within {AGAIN:g} s; clock offsets change
+error and latency by at most {100 * ALIKE:.0f} %, or 1 mm and 1 ms."""

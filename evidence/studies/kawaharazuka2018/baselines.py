@@ -124,21 +124,22 @@ def baselines(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
             "fit mm": round(1e3 * method.mapping.fit.rms, 3)
             if method.mapping.fit and method.settings is not None
             else "",
-            "made in s": round(method.mapping.fit.seconds, 2) if method.mapping.fit else "",
+            "built in s": round(method.mapping.fit.seconds, 2) if method.mapping.fit else "",
             "step us": round(1e6 * best, 1),
         }
         for method, best in zip(tried, times.min(axis=0).tolist(), strict=True)
     ]
     shown = [method.name for method in (tried[1], tried[2], tried[-1])]
     trace = Trace(
-        "left arm while the whole body walks at random, lengths zeroed rightly, noise of 0.1 mm",
+        "left arm during a random walk of the whole body; correct zero, noise of 0.1 mm",
         ARM,
         first,
         {name: lines[name] for name in shown},
         spread={method.name: spread(e) for method, e in zip(tried, walks, strict=True) if method.name in shown},
         of=f"error of {len(ARM)} joints, {walks_of(runs)}",
     )
-    source = "tables are not smooth and grow as N^D, polynomials and networks cost alike (sections II-A and II-B)"
+    source = "tables are not smooth and grow as N^D; polynomials and networks have similar cost (sections II-A and "
+    "II-B)"
     measure = "root mean square error without the first sixth; start 10 deg off; 8 joints and 10 tendons a step"
     return ExperimentResult("baselines", "earlier estimators", source, measure, tuple(rows), tuple(table), (trace,))
 

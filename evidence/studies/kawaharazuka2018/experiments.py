@@ -250,7 +250,7 @@ def random_walks(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
     chosen = (*NECK, *SCAPULA, *ARM)
     shown = [joints.index(j) for j in chosen]
     trace = Trace(
-        "random walk, lengths zeroed rightly, noise of 0.1 mm",
+        "random walk, correct zero, noise of 0.1 mm",
         chosen,
         first[:, shown],
         {name: estimate[:, shown] for name, estimate in lines.items()},
@@ -259,10 +259,10 @@ def random_walks(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
     )
     measure = (
         "root mean square error without the first sixth; start 10 deg off; "
-        f"polynomials of degree {DEGREE}, {1e3 * misfit:.2f} mm off where they fit worst"
+        f"polynomials of degree {DEGREE}, {1e3 * misfit:.2f} mm worst fit error"
     )
     return ExperimentResult(
-        "E2", "random walk, right zero", "'almost the same' (figure 6)", measure, tuple(rows), (), (trace,)
+        "E2", "random walk, correct zero", "'almost the same' (figure 6)", measure, tuple(rows), (), (trace,)
     )
 
 
@@ -301,9 +301,9 @@ def chosen(only: Sequence[str], models: Path | None) -> tuple[list[str], list[st
     if names:
         return names, []
     if folder is None:
-        return list(EXPERIMENTS), ["others' arms are left out: give the folder of their models (models)"]
+        return list(EXPERIMENTS), ["arm models of other authors are omitted: give their folder (models)"]
     if importlib.util.find_spec("mujoco") is None:
-        return list(EXPERIMENTS), ["others' arms are left out: they need the package mujoco"]
+        return list(EXPERIMENTS), ["arm models of other authors are omitted: they need the package mujoco"]
     model_files(folder)
     return list(NAMES), []
 

@@ -36,7 +36,7 @@ class LearningCase:
 
 ELBOW = LearningCase(
     "E5",
-    "elbow zeroed wrongly, other moment arms",
+    "elbow with a wrong zero and other moment arms",
     "JAEs-error 10 to 40 deg before, 0 to 20 deg after a minute of the updater (figure 10, hardware)",
     ARM[3:],
     (-100.0,),
@@ -44,8 +44,8 @@ ELBOW = LearningCase(
 )
 SHOULDER = LearningCase(
     "E6",
-    "shoulder zeroed wrongly, other moment arms",
-    "did not shrink as for the elbow; smaller but still fluctuating after the updater; no number (figure 11)",
+    "shoulder with a wrong zero and other moment arms",
+    "did not decrease as for the elbow; smaller but still fluctuating after the updater; no number (figure 11)",
     ARM[:3],
     (40.0, -40.0, 40.0),
     (0.0, 0.0, 0.0),
@@ -94,11 +94,11 @@ def learn(testbed: TendonTestbed, runs: Runs, case: LearningCase) -> ExperimentR
     rows = [ResultRow(f"{kind}, {when}", case.joints, np.array(e)) for (kind, when), e in found.items()]
     rows.sort(key=lambda r: (r.name.split(",")[0] not in RELATIVE, r.name.split(",")[0]))
     measure = (
-        "mean difference from the rightly zeroed absolute filter (JAEs-error), or to the truth, second half; "
+        "mean difference from the absolute filter with correct zero (JAEs-error), or to the truth, second half; "
         f"tendon lengths scaled by 1 with a deviation of {SCALE:g}"
     )
     trace = Trace(
-        f"{case.title}: relative minus rightly zeroed absolute estimate, before and after learning",
+        f"{case.title}: relative minus absolute estimate with correct zero, before and after learning",
         case.joints,
         None,
         {name: walks[name][0] for name in sorted(walks, reverse=True)},

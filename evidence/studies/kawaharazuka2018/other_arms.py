@@ -66,7 +66,7 @@ def models_folder(path: Path | None) -> Path | None:
     """
     if path is not None and not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
-        raise ConfigError(f"the folder {path} {what}: models must be the folder of others' models")
+        raise ConfigError(f"the folder {path} {what}: models must be the folder of the arm models")
     usual = test_data("muscles")
     return path or (usual if usual is not None and usual.is_dir() else None)
 
@@ -78,9 +78,11 @@ def model_files(folder: Path | None) -> list[Path]:
         ConfigError: no folder, or a model that is not in it. EnvironmentProblem: MuJoCo is not installed.
     """
     if folder is None:
-        raise ConfigError(f"others' arms need their models: give the folder (models), or set {TEST_DATA}")
+        raise ConfigError(f"arm models of other authors are missing: give the folder (models), or set {TEST_DATA}")
     if importlib.util.find_spec("mujoco") is None:
-        raise EnvironmentProblem("others' arms need MuJoCo as the plant: pip install 'humanoid_control[mujoco]'")
+        raise EnvironmentProblem(
+            "arm models of other authors need MuJoCo as the plant: pip install 'humanoid_control[mujoco]'"
+        )
     return [_file(folder, pattern) for pattern in (*(f"{name}*.xml" for name in ELBOWS), f"{PUPPET}/cardsflow.xml")]
 
 
@@ -105,13 +107,13 @@ def others(folder: Path | None, runs: Runs) -> ExperimentResult:
         "mean absolute error of the last fifth; lengths with 0.1 mm of noise; start 20 deg off (box: 0.1 rad, 3 cm)"
     )
     source = "not in Kawaharazuka 2018; MuJoCo moves both elbows by their muscles, pinocchio places the box of VRpuppet"
-    return ExperimentResult("others", "others' arms", source, measure, tuple(rows), (), tuple(traces))
+    return ExperimentResult("others", "arm models of other authors", source, measure, tuple(rows), (), tuple(traces))
 
 
 def _file(folder: Path, pattern: str) -> Path:
     found = sorted(folder.rglob(pattern))
     if not found:
-        raise ConfigError(f"no {pattern} in {folder}: models must be the folder of others' models")
+        raise ConfigError(f"no {pattern} in {folder}: models must be the folder of the arm models")
     return found[0]
 
 

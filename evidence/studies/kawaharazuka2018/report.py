@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 # -------- Tables
 
-COLUMNS = ("", "filter", "median", "worst joint's median", "worst", "unit", "goal", "reached")
+COLUMNS = ("", "filter", "median", "median of the worst joint", "worst", "unit", "goal", "reached")
 REACHED = {True: "yes", False: "no", None: ""}
 FEW = 6  # joints that have a column each; more have a line each
 SPENT = ("s", "GB")  # units of what is no error of joints
 
 
 def summary(found: Sequence[ExperimentResult], runs: Runs) -> list[Table | str]:
-    """One line a filter: over all seeds and joints the median, the worst joint's median, and the worst."""
+    """One line a filter: over all seeds and joints the median, the median of the worst joint, and the worst."""
     lines = [["" if k else f.name, *summary_line(row)] for f in found for k, row in enumerate(f.rows)]
     walks = f"{runs.seeds} seeds, {runs.steps} steps"
     parts: list[Table | str] = [Table(f"study tendons: {walks}", COLUMNS, lines)]

@@ -91,7 +91,7 @@ def shared_and_conventional(testbed: TendonTestbed, runs: Runs) -> ExperimentRes
     source = "conventional estimates vibrate, the proposed are stable and smooth; no number (figure 7, hardware)"
     measure = "root mean square error without the first sixth; noise 0.5 mm, spikes of 5 mm in 2 % of the lengths"
     return ExperimentResult(
-        "E3", "shared angles beside none shared", source, measure, tuple(rows), tuple(table), tuple(traces)
+        "E3", "shared angles, compared with none shared", source, measure, tuple(rows), tuple(table), tuple(traces)
     )
 
 
@@ -148,7 +148,7 @@ def _compare(
             "filter": name,
             "jitter of own deg/step": round(float(np.degrees(np.median(jitter[k]))), 3),
             "worst": round(float(np.degrees(jitter[k].max())), 3),
-            "conventional beside it": round(float(np.median(jitter[2 * v.polynomial] / jitter[k])), 2),
+            "conventional for comparison": round(float(np.median(jitter[2 * v.polynomial] / jitter[k])), 2),
             "borrowed 2 deg beyond limits %": round(100 * float(np.median(outside[k])), 1),
         }
         for k, (name, v) in enumerate(zip(names, VARIANTS, strict=True))

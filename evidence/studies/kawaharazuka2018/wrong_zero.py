@@ -57,7 +57,7 @@ ABSOLUTE: dict[str, Any] = {"observation": "absolute"}
 R2: dict[str, Any] = {"observation": "r2"}
 R3: dict[str, Any] = {"observation": "r3", "step_noise": radians(1.0)}
 VARIANTS = (
-    ZeroVariant("absolute, right zero", ABSOLUTE),
+    ZeroVariant("absolute, correct zero", ABSOLUTE),
     ZeroVariant("absolute, wrong zero", {**ABSOLUTE, "gate": 0.0}),
     ZeroVariant("relative as printed", {"observation": "literal", "limits": "off"}),
     ZeroVariant("relative r1", {"observation": "r1", "step_noise": radians(0.02)}),
@@ -65,17 +65,17 @@ VARIANTS = (
     ZeroVariant("relative r3", R3),
     *(ZeroVariant(f"relative {k}, {m}", s, m) for m in (POLYNOMIALS, NETWORK) for k, s in (("r2", R2), ("r3", R3))),
     *(
-        ZeroVariant(f"{name}, arms {100 * scale:g} % wrong{'' if told else ', untold'}", s, scale=scale, told=told)
+        ZeroVariant(f"{name}, arms {100 * scale:g} % wrong{'' if told else ', undisclosed'}", s, scale=scale, told=told)
         for scale in (0.02, 0.05)
         for told in (True, False)
-        for name, s in (("absolute, right zero", ABSOLUTE), ("relative r2", R2), ("relative r3", R3))
+        for name, s in (("absolute, correct zero", ABSOLUTE), ("relative r2", R2), ("relative r3", R3))
     ),
 )
 WRONG = "absolute, wrong zero"
 SHOWN, STRIP = (WRONG, "relative r2"), ("relative r1", "relative r3")
 RELATIVE = ErrorGoal(median=1.0, worst=5.0)
 GOALS = {
-    "absolute, right zero": ErrorGoal(worst=1.0),
+    "absolute, correct zero": ErrorGoal(worst=1.0),
     "relative r2": RELATIVE,
     "relative r3": RELATIVE,
 }
@@ -117,11 +117,11 @@ def wrong_zero(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
     ]
     source = "absolute stays 'about 30 deg' off, relative ends 'almost the same' (figures 8, 9)"
     measure = (
-        "mean absolute error of the last fifth; lengths with 0.1 mm of noise; filters are told this and how far "
-        "off their model puts the lengths; untold: this alone"
+        "mean absolute error of the last fifth; lengths with 0.1 mm of noise; filters know the noise and the length "
+        "error of their model; undisclosed: only the noise"
     )
     trace = Trace(
-        "zeroed at (30, −30, 30, −30)° as if that were 0°, the estimate starts at (0, 0, 0, −45)°",
+        "zeroed at (30, −30, 30, −30)° instead of 0°; the estimate starts at (0, 0, 0, −45)°",
         ARM,
         first,
         lines,

@@ -37,14 +37,15 @@ SOON = 0.5  # [s] within which a fault is to be named
 MOST_EXCESS, MOST_SPEED = 0.02, 1.0  # [rad] beyond a range; share of a speed limit
 MOST_FAULTS = 100_000
 CAUGHT = (HumanoidError, ArithmeticError, ValueError, IndexError, KeyError, RuntimeError)
-REFUSED, NAMED, LATER, UNNAMED, HARMLESS = "refused", "named", "named later", "not named", "harmless"
+REFUSED, NAMED, LATER, UNNAMED, HARMLESS = "rejected", "named", "named later", "not named", "harmless"
 ENDS = (REFUSED, NAMED, LATER, UNNAMED, HARMLESS)
 HEAD = "`humanoid study policy_faults -o FILE.md` writes this page; options select policies and the number of faults."
 NOTE = (
-    f"refused: a contradiction when read. named: a note that the sound file has not, or a change of state within "
-    f"{SOON:g} s of the begin of the fault. named later: caught or let down after that, before the robot fell. not "
-    f"named: it fell first. harmless: it walked on to the end. limits: runs whose joints stayed within "
-    f"{MOST_EXCESS:g} rad of their ranges and below their speed limits to the end of the descent. met: refused; or "
+    f"rejected: a contradiction on reading. named: a note that the valid file does not have, or a change of state "
+    f"within "
+    f"{SOON:g} s of the onset of the fault. named later: caught or lowered after that, before the robot fell. not "
+    f"named: it fell first. harmless: it walked to the end. limits: runs whose joints stayed within "
+    f"{MOST_EXCESS:g} rad of their ranges and below their speed limits until the robot was lowered. met: rejected; or "
     "limits kept, and named or harmless."
 )
 
@@ -174,7 +175,7 @@ def kind_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         row += [round(float(np.median(times)), 2) if times else "-", sum(r["limits"] for r in mine)]
         out.append([*row, f"{sum(r['met'] for r in mine)} ({_percent(mine)} %)"])
     columns = ["fault", "tried", *ENDS, "median s to a name", "limits", "met"]
-    return Table("faults put in on purpose", columns, out)
+    return Table("injected faults", columns, out)
 
 
 def _percent(rows: Sequence[Mapping[str, Any]]) -> int:
@@ -185,12 +186,12 @@ def worst_line(rows: Sequence[Mapping[str, Any]]) -> str:
     """The farthest beyond a range, and the fastest joint, in words."""
     ran = [r for r in rows if not r["why"] and not r["refused"]]
     if not ran:
-        return "Every fault was refused when it was read."
+        return "Every fault was rejected on reading."
     far, fast = max(ran, key=lambda r: r["excess_rad"]), max(ran, key=lambda r: r["speed_share"])
     beyond = sum(r["excess_rad"] > MOST_EXCESS for r in ran)
     above = sum(r["speed_share"] > MOST_SPEED for r in ran)
     return (
         f"Farthest beyond a range: {far['excess_rad']:.3f} rad ({far['excess_joint']}, fault {far['number']}, "
         f"{far['kind']}); fastest: {fast['speed_share']:.2f} of its limit ({fast['speed_joint']}, fault "
-        f"{fast['number']}, {fast['kind']}). Of {len(ran)} runs {beyond} passed a range, {above} a speed limit."
+        f"{fast['number']}, {fast['kind']}). Of {len(ran)} runs {beyond} exceeded a range, {above} a speed limit."
     )

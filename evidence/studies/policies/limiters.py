@@ -51,11 +51,11 @@ MOST_SEEDS, MOST_SECONDS = 1000, 3600.0
 CAUGHT = (HumanoidError, ArithmeticError, ValueError, IndexError, KeyError, RuntimeError)
 HEAD = "`humanoid study limiters -o FILE.md` writes this page; options select policies and limiters."
 NOTE = (
-    f"Forward at {SPEED:g} m/s from {BEGIN:g} s on; a policy with a motion of its own performs it. gate: on torques. "
-    "rate20, rate200: targets within 20 and 200 rad/s² and half the speed limits. freeze: the posture is held for good "
-    "once a joint passes half its speed limit. A cell: until when the robot stays on its feet, in each run; farthest "
-    "beyond a range [rad], largest speed as a share of its limit, least distance of two shapes [mm], and the share of "
-    "steps in which the gate acts: the worst of the runs. With seeds, the runs after the first have noisy sensors."
+    f"Forward at {SPEED:g} m/s from {BEGIN:g} s on; a policy with its own motion performs it. gate: limits torques. "
+    "rate20, rate200: targets within 20 and 200 rad/s² and half the speed limits. freeze: the posture is held "
+    "permanently once a joint exceeds half its speed limit. A cell: time on the feet of each run; farthest "
+    "beyond a range [rad], largest speed as a share of its limit, smallest distance of two shapes [mm], and share of "
+    "steps in which the gate acts: worst of the runs. With seeds, the runs after the first have noisy sensors."
 )
 
 
@@ -183,6 +183,4 @@ def fall_line(rows: Sequence[Mapping[str, Any]]) -> str:
     alone = [k for k in both if fell[NONE, k[0], k[1], k[2]] is None]
     worse = [k for k in alone if fell[GATE, k[0], k[1], k[2]] is not None]
     names = ", ".join(f"{policy_name(p)} ({e}, seed {s})" for p, e, s in worse)
-    return f"Falls with the gate that the policy alone does not have: {len(worse)} of {len(alone)}" + (
-        f": {names}." if worse else "."
-    )
+    return f"Falls only with the gate: {len(worse)} of {len(alone)}" + (f": {names}." if worse else ".")

@@ -64,13 +64,14 @@ STANDING = 50.0  # [N] on a foot that stands
 CAUGHT = (HumanoidError, ArithmeticError, ValueError, IndexError, KeyError, RuntimeError)
 HEAD = "`humanoid study tracker -o FILE.md` writes this page; options select clips and checkpoints."
 NOTE = (
-    "stands: runs in which the robot stays on its feet to the end of the clip, one for each checkpoint; pushed: one "
-    "for each checkpoint and seed, with one push of the given impulse (0.1 s, level, on the trunk, at a random "
-    "moment in a random direction). joints: mean distance from the motion. slip: median speed of a sole that carries "
-    "more than 50 N. path: mean error of the base's way within 1 s, in its own heading. saturation: share of joint "
-    "steps at the torque limit. These four are means of the runs without a push, as far as they went. The tracker "
-    "blends from standing within 1 s. GMR plans no contacts, and has no grade; infeasible: frames with forces beyond "
-    "the contacts."
+    "stands: runs in which the robot stays on its feet to the end of the clip, one per checkpoint; pushed: one per "
+    "checkpoint and seed, with one push of the given impulse (0.1 s, horizontal, on the trunk, at a random time in a "
+    "random direction). joints: mean distance from the motion. slip: median speed of a sole that carries "
+    "more than 50 N. path: mean error of the base displacement within 1 s, in its own heading. saturation: share of "
+    "joint "
+    "steps at the torque limit. These four are means of the runs without a push, until their end. The tracker blends "
+    "from standing within 1 s. GMR plans no contacts and has no grade. infeasible: frames with forces beyond the "
+    "contacts."
 )
 
 
@@ -118,7 +119,7 @@ def run_study(
     urdf_path(robot)
     peer = gmr_installed() and robot in GMR_ROBOTS
     if GMR in method and not peer:
-        raise ConfigError(f"GMR is not installed here, or does not know {robot}: leave 'gmr' out of --method")
+        raise ConfigError(f"GMR is not installed here, or does not know {robot}: remove 'gmr' from --method")
     methods = list(dict.fromkeys(method)) or [m for m in METHODS if m != GMR or peer]
     found = [str(path) for path in map(test_data, RECORDINGS) if path is not None]
     clips = list(dict.fromkeys(clips)) or [*BUILT_IN, *found]
@@ -138,7 +139,9 @@ def run_study(
         parts.append(f"GMR is not installed here, or does not know {robot}.")
     data = {"study": "tracker", "robot": robot, "clips": clips, "trial": chosen._asdict(), "rows": rows}
     data["machine"] = machine()
-    return StudyReport(data, parts, pictures=lambda: {"tracker.md": as_markdown("A tracker judges", HEAD, parts)})
+    return StudyReport(
+        data, parts, pictures=lambda: {"tracker.md": as_markdown("Motions performed by a learned tracker", HEAD, parts)}
+    )
 
 
 def chosen_trial(policy: Path | None = None, networks: Sequence[str] = (), **numbers: Any) -> TrackerTrial:
@@ -151,7 +154,7 @@ def chosen_trial(policy: Path | None = None, networks: Sequence[str] = (), **num
     names = tuple(dict.fromkeys(networks)) or ((str(default),) if default is not None else ())
     for path in (*([str(policy)] if policy is not None else []), *names):
         if not Path(path).is_file():
-            raise ConfigError(f"no file {path}: a policy is a description, a network an ONNX file")
+            raise ConfigError(f"no file {path}: give a description of a policy, or a network as an ONNX file")
     if not names:
         raise ConfigError("no network: name a checkpoint of the tracker, --network twist2_1017_20k.onnx")
     trial = TrackerTrial(str(policy or share_dir() / "config" / "policies" / "twist2.yaml"), names, **numbers)
@@ -176,7 +179,7 @@ def _tracker(policy: str, network: str, robot: str) -> Policy:
     """
     found = load_policy(policy, load_robot(robot, "floating"), Path(network))
     if not isinstance(found.reference, MotionReference):
-        raise ConfigError(f"{policy} follows no motions: a tracker is needed")
+        raise ConfigError(f"{policy} does not follow motions: give a tracker")
     return found
 
 

@@ -132,9 +132,9 @@ def study_calibration(
 
 POSES, NOISE, SEEDS = 3, 0.02, 10  # noise [deg]
 COLUMNS = ["leg", "measured", "poses", "condition", "weakest deg", "worst rms deg", "within 3 s.e. %"]
-NOTE = """measured: position and orientation of the sole in the jig, or the position of its middle only. weakest: error
-predicted along the combination of offsets that the poses tell least; worst rms: of the worst joint, over the seeds;
-within: share of all errors within three predicted standard errors (99.7 % when the prediction is right)."""
+NOTE = """measured: position and orientation of the sole in the jig, or only the position of its middle. weakest:
+predicted error along the least observable combination of offsets; worst rms: of the worst joint, over the seeds;
+within: share of all errors within three predicted standard errors (99.7 % if the prediction is right)."""
 
 
 def run_study(
@@ -217,8 +217,8 @@ def _parts(robot: Robot, legs: list[LegStudy], noise: float, seeds: int) -> list
     columns = ["joint", "standard error deg", "rms error deg", "rms error of the mean deg", "spread deg"]
     parts.append(Table(f"each offset from {count} pose{'s' * (count > 1)}", columns, joints))
     parts.append(
-        "mean: of reading less joint angle, where the jig defines the joint angles. spread: median range over\n"
-        "the poses, each pose alone; it stays within the noise when the poses agree."
+        "mean: reading minus joint angle, where the jig defines the joint angles. spread: median range over\n"
+        "the poses, each pose alone; it stays within the noise if the poses agree."
     )
     return parts
 

@@ -85,7 +85,7 @@ def _tracking(lab: WalkingLab, method: str) -> list[Part]:
     n = _against(lab, method, lab.reference())
     n["beyond_range_deg"] = round(float(np.degrees(max(lab.outcome(method).z.beyond_limit, 0.0))), 2)
     reached = min(n["L_z_lower_%"], n["rate_lower_%"]) >= AT_LEAST
-    depends = f"how much depends on mu, here {MU:g} kg m^2" if method.endswith("damped") else ""
+    depends = f"the amount depends on mu, here {MU:g} kg m^2" if method.endswith("damped") else ""
     return [Part(f"{method} against {lab.reference()}", decide(reached), n, depends)]
 
 
@@ -104,8 +104,8 @@ def _longer_steps(lab: WalkingLab) -> list[Part]:
     values, levers = list(gains.values()), list(ratios.values())
     degrades = levers == sorted(levers, reverse=True) and list(speeds.values())[-1] > 1.0
     return [
-        Part("the benefit grows with the length of the step", decide(values == sorted(values)), gains),
-        Part("method 0 drives the arms out of their reach in long steps", decide(degrades), ratios | speeds),
+        Part("the benefit grows with step length", decide(values == sorted(values)), gains),
+        Part("method 0 moves the arms out of their reach in long steps", decide(degrades), ratios | speeds),
     ]
 
 
@@ -159,15 +159,16 @@ T27_PRINTED = MomentumClaim(
     "The same with the normalisation of eq. (7.9), its rates clamped",
     "peak-to-peak of both lower by at least 15 %",
     lambda lab: _tracking(lab, "method 1 thesis"),
-    "eq. (7.9) divides by |J_r|^3: where |J_r| is below 1 kg m^2 it asks for 1 / |J_r| times what cancels (E-19)",
+    "eq. (7.9) divides by |J_r|^3: where |J_r| is below 1 kg m^2 it commands 1 / |J_r| times the cancelling rate "
+    "(E-19)",
 )
 T28 = MomentumClaim(
     "T-28",
     "The benefit of method 1 grows with step length; method 0 meets singularities in long steps",
-    "reduction of L_z against method 0 along x rises with each longer step; levers of method 0's rows fall with each, "
-    "and the longest asks for more than a joint's speed limit",
+    "reduction of L_z against method 0 along x rises with each longer step; levers of the rows of method 0 decrease "
+    "with each, and the longest exceeds a joint speed limit",
     _longer_steps,
-    "in per cent it does not; what is taken away does grow",
+    "relative to the total it does not; the absolute reduction grows",
 )
 T29 = MomentumClaim(
     "T-29",
@@ -180,13 +181,13 @@ T30 = MomentumClaim(
     "Method 2 with delta 0.5 lowers vertical momentum by about 40 % and the torque's peaks by about 15 %",
     "both lower than with still arms, L_z by 30 to 50 %, torque by 5 to 25 %",
     _weighting_reductions,
-    "delta weighs rates against momentum, so what it does depends on the inertia of the arms, which is estimated here",
+    "delta weights rates against momentum, so its effect depends on the inertia of the arms, which is estimated here",
 )
 T31 = MomentumClaim(
     "T-31",
     "Method 1 works better than method 2",
-    "lower peak-to-peak and RMS of L_z and of its rate than with delta 0.5, and, each with the numbers of the sweep "
-    "that suit it best within all limits, lower peak-to-peak of L_z; collision avoidance on",
+    "lower peak-to-peak and RMS of L_z and of its rate than with delta 0.5, and, each with its best settings of the "
+    "sweep within all limits, lower peak-to-peak of L_z; collision avoidance on",
     _first_or_second,
 )
 
@@ -228,7 +229,7 @@ def _reference(lab: WalkingLab) -> list[Part]:
         end = max(end, abs(step.value((k + 1) * T) - inertia * angle / T))
         slope = max(slope, abs(step.rate((k + 1) * T)))
     n = {"I_zz_kgm2": round(inertia, 4), "end_error": end, "end_slope": slope, "jump": jump}
-    return [Part("straight on, into a curve and out of it", decide(max(end, slope, jump) < 1e-9), n)]
+    return [Part("straight, into a curve and out of it", decide(max(end, slope, jump) < 1e-9), n)]
 
 
 def _inverse(lab: WalkingLab) -> list[Part]:
@@ -289,7 +290,7 @@ def _constrained(lab: WalkingLab) -> list[Part]:
             "arms_published_rad/s": round(theirs.z.arm_speed, 2),
         }
         counts = abs(a - b) > SAME * float(getattr(still, key))
-        seen = "" if counts else "tuned, both leave next to nothing"
+        seen = "" if counts else "tuned, both leave almost no momentum"
         parts.append(Part(f"{key}, {mine.name}, below {theirs.name}", decide(a < b, counts), n, seen))
     z = chosen.z
     n = {
@@ -304,9 +305,9 @@ def _constrained(lab: WalkingLab) -> list[Part]:
 
 T32 = MomentumClaim(
     "T-32",
-    "Method 1 is stable although the arms cannot give what is asked of them",
-    "in a walk whose momentum is left uncancelled by more than 5 %, in the modes unit and damped and without a clamp, "
-    "the rates asked for stay below the speed limits and the walk repeats to 10 %",
+    "Method 1 is stable although the arms cannot reach the commanded rates",
+    "in a walk with more than 5 % of its momentum uncancelled, in the modes unit and damped and without a clamp, the "
+    "commanded rates stay below the speed limits and the walk repeats to 10 %",
     lambda lab: [*_saturating(lab, "unit"), *_saturating(lab, "damped")],
 )
 T32_PRINTED = MomentumClaim(
@@ -314,11 +315,12 @@ T32_PRINTED = MomentumClaim(
     "The same with the normalisation of eq. (7.9)",
     "the same, in the mode thesis",
     lambda lab: _saturating(lab, "thesis"),
-    "eq. (7.9) asks for 1 / |J_r| times what cancels: with light arms the clamp alone bounds it (E-19)",
+    "eq. (7.9) commands 1 / |J_r| times the cancelling rate: with light arms only the clamp bounds it (E-19)",
 )
 T33 = MomentumClaim(
     "T-33",
-    "The reference ends at zero straight on and at I_zz dphi / T in a curve, level, and continuous at step changes",
+    "The reference ends at zero on a straight path and at I_zz dphi / T in a curve, with zero slope, and is "
+    "continuous at step changes",
     "all to 1e-9, over five steps",
     _reference,
 )
@@ -326,25 +328,25 @@ T34 = MomentumClaim("T-34", "The rank-one inverse is the inverse", "to 1e-10", _
 T35 = MomentumClaim(
     "T-35",
     "Collision avoidance and method 1 work together",
-    "with an arm posture that touches the body without avoidance: clear with it, and L_z at least 15 % lower; for a "
-    "robot whose arms do not reach its body it is tried on HRP-2",
+    "with an arm posture that touches the body without avoidance: clear with it, and L_z at least 15 % lower; if the "
+    "arms of a robot do not reach its body, HRP-2 is tested",
     _together,
 )
 T35_SECOND = MomentumClaim(
     "T-35 method 2",
     "Method 2 may defeat collision avoidance",
-    "holds where it touches in that walk, with avoidance, at a delta of the sweep; else nothing is decided",
+    "holds if it touches in that walk, with avoidance, at a delta of the sweep; undecided otherwise",
     _defeated,
 )
 CONSTRAINED = MomentumClaim(
     "constrained",
     "The constrained solver with momentum as a task lowers L_z and its rate more than every published method",
     "each at its best within the same limits on ranges, speeds, accelerations and distances: its lowest of each of the "
-    "four numbers below the lowest of all runs of methods 0, 1 and 2 in the sweep, undecided where they differ by less "
-    "than 2 % of what still arms have; and soles kept to 1 mm",
+    "four numbers below the lowest of all runs of methods 0, 1 and 2 in the sweep, undecided if they differ by less "
+    "than 2 % of the value with still arms; and soles kept to 1 mm",
     _constrained,
-    "tuned, the null-space methods cancel as much: all use the same arms, and what is left depends on how far these "
-    "are let swing",
+    "tuned, the null-space methods cancel as much: all use the same arms, and the remainder depends on the permitted "
+    "swing",
 )
 
 CLAIMS: dict[str, MomentumClaim] = {

@@ -110,7 +110,7 @@ def sweep_parts(runs: Sequence[SweptRun]) -> list[Table | str]:
     on = front(runs)
     bests = [b for f in FAMILIES if (b := best(runs, f))]
     chosen = [r for r in runs if r in on or r in bests]
-    title = "each method at its best, and the front of momentum against motion of the arms"
+    title = "best settings of each method, and Pareto front of momentum and arm motion"
     return [Table(title, COLUMNS, [_line(r, on) for r in chosen]), conclusion(runs)]
 
 
@@ -127,7 +127,7 @@ def conclusion(runs: Sequence[SweptRun]) -> str:
     on = front(runs)
     where = ", ".join(f"{f} {sum(r.family == f for r in on)}" for f in FAMILIES)
     return (
-        f"least L_z pp [kg m²/s] of each method, with the rms speed of the arms: {order}. Runs on the front: {where}."
+        f"lowest L_z pp [kg m²/s] of each method, with the rms speed of the arms: {order}. Runs on the front: {where}."
     )
 
 
@@ -165,6 +165,6 @@ def front_plot(runs: Sequence[SweptRun], title: str) -> bytes:
     axes.set_yscale("log")
     axes.set_xlabel("rms speed of the arms' joints [rad/s]")
     axes.set_ylabel("L_z, peak to peak [kg m²/s]")
-    axes.set_title(f"{title}; hollow: breaks a limit; line: the front")
+    axes.set_title(f"{title}; hollow: violates a limit; line: Pareto front")
     axes.legend(frameon=False, fontsize=8)
     return png(figure)

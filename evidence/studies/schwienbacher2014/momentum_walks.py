@@ -309,7 +309,7 @@ def find_gait(robot: Robot, length: float | None = None, time: float | None = No
         else:
             gait = replace(gait, step_time=round(gait.step_time + 0.1, 3))
     else:
-        raise ConfigError(f"{robot.name}: no step was found that its legs can take")
+        raise ConfigError(f"{robot.name}: no step within the reach of its legs was found")
     if gait.step_length != round(full, 3):
         notes.append(f"step shortened from {full:.3f} m to {gait.step_length:g} m: joint ranges and speeds")
     if time is None and gait.step_time != 0.8:

@@ -26,23 +26,23 @@ BESIDE = 50.0  # times worse than it computed torque must be with the payload
 FITS = 20.0  # [mm] of markers next to a model that fits
 CLAIMS = {
     "R1": "one marker set drives models with more and with fewer joints",
-    "R4": "force plates by weighted least squares leave less residual, the less the more they are trusted",
-    "R4 drift": "integrated forward, the motion stays with the measurement however the plates are trusted",
-    "R5": "the recursive controller tracks well with 0 kg and with 2 kg that it does not know",
-    "R5 radius": "a spectral radius below 1 tells what is stable",
+    "R4": "force plates by weighted least squares reduce the residual, more with a higher weight",
+    "R4 drift": "the forward-integrated motion follows the measurement for any weight of the plates",
+    "R5": "the recursive controller tracks well with 0 kg and with an unknown payload of 2 kg",
+    "R5 radius": "a spectral radius below 1 predicts stability",
     "R5 sensing": "it does so from encoders alone, with whole steps",
     "R5 relaxed": "it does so from encoders alone, with steps of 0.3",
-    "H5": "its error with 2 kg is at most twice that without",
+    "H5": "its error with 2 kg is at most twice the error without",
     **reaching.CLAIMS,
 }
-RULES = f"""R1 holds where every frame converges and the markers are at most {FITS:g} mm off, on both models of each
-clip. R4 holds where with falling variance the corrected residual falls in every step, and by default is below
-{100 * GOOD_RESIDUAL:g} % of the weight (Hicks et al. 2015). Drift: holds where at the least variance the tracked motion
-is at most twice as far from the measurement as at 10^5. R5 holds where the errors are at most {TRACKS:g} deg, no torque
-is at its limit, and that of computed torque with 2 kg is {BESIDE:g} times as large. The radius holds where the one case
+RULES = f"""R1 holds if every frame converges and the marker error is at most {FITS:g} mm off, on both models of each
+clip. R4 holds if with falling variance the corrected residual falls in every step, and by default is below
+{100 * GOOD_RESIDUAL:g} % of the weight (Hicks et al. 2015). Drift: holds if at the lowest variance the tracked motion
+is at most twice as far from the measurement as at 10^5. R5 holds if the errors are at most {TRACKS:g} deg, no torque
+is at its limit, and that of computed torque with 2 kg is {BESIDE:g} times as large. The radius holds if the one case
 above 1 is at its limits for a third of the time, and those below 1 with exact accelerations never. Sensing and relaxed
-hold where the errors are at most 0.2 deg and no torque is at its limit. R6, R7: as `humanoid study reaching`. What
-lacks its recordings is left open."""
+hold if the errors are at most 0.2 deg and no torque is at its limit. R6, R7: as `humanoid study reaching`.
+Claims without their recordings stay open."""
 
 
 def try_job(job: Sequence[Any]) -> dict[str, Any]:
@@ -78,9 +78,11 @@ def run_study(
         if name not in PARTS:
             raise UnknownNameError("part", name, PARTS)
     if data is not None and not data.is_dir():
-        raise ConfigError(f"{data}: no such folder: it is to hold gait2354_walk, rajagopal_walk, reaching_hug_mp")
+        raise ConfigError(
+            f"{data}: folder not found: expected a folder with gait2354_walk, rajagopal_walk, reaching_hug_mp"
+        )
     folder = data or Path(os.environ.get("HUMANOID_TEST_DATA", "")) / BELOW
-    kept = KeptOutcomes(resume, "tried claims")
+    kept = KeptOutcomes(resume, "tested claims")
     jobs = list_jobs(folder.absolute(), set(only or PARTS))
     outcomes = list(kept.all(jobs, try_job, workers, lambda s: show(s, "claims")))
     found: dict[str, list[dict[str, Any]]] = {}
@@ -90,7 +92,9 @@ def run_study(
     tables = _tables(found)
     claims = Table("claims", ["", "claim", "verdict"], [[k, CLAIMS[k], v] for k, v in verdicts.items()])
     said = {"study": "human", "verdicts": verdicts, "outcomes": found, "machine": machine()}
-    note = "" if OPEN not in verdicts.values() else f"Open: recordings that are not in {folder}; name it with --data."
+    note = (
+        "" if OPEN not in verdicts.values() else f"Open: recordings missing in {folder}; give their folder with --data."
+    )
     return StudyReport(said, [*tables, claims, *([note] if note else [])], [RULES])
 
 
@@ -185,5 +189,5 @@ def _tables(found: dict[str, list[dict[str, Any]]]) -> list[Table | str]:
     if rows := [row for outcome in found.get("reach", []) for row in outcome["rows"]]:
         values = summary(rows)
         body = [[reaching.NAMES[n], f"{values[n]['median']:.1f}"] for n in reaching.NAMES]
-        tables.append(Table(f"{len(rows)} reaches beside criteria", ["criterion", "median deg"], body))
+        tables.append(Table(f"{len(rows)} reaches compared with criteria", ["criterion", "median deg"], body))
     return tables

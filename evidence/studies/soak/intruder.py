@@ -20,7 +20,7 @@ from humanoid_control.robots import Robot, load_robot
 MARKERS_RATE, MOST_MARKERS = 100.0, 300
 COMMANDS_RATE = 100.0
 OPERATE, LOOKED, ANSWERED = "operate", 1.5, 3.0  # [s] in which a node tells its diagnostics, and answers
-TOLD_TO_GO_ON, NOTHING_DONE = "told to go on", "nothing done"
+TOLD_TO_GO_ON, NOTHING_DONE = "resync requested", "nothing done"
 NONSENSE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e300, 0.0)
 
 

@@ -158,7 +158,7 @@ def judge(
     seen.named = max(found, default=(0, ""))[1]
     p, broken = seen.fault.promise, seen.broken
     if seen.gap - seen.stood > p.gap:
-        broken.append(f"no command for {seen.gap:.3f} s (promised {p.gap:g})")
+        broken.append(f"no command for {seen.gap:.3f} s (guaranteed {p.gap:g})")
     if not intruded and seen.outside > TINY:
         broken.append(f"a command {seen.outside:.2g} rad beyond a range")
     if seen.step > 1.0 + 1e-6:
@@ -166,11 +166,11 @@ def judge(
     if seen.speed > OVER_SPEED:
         broken.append(f"a joint at {seen.speed:.2f} of its speed limit")
     if not seen.finite:
-        broken.append("a number that is none")
+        broken.append("a non-finite number")
     if seen.first_off > FIRST_OFF and seen.fault.what == KILL:
-        broken.append(f"the first command {seen.first_off:.3f} rad from the robot (promised {FIRST_OFF:g})")
+        broken.append(f"the first command {seen.first_off:.3f} rad from the robot (guaranteed {FIRST_OFF:g})")
     if p.named and not (seen.said if seen.fault.what == FILL else seen.named):
-        broken.append("the recorder said nothing" if seen.fault.what == FILL else "nothing on /diagnostics")
+        broken.append("the recorder reported nothing" if seen.fault.what == FILL else "nothing on /diagnostics")
 
 
 def soak(
@@ -187,7 +187,7 @@ def soak(
         ear as observer,
     ):
         if (intruder.heard(), observer.heard(), pulse.heard()) != ("ready",) * 3:
-            raise ConfigError(f"the processes beside the stack did not start: see {session.directory}")
+            raise ConfigError(f"the processes of the soak did not start: see {session.directory}")
         while (left := 3600 * hours - (time.monotonic() - begun)) > 0 and not session.stopped.is_set():
             show(1.0 - left / (3600 * hours), f"{len(seen)} faults")
             session.run(float(rng.uniform(*PAUSE)))
@@ -249,16 +249,15 @@ def fill_disk(session: Session, room: int = ROOM) -> str:
     return words if ended else ""
 
 
-NOTE = """moving: faults just before which a joint was faster than 1 % of its limit: a robot at rest keeps speed and
-position whatever happens. gap: longest time without a command around a fault, the 95th percentile and the
-worst of its kind. stood: of
-such a gap, for how long the machine itself stood still, at the most: a process above all others was woken as late, and
-by as much a gap may be longer than promised. first: the first command after it, away from where the joints are. speed:
-measured, as a share of the limit, the most of any joint. Promised: after kill -9 of an essential node commands again
-within 1.5 s in 95 % of these faults and within 3 s in all, the first 0.01 rad off at the most; within 3 s after a node
-hangs; no gap beyond 20 ms for all else, also where a recorder's disk is full, which must say so within 40 s; never a
-number that is none, a command beyond range or speed limit, or a joint beyond 1.05 of its speed limit. A robot that
-stands stopped after a fault, because it did not follow, is told to go on before the next."""
+NOTE = """moving: faults during motion, with a joint faster than 1 % of its limit just before: a robot at rest keeps
+speed and position anyway. gap: longest time without a command around a fault, the 95th percentile and the worst of its
+kind. stood: of such a gap, the longest stall of the machine itself: a process of highest priority was woken as late,
+and a gap may be longer by this time. first: the distance of the first command from the joint positions. speed:
+measured, as a share of the limit, largest of any joint. Guarantees: after kill -9 of an essential node commands again
+within 1.5 s in 95 % of these faults and within 3 s in all, the first at most 0.01 rad off; within 3 s after a node
+hangs; no gap above 20 ms for all other faults, even if the disk of the recorder is full, which it must report within
+40 s; never a non-finite number, a command beyond a range or speed limit, or a joint beyond 1.05 of its speed limit. If
+a robot is stopped after a fault because it did not follow, it is resumed before the next fault."""
 
 
 def run_soak(
@@ -315,7 +314,7 @@ def soak_report(seen: Sequence[Seen], what: dict[str, Any]) -> StudyReport:
         "stood s",
         "first off rad",
         "speed",
-        "promises broken",
+        "violations",
     ]
     broken = [f"{s.fault.name}: {text}" for s in seen for text in s.broken] + _unusual(seen)
     moving, still = [s for s in seen if s.moved], [s for s in seen if not s.moved]
@@ -330,8 +329,8 @@ def soak_report(seen: Sequence[Seen], what: dict[str, Any]) -> StudyReport:
         "machine": machine(),
     }
     verdict = (
-        f"{len(seen)} faults: {len(moving)} during motion, {kept} of them with every promise kept; "
-        f"{len(still)} at rest, which show less, {calm} of them kept"
+        f"{len(seen)} faults: {len(moving)} during motion, {kept} of them without violation; {len(still)} at rest, "
+        f"which are less critical, {calm} of them without violation"
     )
     waited = [s.fault.name for s in seen if s.resynced]
     told = [f"stopped until ~/resync, {waited.count(name)} times: {name}" for name in dict.fromkeys(waited)]
@@ -347,7 +346,7 @@ def _unusual(seen: Sequence[Seen]) -> list[str]:
     for usual in sorted({s.fault.promise.usual for s in seen if np.isfinite(s.fault.promise.usual)}):
         gaps = [s.gap for s in seen if s.fault.promise.usual == usual]
         if (p95 := float(np.percentile(gaps, 95))) > usual:
-            out.append(f"95 % of {len(gaps)} essential nodes that were killed: {p95:.2f} s (promised {usual:g})")
+            out.append(f"95 % of {len(gaps)} essential nodes that were killed: {p95:.2f} s (guaranteed {usual:g})")
     return out
 
 

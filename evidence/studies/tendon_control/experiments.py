@@ -1,7 +1,7 @@
 """Experiments of `humanoid study tendon_control`: each a table of medians over seeds, and the worst joint of all.
 
 C1 laws, angles and errors of the model; C2 faults in motion; C3 pushes and payloads; C4 what tendons can hold; C5
-a body image that learns; C6 a start that is not known; C7 stops and heat; C8 MuJoCo with the same winches; C9 another
+learnt body image; C6 unknown initial posture; C7 stops and heat; C8 MuJoCo with the same winches; C9 another
 maker's arm; C10 larger shares of the range of motion.
 """
 
@@ -132,8 +132,8 @@ def faults(runs: ControlRuns) -> ControlResult:
             runs.show((k * len(names) + seed + 1) / (len(names) * len(FAULTS)))
         rows.append((fault, over_seeds(found)))
     note = (
-        f"tendons: {', '.join(names)}; a torn one is switched off at once, as by a supervisor; slips are "
-        "of 20 mm, unseen by encoders"
+        f"tendons: {', '.join(names)}; a torn one is switched off at once, as by a supervisor; slips are 20 mm, "
+        f"invisible to encoders"
     )
     return ControlResult("C2", "a tendon fails in the middle of a move", COLUMNS, rows, (UNITS, note))
 
@@ -203,13 +203,17 @@ def held_postures(runs: ControlRuns) -> ControlResult:
     neutral = robot.postures["neutral"][[robot.joint_index(n) for n in g.joint_names]]
     usual, most = tension_range(g)
     count = 100 * runs.seeds
-    cases = (("the file's least tension", usual), ("5 N", np.full_like(usual, 5.0)), ("3 N", np.full_like(usual, 3.0)))
+    cases = (
+        ("minimum tension of the file", usual),
+        ("5 N", np.full_like(usual, 5.0)),
+        ("3 N", np.full_like(usual, 3.0)),
+    )
     for k, (name, least) in enumerate(cases):
         found = ranges_held(HoldableSet(robot.model, g, least, most), neutral, postures=count)
         rows.append((name, {f"{100 * r.share:.0f} %": 100.0 * (1.0 - r.held) for r in found}))
         runs.show((k + 1) / len(cases))
     note = f"share of {count} random postures with more than 0.5 N m missed [%], by share of the range around neutral"
-    return ControlResult("C4", "what the tendons cannot hold", tuple(rows[0][1]), rows, (note,))
+    return ControlResult("C4", "postures that the tendons cannot hold", tuple(rows[0][1]), rows, (note,))
 
 
 # -------- C5
@@ -239,8 +243,8 @@ def learning(runs: ControlRuns) -> ControlResult:
             after += [loop.run(goal).numbers() for goal in goals]
             runs.show((k * runs.seeds + seed + 1) / (len(LEARNT) * runs.seeds))
         rows += [(f"{e.name}: before", over_seeds(before)), (f"{e.name}: after 28 s", over_seeds(after))]
-    note = "learnt by angles with 0.5 deg of noise at 62 Hz, judged on postures that it did not learn from"
-    return ControlResult("C5", "a body image that learns", COLUMNS, rows, (UNITS, note))
+    note = "learnt from angles with 0.5 deg of noise at 62 Hz, evaluated at other postures"
+    return ControlResult("C5", "learnt body image", COLUMNS, rows, (UNITS, note))
 
 
 def _lesson(image: BodyImage) -> Callable[[float, ClosedLoop], None]:
@@ -285,9 +289,10 @@ def unknown_start(runs: ControlRuns) -> ControlResult:
         rows.append((f"{angles}: {e.name}", over_seeds(found)))
         runs.show((k + 1) / len(cases))
     note = (
-        "median and worst error of the estimate after 12 s [deg], peak tension of the last move [N]; start 10 deg wrong"
+        "median and worst error of the estimate after 12 s [deg], peak tension of the last move [N]; initial error "
+        "10 deg"
     )
-    return ControlResult("C6", "a start that is not known", ("estimate", "worst", "peak"), rows, (note,))
+    return ControlResult("C6", "unknown initial posture", ("estimate", "worst", "peak"), rows, (note,))
 
 
 # -------- C7
@@ -315,7 +320,8 @@ def stops(runs: ControlRuns) -> ControlResult:
         runs.show((k + 1) / 3)
     rows += [(f"20 min with 1 kg in each hand, weights {name}", warmed(runs, robot, name)) for name in WEIGHTS]
     notes = (
-        "moved: farthest joint after 3 s [deg]; fastest: of any joint [deg/s]; postures within 40 % of the range",
+        "moved: largest joint displacement after 3 s [deg]; fastest: largest joint speed [deg/s]; postures within 40 "
+        "% of the range",
         "hottest winding [deg C], peak and mean tension [N] after 20 min",
     )
     return ControlResult("C7", "stops and heat", ("moved", "fastest", "hottest", "peak", "mean"), rows, notes)
@@ -402,8 +408,8 @@ def foreign_arm(runs: ControlRuns) -> ControlResult:
             errors.append(arm.lengths_error())
             runs.show((k * runs.seeds + seed + 1) / (len(cases) * runs.seeds))
         rows.append((f"{law}, {angles}", over_seeds(found)))
-    read = f"lengths as MuJoCo has them to {max(errors):.0e} m; least tension {LEAST:g} N"
-    return ControlResult("C9", f"another maker's arm: {path.name}", COLUMNS, rows, (UNITS, read))
+    read = f"lengths equal to MuJoCo within {max(errors):.0e} m; least tension {LEAST:g} N"
+    return ControlResult("C9", f"arm model of another author: {path.name}", COLUMNS, rows, (UNITS, read))
 
 
 # -------- C10

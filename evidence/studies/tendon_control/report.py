@@ -59,7 +59,7 @@ def run_study(
 def parts_of(result: ControlResult, seeds: int) -> list[Table | str]:
     """Table and notes of an experiment."""
     rows = [[name, *(_cell(row.get(column)) for column in result.columns)] for name, row in result.rows]
-    title = f"{result.name}, {result.title}: medians of {seeds} seeds; worst and peak: the largest"
+    title = f"{result.name}, {result.title}: medians of {seeds} seeds; worst and peak: maxima"
     return [Table(title, ["", *result.columns], rows), *(f"{note}." for note in result.notes)]
 
 

@@ -232,10 +232,10 @@ def held(engine: Engine, robot: Robot, motion: ClipMotion, dt: float = 0.004) ->
 ROBOTS = ("lola", "hrp2")
 WAYS = ("standing", "steps")
 NOTE = """Sensors with noise, a bias of the orientation and 2 ms of delay; the dancer sees no ground truth. wrist,
-elbow: mean distance to the goal from the sternum, in the axes of the chest; held: the same with the pelvis held and
-perfect sensors. margin: least distance of the true zero-moment point from the edge of the soles that carry; small on
-one foot, and while the weight goes over. made: steps of the dancer that were made; placed: of these within a fifth of
-the scaled length, or 3 cm; on the beat: times between lift-offs within 0.1 s of the dancer's."""
+elbow: mean distance to the goal from the sternum, in the axes of the chest; held: the same with a fixed pelvis and
+perfect sensors. margin: smallest distance of the true zero-moment point from the edge of the loaded soles; small on
+one foot, and while the weight shifts. made: executed steps of the dancer; placed: of these, within a fifth of
+the scaled length, or 3 cm; on the beat: times between lift-offs within 0.1 s of the dancer."""
 
 
 def run_study(
@@ -311,7 +311,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
     body = []
     for r in rows:
         if r["refused"]:
-            body.append([r["robot"], r["clip"], r["way"], f"refused: {r['refused']}", *[""] * (len(columns) - 4)])
+            body.append([r["robot"], r["clip"], r["way"], f"rejected: {r['refused']}", *[""] * (len(columns) - 4)])
             continue
         beat = np.asarray(r["beat_error"], dtype=float)
         share = f"{100 * np.mean(beat < 0.1):.0f} %" if len(beat) else ""
@@ -334,4 +334,4 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
                 share,
             ]
         )
-    return Table("dances on the own feet", columns, body)
+    return Table("dances on the robots' own feet", columns, body)

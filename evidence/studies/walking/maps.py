@@ -24,8 +24,8 @@ PUSHES, SLOPES = "push", "slope"
 LADDERS = {PUSHES: IMPULSES, SLOPES: ANGLES}
 DIRECTIONS = {PUSHES: tuple(range(0, 360, 45)), SLOPES: (0, 90, 180, 270)}  # [deg] from ahead to the left
 TITLES = {
-    PUSHES: "pushes, N s, by where they push",
-    SLOPES: "slopes, deg, by where the ground rises",
+    PUSHES: "pushes, N s, by direction",
+    SLOPES: "slopes, deg, by uphill direction",
 }
 WORDS = ("ahead", "ahead left", "left", "back left", "back", "back right", "right", "ahead right")
 STEP_TIME = {PUSHES: 0.5, SLOPES: 0.8}  # [s]

@@ -41,17 +41,17 @@ from humanoid_control.walking import WalkState
 from humanoid_control.walking.ground.standing import stand_on_ground
 
 MOST_STEPS = 100_000
-NOTE = """All sensors have noise, a bias of the orientation and 2 ms of delay; the walker sees no ground truth; one set
+NOTE = """All sensors have noise, a bias of the orientation and 2 ms of delay; the walker has no ground truth; one set
 of gains for all. xi error: of the divergent component against the plan, forward and sideways, root mean square. sole:
-most that a foot came down off its plan against the other foot. slip: creep of loaded soles in all. torque: most of a
-joint's limit and whose; full: how long a joint was at it. odometry: error of the estimated way. real time: simulated
-time per time, of simulation and walker together, on one core beside the others of this table. velocity: of the centre
-of mass as estimated, root mean square of its error. inside: share of the time in which the estimated place was within
-three of its own deviations. L_z: angular momentum about the vertical through the centre of mass, peak to peak. yaw
-torque: under the soles, from the wrenches, 99th percentile. sole turned: most about the vertical while it stood, true
-and as the robot measures it."""
-MAP_NOTE = """Sensors as in the other groups. Each number is the last rung before the first at which the robot fell,
-the least of the seeds; +: it stood them all. Pushes: 0.1 s at the root link, at the lift-off of the seventh step of
+largest error of a foothold relative to the other foot. slip: total creep of loaded soles. torque: largest share of a
+joint limit, and its joint; full: time of a joint at its limit. odometry: error of the estimated path. real time:
+simulated time over computing time of simulation and walker together, on one core next to the other rows. velocity: of
+the centre of mass as estimated, root mean square of its error. inside: share of the time in which the estimated
+position was within three of its own standard deviations. L_z: angular momentum about the vertical through the centre
+of mass, peak to peak. yaw torque: under the soles, from the wrenches, 99th percentile. sole turned: largest rotation
+about the vertical in stance, true and as measured by the robot."""
+MAP_NOTE = """Sensors as in the other groups. Each number is the last rung before the first fall,
+the lowest of the seeds; +: no fall. Pushes: 0.1 s at the root link, at the lift-off of the seventh step of
 0.5 s. Slopes are known to the walker, steps take 0.8 s."""
 
 STOPS, MAPS = "stops", "maps"
@@ -103,11 +103,11 @@ class Choice:
             if not 0 < number <= most:
                 raise ConfigError(f"{what} must be 1..{most}, got {number}")
         if MAPS in self.only and (len(self.only) > 1 or self.ground or self.walk):
-            raise ConfigError("maps have rows of their own: ask for nothing else with them")
+            raise ConfigError("maps have their own rows: leave out all other parts")
         if self.ground and self.only:
-            raise ConfigError("a ground has rows of its own: give ground or groups, not both")
+            raise ConfigError("a ground has its own rows: give ground or groups, not both")
         if self.stranger and self.only:
-            raise ConfigError(f"groups are of the robots of the catalogue: {self.robot} has a walk of its own")
+            raise ConfigError(f"groups are of the robots of the catalogue: {self.robot} has its own walk")
 
     @property
     def stranger(self) -> bool:
@@ -306,7 +306,7 @@ def _momentum_table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> Tab
                 round(o.torque_full, 2),
             ]
         )
-    return Table("walking: arms against the momentum about the vertical", columns, body)
+    return Table("walking: arms that balance the vertical momentum", columns, body)
 
 
 def arm_speed_table(rows: list[tuple[StudyRow, WalkOutcome]]) -> Table:
@@ -364,7 +364,7 @@ def _belief_table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> Table
                 round(1000 * most, 2),
             ]
         )
-    return Table(f"walking: {group}, what the robot believed and how near its commands came to a limit", columns, body)
+    return Table(f"walking: {group}, estimates of the robot, and commands near their limits", columns, body)
 
 
 def _stop_table(stops: list[tuple[StudyRow, dict[str, Any]]]) -> Table:
@@ -386,7 +386,7 @@ def _stop_summary(stops: list[tuple[StudyRow, dict[str, Any]]]) -> Table:
         least = min(s["speed"] for s in own)
         body.append([row.robot, row.name, len(own), _two(least), len(own) - len(up), worst[0], *map(_two, worst[1:])])
     columns = ["robot", "walk", "stops", "m/s", "fell", "most steps", "joints at rest s", "ready again s"]
-    return Table("emergency stops, the worst of all", columns, body)
+    return Table("emergency stops, worst case", columns, body)
 
 
 def _two(value: float | None) -> float | str:

@@ -114,7 +114,7 @@ def choose_pairs(
             if found <= sampling.never:
                 kept.append(pair)
                 continue
-            detail = f"never nearer than {1000 * found:.0f} mm, from {sampling.postures} random postures downhill"
+            detail = f"never closer than {1000 * found:.0f} mm, from {sampling.postures} random postures and descents"
             left_out.append(LeftOut(*names, NEVER, detail))
     return PairChoice(tuple(kept), tuple(left_out))
 
@@ -127,7 +127,7 @@ def _apart_by_joints(
     for a, b in combinations(segments, 2):
         i, j = frames[a.link][0], frames[b.link][0]
         if i == j:
-            left_out.append(LeftOut(a.name, b.name, SAME_BODY, "no joint moves one against the other"))
+            left_out.append(LeftOut(a.name, b.name, SAME_BODY, "no joint moves one relative to the other"))
         elif parents[i] == j or parents[j] == i:
             left_out.append(LeftOut(a.name, b.name, NEIGHBOURS, "one joint connects them"))
         else:

@@ -277,7 +277,7 @@ def _base_estimate(run: _RecordedRun) -> Found:
     error = _angles(_up_axis(rows), _up_axis(true[near]))
     for a, z in spans(t, error > run.bounds.tilt, run.bounds.lasting):
         worst = float(error[a : z + 1].max())
-        text = f"inclination of the base estimated {np.degrees(worst):.1f} deg from the true one"
+        text = f"estimated inclination of the base is off by {np.degrees(worst):.1f} deg"
         yield Violation(float(t[a]), float(t[z]), ESTIMATE, run.name("odom"), text, worst, run.bounds.tilt, "rad")
 
 

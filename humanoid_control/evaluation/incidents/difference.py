@@ -69,8 +69,8 @@ class RunDifference:
             ]
             for s in self.streams
         ]
-        title = f"difference of both runs: from when on above {APART:g} rad [s after the first command]"
-        out: list[Table | str] = [Table(title, ["topic", "apart from", "largest [rad]", "rates Hz"], rows)]
+        title = f"difference of both runs; apart from: first time above {APART:g} rad [s after the first command]"
+        out: list[Table | str] = [Table(title, ["topic", "apart from s", "largest [rad]", "rates Hz"], rows)]
         for name, only in (("the first", self.only_a), ("the second", self.only_b)):
             out += [f"only in {name}: {text}" for text in only]
         return [*out, *(f"only in one of them: {topic}" for topic in self.missing)]

@@ -49,10 +49,10 @@ def score_page(scores: Sequence[RobotScore]) -> str:
         f"<h1>How well robots imitate “{escape(first.clip)}”</h1>",
         f"<p>{first.n_frames} frames at {first.rate:g} Hz, {len(scores)} robot{'s' * (len(scores) > 1)}; "
         f"{escape(runs)}. "
-        "The error of a link is the distance of its end point from where it should be: the dancer's segment directions "
-        "with the robot's segment lengths.</p>",
+        "The error of a link is the distance of its end point from its target, which has the dancer's segment "
+        "directions and the robot's segment lengths.</p>",
         "<nav>" + "".join(f'<a href="#{escape(s.robot)}">{escape(s.robot)}</a>' for s in scores) + "</nav>",
-        "<h2>The robots side by side</h2>",
+        "<h2>Comparison of the robots</h2>",
         error_bars(scores),
         '<p class="note">Bars: mean; whiskers: one standard deviation; left and right together.</p>',
         *(_table(t) for t in summary_tables(scores)),

@@ -46,23 +46,22 @@ def person_page(
         *(f'<p class="guess">{escape(g[0].upper() + g[1:])}.</p>' for g in a.guesses),
         "<h2>The motion</h2>",
         _motion(a),
-        "<h2>What was found and supposed</h2>",
+        "<h2>Detected and assumed values</h2>",
         "<ul>" + "".join(f"<li>{escape(w)}.</li>" for w in a.warnings) + "</ul>" if a.warnings else "<p>Nothing.</p>",
         "<h2>Markers</h2>",
         _residuals(a),
-        f"<details><summary>markers, the worst first</summary>{grid(_markers(a))}</details>",
+        f"<details><summary>markers, worst first</summary>{grid(_markers(a))}</details>",
         "<h2>Joint angles</h2>",
-        '<p class="note">With a band of twice the standard deviation by the residuals of the markers; degrees or '
-        "metres.</p>",
+        '<p class="note">Band: two standard deviations, computed from the marker residuals; degrees or metres.</p>',
         _curves(a, moments=False),
     ]
     if a.loads is not None and a.explained.any():
         parts += ["<h2>Joint moments</h2>", '<p class="note">N m per kg of the person.</p>', _curves(a, moments=True)]
-        parts += ["<h2>Forces and the root</h2>", _forces(a), grid(_root(a)), grid(_contacts(a))]
+        parts += ["<h2>Forces and root residual</h2>", _forces(a), grid(_root(a)), grid(_contacts(a))]
     if a.tracking is not None:
-        parts += ["<h2>Tracked forward by the forces</h2>", grid(_tracked(a)), _tracked_curves(a)]
+        parts += ["<h2>Forward tracking with the measured forces</h2>", grid(_tracked(a)), _tracked_curves(a)]
     if beside is not None:
-        parts += ["<h2>Beside Plug-in Gait</h2>", grid(_beside(beside)), _beside_curves(a, beside)]
+        parts += ["<h2>Compared with Plug-in Gait</h2>", grid(_beside(beside)), _beside_curves(a, beside)]
     if robots:
         parts += ["<h2>The same markers on robots</h2>", grid(_robots(a, robots)), _robot_curves(a, robots)]
         parts += [
@@ -84,8 +83,8 @@ def _verdict(a: Analysis) -> str:
     before, after, good = (100 * force[k] for k in ("before", "after", "good_below"))
     word = "below" if before < good else "above"
     return (
-        f"Forces at the root that nothing explains: {before:.1f} % of the weight as measured, {word} the {good:.0f} % "
-        f"that Hicks et al. 2015 call good; {after:.1f} % after accelerations took their share"
+        f"Residual force at the root: {before:.1f} % of the weight as measured, {word} the {good:.0f} % "
+        f"that Hicks et al. 2015 call good; {after:.1f} % after the accelerations were corrected"
     )
 
 
@@ -114,8 +113,8 @@ def _contacts(a: Analysis) -> Table:
 
 
 def _robots(a: Analysis, robots: Sequence[RobotMotion]) -> Table:
-    heads = ["", "coordinates", "enlarged by", "markers", "rms mm", "at a limit", "r of knees and elbows", "rms deg"]
-    note = "The robot is made as large as the person; places of the markers on it are found by the clip."
+    heads = ["", "coordinates", "scaled by", "markers", "rms mm", "at a limit", "r of knees and elbows", "rms deg"]
+    note = "The robot is scaled to the size of the person; the clip determines where its markers are."
     return Table("robots", heads, [list(row.values()) for row in robot_rows(a, robots)], note)
 
 
@@ -126,21 +125,21 @@ def _tracked(a: Analysis) -> Table:
         for k, (name, v) in zip(a.root, told["residual"].items(), strict=True)
     ]
     rows += [
-        [f"{name}, off the measurement [{'deg' if a.person.rotational[k] else 'mm'}]", "", round(off, 3)]
+        [f"{name}, deviation from the measurement [{'deg' if a.person.rotational[k] else 'mm'}]", "", round(off, 3)]
         for k, (name, off) in zip(a.root, told["root_off"].items(), strict=True)
     ]
     rows += [
-        ["all angles, off the measurement [deg]", "", round(told["error_deg"], 3)],
-        ["mass, times", "", round(told["mass_factor"], 4)],
+        ["all angles, deviation from the measurement [deg]", "", round(told["error_deg"], 3)],
+        ["mass factor", "", round(told["mass_factor"], 4)],
         [f"centre of mass of {told['trunk']}, moved by [mm]", "", round(1e3 * told["trunk_moved_m"], 1)],
     ]
-    note = "Root mean square over the frames whose forces are known; one motion, integrated, not frame by frame."
+    note = "Root mean square over the frames with known forces; the motion is integrated as a whole."
     return Table("tracked", ["", "as measured", "tracked"], rows, note)
 
 
 def _beside(beside: GaitComparison) -> Table:
     heads = [*beside.rows[0]]
-    note = "Root mean square of the difference, a constant taken out of angles; moments in stance."
+    note = "Root mean square difference, without the constant offset of angles; moments in stance."
     return Table("plug in gait", heads, [list(row.values()) for row in beside.rows], note)
 
 
@@ -183,7 +182,7 @@ def _curves(a: Analysis, moments: bool) -> str:
             band = None if moments else 2 * scale * np.where(a.fit.std[:, k] < SEEN, a.fit.std[:, k], np.nan)
             curves.append(Curve(values, SIDES[_side(a.person.names[k])[1]], band))
         seen = moments or any(np.nanmedian(a.fit.std[:, k]) < SEEN for k in members)
-        panels.append(PlotPanel(name.replace("_", " ") + ("" if seen else " (not seen)"), curves))
+        panels.append(PlotPanel(name.replace("_", " ") + ("" if seen else " (hidden)"), curves))
     keys = [("right", SIDES["_r"]), ("left", SIDES["_l"]), ("no side", SIDES[""])]
     title = "joint moments over time" if moments else "joint angles over time"
     return small_multiples(a.times, panels, COLUMNS, title, keys)
@@ -215,7 +214,7 @@ def _tracked_curves(a: Analysis) -> str:
         )
         for k in a.root
     ]
-    return small_multiples(a.times, panels, COLUMNS, "the tracked motion less the measured one")
+    return small_multiples(a.times, panels, COLUMNS, "tracked minus measured motion")
 
 
 def _beside_curves(a: Analysis, beside: GaitComparison) -> str:
@@ -245,10 +244,10 @@ def _forces(a: Analysis) -> str:
     for values, color in ((a.residual_before, SERIES[7]), (a.residual, SERIES[2])):
         size = np.linalg.norm(values[:, lengths], axis=1)
         root.plot(a.times, size, color=color, linewidth=1.2)
-    root.set_ylabel("unexplained\nat the root [N]")
+    root.set_ylabel("residual\nat the root [N]")
     root.set_xlabel("time [s]")
     keys = [("right", SIDES["_r"]), ("left", SIDES["_l"]), ("as measured", SERIES[7]), ("corrected", SERIES[2])]
-    return svg(figure, "forces on the feet, and what is left at the root", keys)
+    return svg(figure, "forces on the feet, and residual at the root", keys)
 
 
 def _motion(a: Analysis) -> str:

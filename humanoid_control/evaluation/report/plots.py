@@ -178,7 +178,7 @@ def joint_ranges(s: RobotScore) -> str:
     ax.set_ylim(len(joints) - 0.4, -0.6)
     ax.margins(x=0.02)
     ax.grid(axis="y", visible=False)
-    ax.set_xlabel("angle [°]; frame: the range there is, bar: the range used")
+    ax.set_xlabel("angle [°]; frame: available range, bar: used range")
     return svg(figure, f"{s.robot}: joint ranges used", legend(s))
 
 

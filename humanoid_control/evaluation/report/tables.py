@@ -60,8 +60,8 @@ def collision_table(scores: Sequence[RobotScore]) -> Table:
         for s, r in _runs(scores)
     ]
     columns = ["robot", "", *ARM_TORSO_COLUMNS, "sum", "frames N", "deepest mm", "other pairs"]
-    note = "A frame counts once for each arm that collides, left and right added up; a hand belongs to its lower arm. "
-    note += "Other pairs: every pair by itself."
+    note = "A frame counts once for each colliding arm, left plus right; a hand belongs to its lower arm. "
+    note += "Other pairs: each pair separately."
     return Table("self-collisions of the arms with the torso [frames]", columns, rows, note)
 
 
@@ -80,7 +80,7 @@ def quality_table(scores: Sequence[RobotScore]) -> Table:
     note = (
         "Joints at limit: mean share of the moving joints within 1° of a limit. Near singularity: frames with a "
         "shoulder within 12° of its singular posture. Drift: root mean square error in the "
-        "last frame minus that of the best posture solved anew for it; growth: drift minus that of the first frame."
+        "last frame minus that of the best posture computed for it alone; growth: drift minus that of the first frame."
     )
     return Table("quality of the motion", columns, rows, note)
 

@@ -31,21 +31,21 @@ CONTACT: tuple[Column, ...] = (
     ("contacts", "contacts", 0),
     ("in contact %", "contact_percent", 1),
     ("slip mm, median", "slip_median_mm", 3),
-    ("95 of 100", "slip_mm", 3),
+    ("95 % below", "slip_mm", 3),
     ("most", "slip_max_mm", 3),
     ("mm/s", "slip_mm_s", 2),
     ("skating mm/s", "skating_mm_s", 2),
-    ("below it mm", "penetration_mm", 3),
-    ("above it mm", "floating_mm", 3),
+    ("penetration mm", "penetration_mm", 3),
+    ("floating mm", "floating_mm", 3),
 )
 AGREEMENT: tuple[Column, ...] = (
-    ("frames as the person's %", "contacts_agree_percent", 1),
+    ("frames equal %", "contacts_agree_percent", 1),
     ("precision %", "contact_precision_percent", 1),
     ("recall %", "contact_recall_percent", 1),
 )
 LIMITS: tuple[Column, ...] = (
     ("beyond range °", "beyond_range_deg", 4),
-    ("speed of its limit", "speed_share", 3),
+    ("speed / limit", "speed_share", 3),
     ("at speed limit %", "at_speed_limit_percent", 1),
     ("acceleration rad/s², p99", "acceleration_p99_rad_s2", 1),
     ("jerk rad/s³, p99", "jerk_p99_rad_s3", 0),
@@ -61,8 +61,8 @@ DYNAMICS: tuple[Column, ...] = (
     ("farthest outside cm", "com_outside_cm", 1),
     ("infeasible %", "infeasible_percent", 1),
     ("worst second %", "infeasible_worst_second_percent", 0),
-    ("helping force, % of weight", "missing_force_percent", 1),
-    ("torque of its limit %, p99", "torque_p99_percent", 0),
+    ("residual force, % of weight", "missing_force_percent", 1),
+    ("torque / limit %, p99", "torque_p99_percent", 0),
     ("frames beyond %", "torque_beyond_percent", 1),
 )
 
@@ -84,7 +84,7 @@ def whole_body_tables(scores: Sequence[WholeBodyScore]) -> list[Table]:
     tables = [
         _table("distance of the points to their targets [cm]", errors, scores, ERRORS_NOTE),
         _table("contact of the soles with the floor", CONTACT, scores, CONTACT_NOTE),
-        _table("contacts beside the person's", AGREEMENT, scores, AGREEMENT_NOTE),
+        _table("contacts compared with the person's", AGREEMENT, scores, AGREEMENT_NOTE),
         _table("limits of the joints", LIMITS, scores, LIMITS_NOTE),
         collision,
         dynamics,
@@ -94,23 +94,23 @@ def whole_body_tables(scores: Sequence[WholeBodyScore]) -> list[Table]:
 
 ERRORS_NOTE = "Targets: the person's directions with the robot's lengths. Worst 5 %: frames by the mean of all points."
 CONTACT_NOTE = (
-    "Slip: longest way of a corner of a sole from where its contact began; mm/s: its largest speed. Skating: mean "
-    "speed of corners below 5 mm, in contact or not. Below it: the deepest corner; above it: the highest of an edge in "
-    "contact."
+    "Slip: largest displacement of a sole corner since its contact began; mm/s: its largest speed. Skating: mean "
+    "speed of corners below 5 mm, in contact or not. Penetration: depth of the lowest corner. Floating: height of "
+    "the highest edge in contact."
 )
 AGREEMENT_NOTE = (
-    "Frames in which the robot's heels and toes on the floor are those of the person; precision: contacts of the robot "
+    "Frames in which the same heels and toes of robot and person are on the floor; precision: contacts of the robot "
     "that are the person's, recall: contacts of the person that are the robot's."
 )
-LIMITS_NOTE = "By differences of the frames. p99: 99th percentile over frames and joints that move."
+LIMITS_NOTE = "By frame differences. p99: 99th percentile over frames and moving joints."
 COLLISION_NOTE = (
-    "Shapes: those that the solver keeps apart, in every frame. Meshes: the robot's own collision geometry, in the "
-    "frames named; neighbours, and what touches at rest, are not counted."
+    "Shapes: pairs that the solver keeps apart, in every frame. Meshes: the robot's own collision geometry, in the "
+    "stated frames, without neighbouring links and pairs that touch at rest."
 )
 DYNAMICS_NOTE = (
-    "CoM: its projection in the polygon of the edges in contact, in frames in contact. Torques: inverse dynamics of "
-    "frames by differences, unsmoothed; the wrench of the root is given by the corners in contact, pressing within a "
-    "cone of friction of 0.7, as evenly as possible. What they cannot give is the helping force. Not graded."
+    "CoM: frames with its projection inside the polygon of the edges in contact. Torques: inverse dynamics of frame "
+    "differences, unsmoothed. The corners in contact supply the root wrench as evenly as possible, with a friction "
+    "coefficient of 0.7. The residual force is the missing part. Not graded."
 )
 
 
@@ -123,7 +123,7 @@ def joint_table(s: WholeBodyScore) -> Table:
         rows.append(
             [j.joint, _degrees(j.lower, j.upper), _degrees(j.lowest, j.highest)] + [round(j.speed_share, 2), *torque]
         )
-    columns = ["joint", "range °", "used °", "speed of its limit", "torque N m, p99", "limit N m", "of its limit %"]
+    columns = ["joint", "range °", "used °", "speed / limit", "torque N m, p99", "limit N m", "torque / limit %"]
     return Table(f"{s.robot.name}: joints", columns, rows)
 
 
@@ -204,11 +204,11 @@ COLUMNS = 2
 ROBOT, PERSON = SERIES[1], SERIES[0]
 CURVES = (
     ("lowest corner of the soles [mm]", "lowest_corner_m", 1000),
-    ("way of a corner in its contact [mm]", "slip_m", 1000),
+    ("displacement of a corner in its contact [mm]", "slip_m", 1000),
     ("nearest shapes [mm], at most 50", "nearest_shapes_m", 1000),
     ("centre of mass outside its support [cm]", "com_outside_m", 100),
-    ("helping force, share of the weight [%]", "missing_force_share", 100),
-    ("torque nearest to its limit [%]", "torque_share", 100),
+    ("residual force, share of the weight [%]", "missing_force_share", 100),
+    ("torque of the most loaded joint, share of its limit [%]", "torque_share", 100),
 )
 
 
@@ -221,11 +221,12 @@ def whole_body_page(scores: Sequence[WholeBodyScore]) -> str:
     parts = [
         f"<h1>Whole bodies that imitate “{escape(first.clip)}”</h1>",
         f"<p>{len(motion.positions)} frames at {motion.rate:g} Hz, {len(scores)} robot{'s' * (len(scores) > 1)}. "
-        f"The worst measure is the grade; most of an A: {escape(goals)}; ranges and speeds are always kept.</p>",
+        f"The worst measure sets the grade. Limits of grade A: {escape(goals)}. Joint ranges and speeds are always "
+        f"kept.</p>",
         f"<ul>{items}</ul>",
         *([f"<ul>{notes}</ul>"] if notes else []),
         "<nav>" + "".join(f'<a href="#{escape(s.robot.name)}">{escape(s.robot.name)}</a>' for s in scores) + "</nav>",
-        "<h2>The robots side by side</h2>",
+        "<h2>Comparison of the robots</h2>",
         _error_bars(scores),
         *(f"<h3>{escape(t.title)}</h3>\n{grid(t)}" for t in whole_body_tables(scores)),
         *(_robot(s) for s in scores),
@@ -324,7 +325,7 @@ def _joint_use(s: WholeBodyScore) -> str:
     )
     axes[1].barh(rows, [100 * j.speed_share for j in joints], 0.6, color=ROBOT)
     axes[2].barh(rows, [100 * j.torque / j.effort for j in joints], 0.6, color=ROBOT)
-    titles = ("angle [°]; frame: the range there is", "largest speed [% of its limit]", "torque, p99 [% of its limit]")
+    titles = ("angle [°]; frame: available range", "largest speed [% of its limit]", "torque, p99 [% of its limit]")
     for ax, title in zip(axes, titles, strict=True):
         ax.set_xlabel(title)
         ax.grid(axis="y", visible=False)

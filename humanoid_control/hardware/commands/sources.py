@@ -40,7 +40,7 @@ class CommandSources:
             HumanoidError: if not followed, invalid or outdated; a running one continues.
         """
         if reason := self.driver.passes_over():
-            raise ConfigError(f"trajectory refused: {reason}")
+            raise ConfigError(f"trajectory rejected: {reason}")
         left, delay = scheduled(points, age)
         ref = self.driver.reference
         self.player.start(names, left, ref.q, ref.v, now + delay if delay > 0.0 else -float("inf"))

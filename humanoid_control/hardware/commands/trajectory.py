@@ -52,11 +52,11 @@ def scheduled(points: Sequence[TrajectoryPoint], age: float) -> tuple[list[Traje
     """
     if -age > AHEAD:
         raise OutOfDateError(
-            f"trajectory refused: its stamp is {-age:.1f} s ahead of the clock, at most {AHEAD:g} s are allowed; "
+            f"trajectory rejected: its stamp is {-age:.1f} s ahead of the clock, at most {AHEAD:g} s are allowed; "
             "do the clocks of both computers agree?"
         )
     if points and age > points[-1].time + LATE:
-        raise OutOfDateError(f"trajectory refused: it ended {age - points[-1].time:.2f} s ago by its stamp")
+        raise OutOfDateError(f"trajectory rejected: it ended {age - points[-1].time:.2f} s ago by its stamp")
     if not points or age <= LATE:
         return list(points), max(-age, 0.0)
     return [p._replace(time=p.time - age) for p in points if p.time > age] or [points[-1]._replace(time=0.0)], 0.0
@@ -92,9 +92,9 @@ class TrajectorySpline:
         self.names = tuple(names)
         for name in names:
             if name not in known:
-                raise UnknownNameError("joint", name, known, hint="(trajectory refused)")
+                raise UnknownNameError("joint", name, known, hint="(trajectory rejected)")
         if len(set(names)) < len(names) or not names:
-            raise ConfigError("trajectory refused: each of its joints must be named once")
+            raise ConfigError("trajectory rejected: each of its joints must be named once")
         rows = self._checked(points, len(names))
         start = TrajectoryPoint(0.0, q.tolist(), v.tolist(), [0.0] * len(names))
         if rows[0].time > 0.0:
@@ -107,18 +107,18 @@ class TrajectorySpline:
     @staticmethod
     def _checked(points: Sequence[TrajectoryPoint], n: int) -> list[TrajectoryPoint]:
         if not points:
-            raise ConfigError("trajectory refused: it has no points")
+            raise ConfigError("trajectory rejected: it has no points")
         last = -np.inf
         for k, p in enumerate(points):
             lengths = (len(p.q), len(p.v) or n, len(p.a) or n)
             if lengths != (n, n, n):
-                raise ConfigError(f"trajectory refused: point {k} needs {n} values of each kind, got {lengths}")
+                raise ConfigError(f"trajectory rejected: point {k} needs {n} values of each kind, got {lengths}")
             if not np.isfinite([p.time, *p.q, *p.v, *p.a]).all():
-                raise ConfigError(f"trajectory refused: point {k} has a value that is not a number")
+                raise ConfigError(f"trajectory rejected: point {k} has a value that is not a number")
             if np.abs([*p.q, *p.v, *p.a]).max() > LARGEST:
-                raise ConfigError(f"trajectory refused: point {k} has a value beyond {LARGEST:g}")
+                raise ConfigError(f"trajectory rejected: point {k} has a value beyond {LARGEST:g}")
             if p.time < 0.0 or p.time <= last:
-                raise ConfigError(f"trajectory refused: the time of point {k} must be after the previous one")
+                raise ConfigError(f"trajectory rejected: the time of point {k} must be after the previous one")
             last = p.time
         return list(points)
 

@@ -17,7 +17,7 @@ class Following(enum.Enum):
     """State of a follower."""
 
     IDLE = "nothing is commanded: the controller holds its last value"
-    BLEND = "from where the robot is to what is commanded"
+    BLEND = "moves from the present posture to the commands"
     RUN = "commands are followed inside the limits"
     STOPPING = "every joint comes to rest at its acceleration limit"
 

@@ -173,8 +173,8 @@ class UnitreeTransport(Transport):
         if self._model is not None and self._model.machines and known and self._model.name not in known:
             self.close()
             raise HardwareError(
-                f"bus {self._name}: the robot is a {' or '.join(known)} (mode_machine {self._machine}), "
-                f"the file says {self._model.name}"
+                f"bus {self._name}: the robot is a {' or '.join(known)} (mode_machine {self._machine}), the file "
+                f"states {self._model.name}"
             )
 
     def _missing(self) -> str:

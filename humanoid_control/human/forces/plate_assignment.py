@@ -182,7 +182,7 @@ def _clock_doubt(contacts: list, wrenches: Sequence[MeasuredWrench], times: np.n
     if 2 * sum(not c.feet for c in contacts) <= len(contacts):
         offer = offset_offer(wrenches, times, feet)
         return [f"forces may not be in time with the markers{offer}"] if offer else []
-    return [f"hardly any foot stands where forces act{offset_offer(wrenches, times, feet)}"]
+    return [f"hardly any foot is where forces act{offset_offer(wrenches, times, feet)}"]
 
 
 # -------- feet on a plate

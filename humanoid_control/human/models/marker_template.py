@@ -119,7 +119,7 @@ def read_template(path: Path, name: str = "") -> MarkerTemplate:
                 raise RobotError(f"the label '{shown(one.label)}' occurs more than once: keep one of them")
             seen.add(plain_label(one.label))
         if not rows:
-            raise RobotError("names no markers")
+            raise RobotError("lists no markers")
         computed = list(rows_of(d, "computed", "file"))
         computed += [side + str(label) for label in rows_of(d, "computed_sides", "file") for side in "RL"]
         return MarkerTemplate(
@@ -145,7 +145,9 @@ def find_template(clip: MarkerClip, name: str | Path | None = None) -> TemplateM
     others = {m.template.name: len(m.found) for m in matches if m is not best and m.found}
     if len(best.found) < FEWEST:
         nearest = (
-            f"'{best.template.name}' knows {first_few(best.found)}" if best.found else "no template knows one of them"
+            f"'{best.template.name}' knows {first_few(best.found)}"
+            if best.found
+            else "no template contains any of them"
         )
         raise ClipError(
             f"'{clip.name}': its {len(labels)} labels ({first_few(labels)}) match no known marker set ({nearest}): "
@@ -157,7 +159,7 @@ def find_template(clip: MarkerClip, name: str | Path | None = None) -> TemplateM
         raise ClipError(
             f"'{clip.name}': no marker set matches its labels: {best.template.name} knows {len(best.found)} of {count} "
             f"({first_few(best.found)}), not {first_few(best.unknown)}: give --markers with a template of these "
-            f"(docs/human.md), or --markers {best.template.name} if these {len(best.found)} are where it has them"
+            f"(docs/human.md), or --markers {best.template.name} if these {len(best.found)} are placed as in it"
         )
     return TemplateMatch(best.template, best.found, best.computed, best.unknown, others)
 

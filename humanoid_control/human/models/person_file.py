@@ -318,7 +318,7 @@ def _region(row: Any, names: Sequence[str], joints: list[_JointRow], where: str)
         if not (isinstance(level, list) and len(level) == 4 and isinstance(level[0], str)):
             raise RobotError(f"{where}: a level is [body, height, forward, [ranges]], got {shown(level)}")
         told = f"{where}, level '{shown(level[0])}'"
-        height, forward = _values(level[1:3], 2, f"{told}: height and way forward")
+        height, forward = _values(level[1:3], 2, f"{told}: height and forward offset")
         ranges = _values(level[3], len(turns), f"{told}: ranges")
         if height <= 0 or (ranges < 0).any():
             raise RobotError(f"{told}: its height must be positive, its ranges not negative")
@@ -332,7 +332,7 @@ def _region(row: Any, names: Sequence[str], joints: list[_JointRow], where: str)
     else:
         before = [j for j in joints if j.body == parent]
         if not before or not isinstance(before[0], _Level):
-            raise RobotError(f"{where}: give 'at', where it begins: '{parent}' is no last level of another region")
+            raise RobotError(f"{where}: give 'at', where it begins: '{parent}' is not the last level of another region")
         at = before[0].top
     out: list[_JointRow] = []
     for (body, height, forward, _), share in zip(levels, shares, strict=True):

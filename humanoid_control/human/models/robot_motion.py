@@ -346,6 +346,6 @@ def fit_robot(analysis: Analysis, robot: Robot) -> RobotMotion:
     near = (result.q - lower < NEAR_LIMIT) | (upper - result.q < NEAR_LIMIT)
     at_limit = {n: float(near[:, k].mean()) for k, n in enumerate(moved.names) if near[:, k].any()}
     alike = {c: pair for c, pair in _alike(robot).items() if c in analysis.person.names}
-    said = [f"no place for {', '.join(lost)}"] if lost else []
+    said = [f"no position for {', '.join(lost)}"] if lost else []
     factor = float(np.mean(list(found.factors.values())))
     return RobotMotion(robot.name, moved, factor, result, at_limit, alike, (*said, *result.warnings))

@@ -173,7 +173,7 @@ def find_subject(
     mass, said = (s.mass, "") if s.mass is not None else _mass(person, clip, wrenches, tasks)
     if mass is None:
         guesses.append(
-            f"the mass is not known ({said}): {TYPICAL_MASS:g} kg is assumed: moments scale with it, give --mass"
+            f"the mass is unknown ({said}): {TYPICAL_MASS:g} kg is assumed: moments scale with it, give --mass"
         )
     elif said:
         notes.append(said)

@@ -142,7 +142,7 @@ def scale_of_markers(
     stated = stated[:20] if stated.isprintable() else ""
     unit = known_unit(stated)
     if np.isnan(extent):
-        raise ClipError(f"{where}: never shows two markers at once: record or export it again")
+        raise ClipError(f"{where}: no frame contains two markers: record or export it again")
     if size.unit:
         return size.told(extent, "the markers span", where)
     file_extent, extent = extent, extent * size.scale

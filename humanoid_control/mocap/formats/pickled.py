@@ -111,7 +111,7 @@ class _Sealed:
     __slots__ = ()
 
     def __setstate__(self, state: Any) -> NoReturn:
-        raise _Refused("a change of what reads it")
+        raise _Refused("a change of the reader")
 
 
 class _Call(_Sealed):
@@ -133,7 +133,7 @@ class _Ordered(OrderedDict[Any, Any]):
 
     def __setstate__(self, state: Any) -> None:
         if not isinstance(state, dict):
-            raise _Refused("a change of what reads it")
+            raise _Refused("a change of the reader")
 
 
 class _Name(_Sealed):
@@ -270,7 +270,7 @@ class _ArrayUnpickler(pickle.Unpickler):
     def _reconstruct(self, kind: Any, shape: Any, code: Any) -> np.ndarray:
         """Return the empty array of a pickled one; its state follows."""
         if kind is not _ARRAY or tuple(shape) != (0,):
-            raise _Refused("an array of a class of its own")
+            raise _Refused("an array of a custom class")
         found = np.ndarray.__new__(_Array, (0,), "b")
         found._spend = self._spend
         return found

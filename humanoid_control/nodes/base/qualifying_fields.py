@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 STAMP = "time of the measurement; zero: arrival. Clock offsets are corrected or reported"
 SHOWN = "shown as it is: moves nothing"
-FRAMES = "unknown frames are refused by name"
+FRAMES = "unknown frames are rejected by name"
 NO_FRAME = "not used: joints have no frame"
-NOT_MEASURED = "first value below 0, or NaN: not measured, refused by name"
+NOT_MEASURED = "first value below 0, or NaN: not measured, rejected by name"
 
 QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
     "builtin_interfaces/Time": {},
@@ -20,27 +20,27 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
     "geometry_msgs/PoseStamped": {"header": f"{FRAMES}; targets: {STAMP}; others: the newest counts, for any stamp"},
     "geometry_msgs/Twist": {},
     "geometry_msgs/TwistStamped": {
-        "header": "base_footprint or the root link, other frames are refused by name; so is a stamp older than "
+        "header": "base_footprint or the root link, other frames are rejected by name; so is a stamp older than "
         "`cmd_vel_timeout`",
     },
     "geometry_msgs/WrenchStamped": {
         "header": "a foot: FOOT_sole (also if empty), or a link of its leg, transformed to the sole by measured joints "
         "without the weight of links between; a plate: a frame with a known pose; a push: a link; other frames are "
-        "refused by name. " + STAMP,
+        "rejected by name. " + STAMP,
     },
     "nav_msgs/Odometry": {"header": SHOWN, "child_frame_id": SHOWN, "covariance": SHOWN},
     "nav_msgs/Path": {"header": f"of each pose, else of the path: {FRAMES}"},
     "sensor_msgs/BatteryState": {"header": SHOWN},
     "sensor_msgs/Imu": {
         "header": "a link of the robot, transformed to the root link by measured joints; other frames "
-        f"are refused by name. {STAMP}",
+        f"are rejected by name. {STAMP}",
         "orientation_covariance": NOT_MEASURED,
         "angular_velocity_covariance": NOT_MEASURED,
         "linear_acceleration_covariance": NOT_MEASURED,
     },
     "sensor_msgs/JointState": {
-        "header": f"{STAMP}. Commands older than 0.5 s are refused by name. frame_id is {NO_FRAME}",
-        "velocity": "empty: not measured. The walker refuses the message by name; other nodes differentiate positions",
+        "header": f"{STAMP}. Commands older than 0.5 s are rejected by name. frame_id is {NO_FRAME}",
+        "velocity": "empty: not measured. The walker rejects the message by name; other nodes differentiate positions",
         "effort": "empty: not measured; only tendon tensions are needed, and have their own reader",
     },
     "sensor_msgs/Joy": {"header": "not used: a button is held or not"},
@@ -53,7 +53,7 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
         "child_frame_id": "read by tf2; target/NAME is a target where `tf_targets` is set",
     },
     "trajectory_msgs/JointTrajectory": {
-        "header": "time at which it begins; zero: now; out of date: refused by name. frame_id is " + NO_FRAME,
+        "header": "time at which it begins; zero: now; out of date: rejected by name. frame_id is " + NO_FRAME,
         "velocities": "empty: the segments are lines",
         "accelerations": "empty: the segments are cubics",
         "effort": "not used, reported: trajectories are of positions",

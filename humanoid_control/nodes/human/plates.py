@@ -47,8 +47,8 @@ def parse_frames(rows: list[str]) -> dict[str, pin.SE3]:
         good = equals and name.strip() and len(numbers) == 7 and np.isfinite(numbers).all()
         if not good or abs(np.linalg.norm(numbers[3:]) - 1) > 0.01:
             raise ConfigError(
-                f"plate_frames holds '{row}': write name=x,y,z or name=x,y,z,qx,qy,qz,qw, in metres, with a quaternion "
-                "of length 1"
+                f"plate_frames contains '{row}': write name=x,y,z or name=x,y,z,qx,qy,qz,qw, in metres, with a "
+                "quaternion of length 1"
             )
         numbers[3:] = (np.array(numbers[3:]) / np.linalg.norm(numbers[3:])).tolist()
         out[name.strip()] = pin.XYZQUATToSE3(np.array(numbers))

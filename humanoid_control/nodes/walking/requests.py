@@ -52,7 +52,7 @@ class VelocityRequest:
         twist = getattr(message, "twist", message)
         v = np.array([twist.linear.x, twist.linear.y, twist.angular.z])
         bad = [name for name, x in zip(AXES, v, strict=True) if not abs(x) < IMPOSSIBLE]
-        text = f"cmd_vel: {', '.join(bad)} is not a number: refused"
+        text = f"cmd_vel: {', '.join(bad)} is not a number: rejected"
         if self._health.check("cmd_vel", bool(bad), Level.ERROR, text):
             return
         self.velocity, self._heard = v, time.monotonic()

@@ -150,7 +150,7 @@ def mapping_text(mapping: Mapping, tree: UrdfTree, shapes: bool = True) -> str:
         )
     added = {name: frame for foot in mapping.feet for name, frame in foot.frames.items()}
     if added:
-        lines.append("frames:  # the robot's own axes on links that lie askew")
+        lines.append("frames:  # the robot's own axes on links with tilted axes")
     for name, frame in added.items():
         rpy = ", ".join(f"{v:g}" for v in frame.rpy)
         lines.append(f"  {name}: {{link: {yaml_text(frame.link)}, xyz: [0, 0, 0], rpy: [{rpy}]}}")
@@ -211,14 +211,16 @@ def _shape_lines(mapping: Mapping, robot: Robot, tree: UrdfTree) -> list[str]:
 def contact_text(fit: ContactFit) -> str:
     """Describe the contacts of two links."""
     if fit.touched is None:
-        return "GUESS: without geometry that tells when they touch"
+        return "GUESS: no geometry detects their contact"
     if not fit.touched:
         return "their meshes never touched in random postures"
     if not fit.shapes:
-        return f"GUESS: their meshes touched in {100 * fit.touched:.0f} % of random motions, but no shapes tell when"
+        return f"GUESS: their meshes touched in {100 * fit.touched:.0f} % of random motions, but no shapes detect it"
     inside = f", {1e3 * fit.shrunk:.0f} mm inside it" if fit.shrunk else ""
-    shares = f"they miss {100 * fit.missed:.0f} % of the contacts and forbid {100 * fit.early:.0f} % of what is free"
-    return f"{'as far apart as the meshes' if fit.by_distance else f'around what touches first{inside}'}; {shares}"
+    shares = f"they miss {100 * fit.missed:.0f} % of the contacts and forbid {100 * fit.early:.0f} % of the free "
+    "postures"
+    return f"{'as far apart as the meshes' if fit.by_distance else f'around the parts that touch first{inside}'}; "
+    f"{shares}"
 
 
 def fit_text(fit: BodyFit) -> str:

@@ -162,7 +162,7 @@ class LaunchedNode:
         return [LogInfo(msg=f"{name} is not restarted; the other nodes continue: {self.last_line}")]
 
     def _end_launch(self, _: Any) -> None:
-        raise LaunchEnded(self.last_line or f"{self.spec.executable} refused its input")
+        raise LaunchEnded(self.last_line or f"{self.spec.executable} rejected its input")
 
 
 def _is_outermost(context: Any) -> bool:

@@ -11,7 +11,7 @@ from humanoid_control.simulation.sensors.sensor_model import Imperfection, Senso
 FAULTS = {
     "slack": "wire hangs loose: no tension, and the encoder reads more than the path is long",
     "broken": "wire is reeled in: no tension, and the encoder reads less than the path is long",
-    "stuck": "encoder gives the length that it gave first",
+    "stuck": "encoder repeats its first length",
     "missing": "nothing is measured",
 }
 WINCH_FAULTS = {
@@ -20,8 +20,8 @@ WINCH_FAULTS = {
     "broken": "wire is torn",
     "slipped": "wire of this length [m] slips off the drum, and the encoder does not see it",
     "deaf": "tension sensor gives zero, to the drive too",
-    "stuck": "encoder gives the length that it gave first, but not to the drive",
-    "missing": "nothing is measured, but by the drive",
+    "stuck": "encoder repeats its first length, but not to the drive",
+    "missing": "nothing is measured, except by the drive",
 }
 SIZES = {"slack": 0.03, "slipped": 0.02}  # [m] default sizes of faults
 LOOSE, REELED = 0.03, 0.05  # [m] excess reading of a slack tendon, deficit of a broken one

@@ -9,8 +9,8 @@ import numpy as np
 from humanoid_control.errors import ConfigError, UnknownNameError
 
 LAWS = {
-    "hybrid": "winches wind as the joints should move, and are led to the tensions of the distribution",
-    "stiffness": "tensions of the distribution, and more where a tendon is longer than it should be; needs no angles",
+    "hybrid": "winches follow the joint references and converge to the tensions of the distribution",
+    "stiffness": "tensions of the distribution, raised where a tendon is longer than its reference; needs no angles",
     "torque": "computed torque of the joints, distributed over the tensions",
     "length": "winches are servoed to the lengths of the references, stretch included; needs no angles",
 }

@@ -9,7 +9,7 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 
 OBSERVATIONS = {
     "absolute": "calibrated lengths, z = f(theta), eq. (2)",
-    "literal": "relative as printed, eqs (11), (12): dead reckoning, kept to show it",
+    "literal": "relative as printed, eqs (11), (12): dead reckoning, for comparison only",
     "r1": "relative by the differentiated mapping: dz = G(theta) dtheta, the state in G",
     "r2": "relative against the estimate some steps ago, carried along: dz = f(theta) - f(theta before)",
     "r3": "relative against the estimate at power-on, carried along; hurt by an encoder that slips",

@@ -125,7 +125,7 @@ class Controls:
     ) -> None:
         """Build the panel."""
         gui, self._gui, self.actions = server.gui, server.gui, actions
-        gui.set_panel_label("Everybody dances")
+        gui.set_panel_label("All robots dance")
         self._status = gui.add_markdown("")
         self._trouble = gui.add_html("")
         self._upload = gui.add_upload_button(

@@ -40,7 +40,7 @@ SHOWN = {
     "robots": "the robots",
     "names": "names",
 }
-INSIDE = "the figure in the robot, which is seen through"
+INSIDE = "the figure inside the transparent robot"
 
 
 def error_colors(lengths: np.ndarray) -> np.ndarray:

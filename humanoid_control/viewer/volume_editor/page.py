@@ -31,7 +31,7 @@ FREE_TURN = 180.0  # [deg] slider range of a joint without limits
 SMALL = "margin:4px 14px;font-size:12px;line-height:1.4"
 UNITS = {"m": 1.0, "mm": 0.001}
 MM = 1000.0
-HINT = "drag the arrows in the scene, or write numbers here, in the frame of the link"
+HINT = "drag the arrows in the scene, or enter numbers here, in the frame of the link"
 Act = Callable[[], object]
 Do = Callable[[Act], None]
 
@@ -87,7 +87,7 @@ class PairsTab:
             self._second = gui.add_dropdown("and", (NONE,))
             by_hand = gui.add_button_group("pair", ("watch", "do not watch"))
         on_choice(by_hand, do, self._by_hand)
-        search = gui.add_button("search pairs by random postures", hint="takes the place of all pairs")
+        search = gui.add_button("search pairs by random postures", hint="replaces all pairs")
         self._reasons = gui.add_html("")
 
         @search.on_click
@@ -168,7 +168,7 @@ class SegmentTab:
             self._both = gui.add_dropdown(
                 "drawn for both", (NONE, *AXES), hint="the other side is always the image, with this coordinate negated"
             )
-            once = gui.add_button_group("copy there", AXES, hint="once; each side is its own afterwards")
+            once = gui.add_button_group("copy there", AXES, hint="once; afterwards the sides are independent")
         on_change(self._both, do, lambda axis: editor.stand_for_both("" if axis == NONE else axis))
         on_choice(once, do, editor.to_other_side)
         with gui.add_folder("Fit (replaces the volumes of this segment)"):
@@ -224,11 +224,11 @@ class VolumeTab:
         self._vertices = [
             gui.add_vector3(f"vertex {k + 1} [mm]", (0.0, 0.0, 0.0), step=0.1, hint=HINT) for k in range(3)
         ]
-        self._group = gui.add_text("group", "", hint="a pair may ask for the volumes of some groups only")
+        self._group = gui.add_text("group", "", hint="a pair may be restricted to the volumes of some groups")
         self._mirror = gui.add_dropdown(
-            "own image", (NONE, *AXES), hint="the same volume with this coordinate negated belongs to it, always"
+            "own image", (NONE, *AXES), hint="always adds the same volume with this coordinate negated"
         )
-        flip = gui.add_button_group("mirror", AXES, hint="add an image, on its own, with this coordinate negated")
+        flip = gui.add_button_group("mirror", AXES, hint="add an independent image with this coordinate negated")
         size = gui.add_button_group("size", ("-10 %", "+10 %"))
         on_choice(flip, do, editor.flip)
         on_choice(size, do, lambda what: editor.change("", lambda v: edits.resized(v, 1.1 if "+" in what else 1 / 1.1)))
@@ -304,7 +304,7 @@ class VolumeEditorPage:
         tabs = gui.add_tab_group()
         with tabs.add_tab("Volume"):
             self._volume = VolumeTab(gui, editor, self.do)
-            handles = gui.add_dropdown("handles", tuple(HANDLES), hint="what can be dragged in the scene")
+            handles = gui.add_dropdown("handles", tuple(HANDLES), hint="draggable parts of the scene")
             on_change(handles, self.do, lambda which: setattr(self.handles, "shown", which))
         with tabs.add_tab("Segment"):
             self._segment = SegmentTab(gui, editor, self.do)

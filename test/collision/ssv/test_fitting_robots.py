@@ -196,7 +196,7 @@ def test_reasons_of_pairs_left_out_are_right_and_the_same_for_the_same_seed():
         i, j = joint[x.first], joint[x.second]
         assert (x.reason == SAME_BODY) == (i == j)
         assert (x.reason == NEIGHBOURS) == (parent[i] == j or parent[j] == i)
-    assert "upper_torso - l_clavicle: no joint moves one against the other" in a.explain()
+    assert "upper_torso - l_clavicle: no joint moves one relative to the other" in a.explain()
     assert any(
         line.startswith("l_thigh - lower_torso: they overlap by") and line.endswith("mm at rest")
         for line in a.explain()

@@ -245,7 +245,7 @@ def test_a_guardian_damps_a_robot_whose_driver_is_silent(robot, drive):
 
 
 def test_a_robot_that_is_not_the_one_of_the_file(robot, drive):
-    with pytest.raises(HardwareError, match=r"the robot is a g1 \(mode_machine 5\), the file says g1_23"):
+    with pytest.raises(HardwareError, match=r"the robot is a g1 \(mode_machine 5\), the file states g1_23"):
         drive("g1_23")
     robot.tell(machine=4)
     assert wait_for(lambda: not _refused(drive)), "a G1 with 23 motors"

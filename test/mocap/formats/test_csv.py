@@ -217,7 +217,7 @@ def changed(row, column, cell):
         (one_row()[:1], "has a header but no frames"),
         (one_row()[:2], "1 frame"),
         (one_row(values=1e6 * CLIP.positions), "implausible for a person"),
-        (one_row(values=np.full_like(MM, np.nan)), "never shows two markers"),
+        (one_row(values=np.full_like(MM, np.nan)), "no frame contains two markers"),
         (one_row(time="", head=[["# rate: 0"]]), "frame rate must be positive, got 0.0 Hz"),
         (one_row(time="", head=[["# rate: -5"]]), "frame rate must be positive, got -5.0 Hz"),
         (one_row(time="", head=[["# rate: 1e9"]]), "frame rate of 1e+09 Hz is implausible"),

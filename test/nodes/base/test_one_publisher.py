@@ -88,7 +88,7 @@ def test_the_driver_follows_one_publisher_of_commands_and_one_of_trajectories(gr
         said = graph.until_said("robot_driver", "joint_commands from several", lambda: (stay(), away()))
         assert said["level"] == 2 and "/test is followed, /second is ignored" in said["message"]
         graph.until_said(
-            "robot_driver", "trajectory refused: joint_commands of /test", lambda: (stay(), plan(1, 1.0, 1))
+            "robot_driver", "trajectory rejected: joint_commands of /test", lambda: (stay(), plan(1, 1.0, 1))
         )
         row = desk.robot.index["l_elbow_flexion"]
         assert max(abs(m.position[row] - start) for m in desk.states[n:]) < 0.01

@@ -34,7 +34,7 @@ def test_forearm_against_torso_no_false_alarm_and_only_shallow_misses_600_pairs(
         assert not (hit and exact[k] > 1e-6), "false alarm"
         assert d <= 0 or not hit
         if exact[k] > 0:
-            assert d > exact[k] - 1e-6, "never nearer than it is"
+            assert d > exact[k] - 1e-6, "never closer than it is"
         if exact[k] < 0 and not hit:
             misses.append(-exact[k])
     assert (exact < 0).sum() > 75

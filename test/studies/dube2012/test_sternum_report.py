@@ -119,7 +119,7 @@ def test_one_person_left_out_is_judged_by_the_mean_of_all_others(dance, walk):
     # Shares do not change with size: from its own image at another size the dance differs by `left` alone.
     own = next(row for row in sternum_report(dance, third) if row.fitted_on == "third")
     assert leave_one_out([dance, third])[0].mean == pytest.approx(own.mean)
-    with pytest.raises(ClipError, match="two persons or more"):
+    with pytest.raises(ClipError, match="at least two persons"):
         leave_one_out([dance])
     with pytest.raises(ClipError, match="has no marker on the sternum"):
         leave_one_out([dance, find_body_points(without(DANCE, "Sternum"))])

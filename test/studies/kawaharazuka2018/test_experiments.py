@@ -80,7 +80,7 @@ def test_e3_sharing_keeps_borrowed_angles_right(testbed):
         assert shared.median[4:].mean() < alone.median[4:].mean()
         table = {line["filter"]: line for line in found.table}
         vibrates, smooth = (table[f"{plant}: {kind}, polynomial, plain inverse"] for kind in ("conventional", "shared"))
-        assert smooth["conventional beside it"] > 2.0, "jitter"
+        assert smooth["conventional for comparison"] > 2.0, "jitter"
         assert vibrates["borrowed 2 deg beyond limits %"] > 20.0 and smooth["borrowed 2 deg beyond limits %"] < 5.0
         assert rows[f"{plant}: shared, polynomial, plain inverse"].worst.max() < 5.0, "bounded"
     assert rows["random walk: shared, default"].worst.max() < 2.0, "a spike does not reach the angles"
@@ -111,7 +111,7 @@ def test_e4_absolute_stays_wrong_and_relative_converges(testbed):
     found = EXPERIMENTS["E4"](testbed, Runs(1, 600))
     rows = rows_of(found)
     assert rows["absolute, wrong zero"].median[:3].min() > 10.0 and rows["relative as printed"].median.max() > 10.0
-    assert rows["absolute, right zero"].worst.max() < 1.0
+    assert rows["absolute, correct zero"].worst.max() < 1.0
     assert (
         all(rows[f"relative {k}"].median.max() < 2.0 for k in ("r2", "r3")) and rows["relative r1"].median.max() < 10.0
     )
@@ -169,7 +169,7 @@ def test_what_cannot_be_run_is_said(monkeypatch, tmp_path):
     monkeypatch.delenv("HUMANOID_TEST_DATA", raising=False)
     assert chosen([], None) == (
         list(EXPERIMENTS),
-        ["others' arms are left out: give the folder of their models (models)"],
+        ["arm models of other authors are omitted: give their folder (models)"],
     )
     assert chosen(["e4", "Baselines", "E4"], None)[0] == ["E4", "baselines"]
     with pytest.raises(ConfigError, match=r"give the folder \(models\)"):

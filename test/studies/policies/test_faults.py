@@ -63,7 +63,7 @@ def test_senses_are_what_the_fault_says(model):
 @pytest.mark.parametrize(("number", "said"), [(UNIT, "every kp is 1"), (ROBOT, "joints are not joints of")])
 def test_a_file_that_contradicts_is_refused_and_meets_the_row(lab, g1_urdf, number, said):
     row = try_fault(str(lab), str(g1_urdf), number, "mujoco")
-    assert row["refused"] and row["met"] and row["end"] == "refused" and said in row["said"][0]
+    assert row["refused"] and row["met"] and row["end"] == "rejected" and said in row["said"][0]
 
 
 @pytest.mark.parametrize("number", [QUATERNION, NUMBER])
@@ -78,7 +78,7 @@ def rows():
     base = {"why": "", "number": 1, "policy": "p", "detail": "", "said": [], "refused": False}
     ran = {"excess_joint": "a", "speed_joint": "b", "fell": None, "state": "run", "events": []}
     return [
-        base | {"kind": "kp 1", "refused": True, "end": "refused", "limits": True, "met": True},
+        base | {"kind": "kp 1", "refused": True, "end": "rejected", "limits": True, "met": True},
         base
         | ran
         | {"kind": "sign", "end": "named", "limits": True, "met": True, "named_s": 0.2}
@@ -97,8 +97,8 @@ def test_outcomes_are_counted_by_kind():
     assert found["sign"] == [2, 0, 1, 1, 0, 0, 0.6, 1, "1 (50 %)"]
     assert found["all"][0] == 3 and found["all"][-1] == "2 (67 %)"
     assert "0.030 rad (a, fault 1, sign); fastest: 1.20" in worst_line(rows())
-    assert worst_line(rows()).endswith("Of 2 runs 1 passed a range, 1 a speed limit.")
-    assert worst_line(rows()[:1]) == "Every fault was refused when it was read."
+    assert worst_line(rows()).endswith("Of 2 runs 1 exceeded a range, 1 a speed limit.")
+    assert worst_line(rows()[:1]) == "Every fault was rejected on reading."
 
 
 def test_what_cannot_be_tried_is_said_at_once(lab):

@@ -54,7 +54,7 @@ def test_cells_hold_falls_and_the_worst_numbers():
 
 
 def test_falls_of_the_gate_alone_are_counted():
-    assert fall_line(rows()).endswith("does not have: 1 of 2: p (mujoco, seed 1).")
+    assert fall_line(rows()).endswith("Falls only with the gate: 1 of 2: p (mujoco, seed 1).")
 
 
 def test_policies_are_named_by_their_files_and_missing_ones_refused(ppo, tmp_path):

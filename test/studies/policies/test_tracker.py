@@ -1,4 +1,4 @@
-"""A tracker judges motions: each run's outcome, kept outcomes, and the tables made of them."""
+"""Motions performed by a learned tracker motions: each run's outcome, kept outcomes, and the tables made of them."""
 
 from pathlib import Path
 

@@ -110,7 +110,7 @@ def test_the_first_command_after_a_gap_is_where_the_robot_is():
     [
         (0, "speed", 1.01, "a command at 1.01"),
         (0, "outside", 0.1, "beyond a range"),
-        (0, "finite", 0.0, "a number that is none"),
+        (0, "finite", 0.0, "a non-finite number"),
         (1, "speed", 1.2, "a joint at 1.20"),
     ],
 )
@@ -136,13 +136,13 @@ def test_what_must_be_said_counts_only_in_time_and_when_it_is_bad_news():
 def test_of_a_full_disk_the_recorder_itself_must_say_so():
     (fault,) = [f for f in faults_of(("simulator",)) if f.what == FILL]
     assert fault.name == "fill disk" and fault.promise.gap == 0.02
-    for said, broken in (("No space left on device", []), ("", ["the recorder said nothing"])):
+    for said, broken in (("No space left on device", []), ("", ["the recorder reported nothing"])):
         s = Seen(fault, 2.0, 8.0, said=said)
         judge(s, *heard(), [[5.0, "b", 1, "somebody else commands"]], CALM)
         assert s.broken == broken
     s = Seen(fault, 2.0, 8.0, said="No space left on device")
     judge(s, *heard(cut=(3.0, 3.1)), [], CALM)
-    assert len(s.broken) == 1 and "(promised 0.02)" in s.broken[0]
+    assert len(s.broken) == 1 and "(guaranteed 0.02)" in s.broken[0]
 
 
 def test_an_intruder_is_not_judged_by_what_it_says_itself():
@@ -218,7 +218,7 @@ def test_a_soak_can_be_read_and_written(tmp_path):
     report.write(tmp_path / "out")
     data = json.loads((tmp_path / "out" / "soak.json").read_text())
     assert data["soak"]["robot"] == "hrp2" and len(data["faults"]) == 2 and len(data["broken"]) >= 1
-    assert any("2 during motion, 1 of them with every promise kept; 0 at rest" in str(part) for part in report.parts)
+    assert any("2 during motion, 1 of them without violation; 0 at rest" in str(part) for part in report.parts)
     assert "stopped until ~/resync, 1 times: kill -9 simulator" in report.parts
 
 
@@ -230,7 +230,7 @@ def test_of_what_is_usual_one_in_twenty_may_be_slower(slow, kept):
     what = {"robot": "hrp2", "stack": "imitation", "hours": 1.0, "seed": 0, "complaints": 0}
     broken = soak_report(faults, what).data["broken"]
     assert (broken == []) is kept
-    assert kept or broken == ["95 % of 40 essential nodes that were killed: 1.90 s (promised 1.5)"]
+    assert kept or broken == ["95 % of 40 essential nodes that were killed: 1.90 s (guaranteed 1.5)"]
 
 
 def test_faults_of_a_robot_at_rest_are_counted_apart():
@@ -246,4 +246,4 @@ def test_faults_of_a_robot_at_rest_are_counted_apart():
     report = soak_report([moving, broken, slow, still], what)
     assert report.data["during_motion"] == {"faults": 2, "kept": 1}
     assert report.data["at_rest"] == {"faults": 2, "kept": 2}
-    assert "4 faults: 2 during motion, 1 of them with every promise kept; 2 at rest" in report.parts[1]
+    assert "4 faults: 2 during motion, 1 of them without violation; 2 at rest" in report.parts[1]

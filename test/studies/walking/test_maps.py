@@ -73,7 +73,7 @@ def test_what_is_kept_is_not_walked_again(tmp_path, monkeypatch, rows):
     assert len(file.read_text().splitlines()) == 2
     assert list(again.all(jobs, _never, 1, shares.append)) == [{"direction": 45}, {"direction": 90}]
     file.write_text("nothing of the kind\n")
-    with pytest.raises(ConfigError, match="holds no outcomes of maps"):
+    with pytest.raises(ConfigError, match="contains no results of maps"):
         KeptOutcomes(file, "maps")
 
 
@@ -82,7 +82,7 @@ def _never(job):
 
 
 def test_what_cannot_be_asked_for_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="nothing else"):
+    with pytest.raises(ConfigError, match="leave out all other parts"):
         run_study(only=["maps", "speed"])
     with pytest.raises(UnknownNameError, match="robot of the maps"):
         maps.walk_maps(["armar3"])

@@ -37,7 +37,7 @@ def test_long_walks_are_made_only_where_they_are_asked_for():
 @pytest.mark.parametrize(
     ("choice", "words"),
     [
-        ({"only": ["maps", "speed"]}, "nothing else"),
+        ({"only": ["maps", "speed"]}, "leave out all other parts"),
         ({"only": ["speed"], "ground": "plane:slope=3"}, "give ground or groups"),
         ({"steps": 0}, "steps must be"),
         ({"phases": 0}, "phases must be"),
@@ -90,7 +90,7 @@ def test_robots_that_cannot_walk_are_refused_in_one_line(tmp_path):
     with pytest.raises(RobotError, match="walking needs a floating base and two feet") as told:
         study.run_study(robot=str(arms))
     assert "\n" not in str(told.value)
-    with pytest.raises(ConfigError, match="has a walk of its own"):
+    with pytest.raises(ConfigError, match="has its own walk"):
         study.Choice(robot=str(arms), only=["speed"])
     with pytest.raises(UnknownNameError, match="did you mean lola"):
         study.Choice(robot="lolla")

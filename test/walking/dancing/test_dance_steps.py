@@ -154,11 +154,11 @@ def test_a_study_keeps_what_was_danced_and_says_what_cannot_be(tmp_path):
     file.write_text(json.dumps({"job": key, "outcome": outcome}) + "\n")
     report = dance_study.run_study("lola", seconds=5.0, only=["standing"], workers=1, resume=file)
     assert report.data["dances"] == [outcome]
-    assert "refused: nothing" in report.parts[0].rows[0]
+    assert "rejected: nothing" in report.parts[0].rows[0]
     row = dance_study.try_dance(("lola", "no such clip", "steps", 0, 5.0))
     assert row["refused"]
     file.write_text("nothing")
-    with pytest.raises(ConfigError, match="holds no outcomes"):
+    with pytest.raises(ConfigError, match="contains no results"):
         dance_study.run_study("lola", seconds=5.0, only=["standing"], resume=file)
     with pytest.raises(UnknownNameError, match="way to dance"):
         dance_study.run_study(only=["flying"])
