@@ -31,18 +31,25 @@ class Change(NamedTuple):
 
 
 class FootMotion(NamedTuple):
-    """Sole paths: place (T, 2, 2) [m], height [m] and yaw [rad] (T, 2)."""
+    """Sole paths: place (T, 2, 2) [m], height [m] and yaw [rad] (T, 2), pace of the clip (T,)."""
 
     place: np.ndarray
     height: np.ndarray
     yaw: np.ndarray
+    tempo: np.ndarray
 
     @classmethod
     def of(cls, source: SourceMotion) -> FootMotion:
         """Read sole paths; height of the lowest corner."""
         corners = np.einsum("tfij,fkj->tfki", source.sole_R, source.soles.corners) + source.sole_p[:, :, None]
         height = np.maximum(corners[..., 2].min(axis=2), 0.0)
-        return cls(source.sole_p[..., :2], height, np.unwrap(yaw_of(source.sole_R), axis=0))
+        return cls(source.sole_p[..., :2], height, np.unwrap(yaw_of(source.sole_R), axis=0), source.tempo)
+
+    @property
+    def speed(self) -> np.ndarray:
+        """Speeds (T, 2) in the clip [m per frame]: a slowed step is not a hovering foot."""
+        along = np.linalg.norm(np.gradient(self.place, axis=0), axis=2)
+        return np.asarray(np.hypot(along, np.gradient(self.height, axis=0)) / self.tempo[:, None])
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,7 @@ def steady_stands(
         drop_brushes(out, s)
         flights += fill_flights(out)
         support_changes(out, s)
-        lengthen_swings(out, s)
+        lengthen_swings(out, s, feet.tempo)
     told += [Change(a / s.rate, "flight filled", (b - a) / s.rate, "s") for a, b in flights]
     shortest = s.frames(s.shortest_swing)
     for f in (0, 1):
@@ -148,31 +155,32 @@ _SIDE = ("left", "right")
 
 def put_down(stands: np.ndarray, feet: FootMotion, s: FeasibilitySettings) -> None:
     """Put down a foot that hovers in a long swing or leaves the other alone too long."""
-    speed = np.linalg.norm(np.gradient(feet.place, axis=0), axis=2) * s.rate
-    speed = np.hypot(speed, np.gradient(feet.height, axis=0) * s.rate)
+    speed, clip = feet.speed * s.rate, np.concatenate([[0.0], np.cumsum(feet.tempo)])
     low = feet.height < s.hover_height
     for f in (0, 1):
         for a, b in runs(~stands[:, f]):
-            if b - a <= s.frames(LONG_SWING):
+            if clip[b] - clip[a] <= s.frames(LONG_SWING):
                 continue
             for c, d in runs(low[a:b, f] & (speed[a:b, f] < s.hover_speed)):
                 if d - c >= s.frames(CALM):
                     stands[a + c : a + d, f] = True
         if np.isfinite(s.hover_time):
             for a, b in runs(~stands[:, f] & low[:, f]):
-                _interrupt(stands[:, f], speed[:, f], a, b, s)
+                _interrupt(stands[:, f], speed[:, f], clip, (a, b), s)
 
 
-def _interrupt(stands: np.ndarray, speed: np.ndarray, a: int, b: int, s: FeasibilitySettings) -> None:
-    """Insert contacts where the foot is slowest until the swing [a, b) is short enough."""
-    longest, half = s.frames(s.hover_time), max(1, s.frames(0.5 * PUT_DOWN))
+def _interrupt(
+    stands: np.ndarray, speed: np.ndarray, clip: np.ndarray, swing_of: tuple[int, int], s: FeasibilitySettings
+) -> None:
+    """Insert contacts where the foot is slowest until the swing [a, b) is short enough, in frames of the clip."""
+    (a, b), half = swing_of, max(1, s.frames(0.5 * PUT_DOWN))
     swing = s.frames(s.shortest_swing) + half
-    if b - a <= longest or b - a < 2 * swing + 1:
+    if clip[b] - clip[a] <= s.frames(s.hover_time) + 1e-6 or b - a < 2 * swing + 1:
         return
     middle = a + swing + int(np.argmin(speed[a + swing : b - swing]))
     stands[middle - half : middle + half] = True
-    _interrupt(stands, speed, a, middle - half, s)
-    _interrupt(stands, speed, middle + half, b, s)
+    _interrupt(stands, speed, clip, (a, middle - half), s)
+    _interrupt(stands, speed, clip, (middle + half, b), s)
 
 
 def close_creeps(stands: np.ndarray, feet: FootMotion, s: FeasibilitySettings) -> None:
@@ -237,10 +245,15 @@ def support_changes(stands: np.ndarray, s: FeasibilitySettings) -> None:
         stands[first : min(T, first + missing - early), alone[last]] = True
 
 
-def lengthen_swings(stands: np.ndarray, s: FeasibilitySettings) -> None:
-    """Lengthen short swings within the other foot's stance and double support."""
-    T, least, both = len(stands), s.frames(s.shortest_swing), s.frames(s.double_support)
+def lengthen_swings(stands: np.ndarray, s: FeasibilitySettings, tempo: np.ndarray) -> None:
+    """Lengthen short swings within the other foot's stance and double support.
+
+    Args:
+        tempo: pace of the clip (T,); swings of a clip slower than `least_pace` are lengthened with it.
+    """
+    T, both = len(stands), s.frames(s.double_support)
     for a, b, f in sorted((*run, foot) for foot in (0, 1) for run in runs(~stands[:, foot])):
+        least = s.frames(s.shortest_swing * max(1.0, s.least_pace / float(tempo[a:b].mean())))
         missing = least - (b - a)
         own = np.flatnonzero(~stands[:, f])
         others = np.flatnonzero(~stands[:, 1 - f])

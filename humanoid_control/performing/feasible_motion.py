@@ -17,6 +17,7 @@ import pinocchio as pin
 from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
 from humanoid_control.errors import ClipError
+from humanoid_control.performing import turning_moment
 from humanoid_control.performing.center_program import CenterMotion, CenterProgram, CenterReference, free_motion
 from humanoid_control.performing.clip_dynamics import Loads, center_and_momentum, loads_of, torque_limits, velocities
 from humanoid_control.performing.clip_ik import ClipIk
@@ -27,6 +28,8 @@ from humanoid_control.performing.footholds import reachable_footholds, way_kept
 from humanoid_control.performing.settings import FeasibilitySettings
 from humanoid_control.performing.source_motion import (
     SourceMotion,
+    continuous_quaternions,
+    quaternion_product,
     rotations_z,
     smoothed,
     wrapped,
@@ -35,6 +38,7 @@ from humanoid_control.performing.source_motion import (
 from humanoid_control.retargeting import WholeBodyTrajectory
 from humanoid_control.retargeting.problem import Followed, imitation_points
 from humanoid_control.robots import Robot
+from humanoid_control.walking.gait import GRAVITY
 
 HEADING_CUTOFF, PLACE_CUTOFF = 2.0, 3.0  # [Hz] filters of how root and trunk follow the feet
 CENTER_CUTOFF, HEIGHT_CUTOFF = 3.0, 2.0  # [Hz] filters of the reference of the centre of mass
@@ -52,6 +56,8 @@ SETTLE = 10.0  # joint weight when the result returns to its soles
 PACE_TORQUE = 0.85  # of a limit, above which the clip is slowed: the rest is for feedback
 PACE_ROUNDS, PACE_WINDOW, PACE_CUTOFF = 3, 0.25, 1.5  # rounds; [s] window around a frame; [Hz]
 # paces of filled flights and of steps; ratio above which a pace counts as unchanged
+EXACT_TURN = 0.01  # [rad] rotation errors of a swing that are left to the controller
+SHORTER_ROUNDS = 2  # of steps whose turning moment is not held at the slowest pace
 PACE_FLIGHT, PACE_STEP, LEAST_GAIN = 0.7, 0.8, 0.97
 
 
@@ -75,12 +81,18 @@ def make_feasible(
             "filled: check its ground, or leave out --feasible"
         )
     run, pace = _Run(source, s), np.ones(max(2, round(source.clock[-1] * s.rate) + 1))
+    severe = run.severe_parts(len(pace))
     for _ in range(0 if s.pace else PACE_ROUNDS):
-        slower = run.asked_pace(pace)
+        slower = run.asked_pace(pace, severe)
         if slower.min() > LEAST_GAIN * pace.min() and np.allclose(slower, pace, rtol=1 - LEAST_GAIN):
             break
         pace = slower
         run = _Run(SourceMotion.of(trajectory, robot, s, pace), s)
+    for _ in range(SHORTER_ROUNDS):
+        shares = run.shorter_steps(severe)
+        if shares == run.shares:
+            break
+        run = _Run(run.source, s, shares=shares)
     motion = run.result(trajectory, s.pace or float(pace.min()))
     if motion.center_error > s.lost_center:
         return run.retargeted(trajectory, motion.center_error)
@@ -140,10 +152,16 @@ class _Pass:
 class _Run:
     """Pipeline for one pace."""
 
-    def __init__(self, source: SourceMotion, settings: FeasibilitySettings, keep_places: bool = False) -> None:
-        self.source, self.settings, self.robot = source, settings, source.robot
+    def __init__(
+        self,
+        source: SourceMotion,
+        settings: FeasibilitySettings,
+        keep_places: bool = False,
+        shares: dict[tuple[int, int], float] | None = None,
+    ) -> None:
+        self.source, self.settings, self.robot, self.shares = source, settings, source.robot, shares or {}
         self.own = ContactPlan.of(source, settings)
-        self.plan = self.own if keep_places else reachable_footholds(self.own, source.soles, settings)
+        self.plan = self.own if keep_places else reachable_footholds(self.own, source.soles, settings, self.shares)
         self.paths = SolePaths.of(source, self.plan)
         self.reference = self._follow_feet()
         moving = np.flatnonzero(np.ptp(source.q[:, self.robot.iq :], axis=0) > 0)
@@ -165,7 +183,7 @@ class _Run:
         q, Rz = source.q.copy(), rotations_z(dv)
         q[:, :2] = ours + np.einsum("tij,tj->ti", Rz[:, :2, :2], source.q[:, :2] - theirs)
         half = np.stack([0 * dv, 0 * dv, np.sin(0.5 * dv), np.cos(0.5 * dv)], axis=1)
-        q[:, 3:7] = _quaternion_product(half, source.q[:, 3:7])
+        q[:, 3:7] = quaternion_product(half, source.q[:, 3:7])
         return q
 
     def _height(self, reference: np.ndarray, center: np.ndarray, hips: np.ndarray) -> np.ndarray:
@@ -246,15 +264,17 @@ class _Run:
         lam = maximum_filter1d(lam, 2 * s.frames(DIAL_WINDOW) + 1, mode="nearest")
         self.dial = np.clip(smoothed(lam, DIAL_CUTOFF, rate), 0.0, DIAL_MOST)
 
-    def _loads(self, last: _Pass, motion: tuple[np.ndarray, np.ndarray, np.ndarray], step: int = 1) -> Loads:
-        friction = self.settings.friction
+    def _loads(
+        self, last: _Pass, motion: tuple[np.ndarray, np.ndarray, np.ndarray], step: int = 1, friction: float = 0.0
+    ) -> Loads:
+        friction = friction or self.settings.friction
         return loads_of(self.robot, self.source.soles, self.plan, last.planned, motion, friction, step)
 
     def _settled(self, last: _Pass) -> _Pass:
         """Low-pass the last pass, return its soles to their paths, and solve the program again."""
         rate = self.settings.rate
         q = last.q.copy()
-        q[:, 3:7] = _continuous(q[:, 3:7])
+        q[:, 3:7] = continuous_quaternions(q[:, 3:7])
         q = smoothed(q, RESULT_CUTOFF, rate)
         q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
         center = smoothed(last.center, RESULT_CUTOFF, rate)
@@ -271,8 +291,8 @@ class _Run:
 
     # -- pace -------------------------------------------------------------------------------------------------------
 
-    def asked_pace(self, pace: np.ndarray) -> np.ndarray:
-        """Return a slowed pace (P,)."""
+    def asked_pace(self, pace: np.ndarray, severe: np.ndarray) -> np.ndarray:
+        """Return a slowed pace (P,); `severe`: parts of the clip with a severe lack of turning moment (P,)."""
         s, rate, q = self.settings, self.settings.rate, self.last.q
         v, a = velocities(self.robot, q, rate)
         loads = self._loads(self.last, (q, v, a), EACH_TORQUE)
@@ -294,12 +314,44 @@ class _Run:
                 short = max(change.amount / s.shortest_swing, s.least_pace)
                 last = first + s.frames(change.amount) + 1
                 ask[first:last] = np.minimum(short, ask[first:last])
+        slower = np.maximum(self._slowed(pace, ask), np.minimum(pace, s.least_pace))
+        # a turning moment that no sole holds takes the friction of the balance
+        return np.maximum(np.minimum(slower, self._slowed(pace, np.sqrt(self._turning(severe)))), s.turning_pace)
+
+    def _slowed(self, pace: np.ndarray, ask: np.ndarray) -> np.ndarray:
+        """Return a pace (P,) slowed by asked shares of the frames (T,)."""
         # back to clip time: the slowest of all frames that show the same part
-        grid = np.minimum(np.round(self.source.clock * rate).astype(int), len(pace) - 1)
-        own = np.ones(len(pace))
-        np.minimum.at(own, grid, ask)
-        own = minimum_filter1d(own, 2 * s.frames(PACE_WINDOW) + 1, mode="nearest")
-        return np.clip(np.minimum(smoothed(own * pace, PACE_CUTOFF, rate), pace), s.least_pace, 1.0)
+        rate, own = self.settings.rate, np.ones(len(pace))
+        np.minimum.at(own, self._clip_frames(len(pace)), ask)
+        own = minimum_filter1d(own, 2 * self.settings.frames(PACE_WINDOW) + 1, mode="nearest")
+        return np.clip(np.minimum(smoothed(own * pace, PACE_CUTOFF, rate), pace), 0.0, 1.0)
+
+    def _turning_loads(self) -> Loads:
+        last, rate = self.last, self.settings.rate
+        return self._loads(last, (last.q, *velocities(self.robot, last.q, rate)), EACH_TORQUE, turning_moment.FRICTION)
+
+    def _turning(self, severe: np.ndarray) -> np.ndarray:
+        """Return the held share (T,) of the turning moment in severe parts of the clip (P,), else 1."""
+        loads, weight = self._turning_loads(), self.robot.mass * GRAVITY
+        held = turning_moment.held_share(loads, self.last.planned.momentum_rate, weight)
+        held = np.interp(np.arange(len(self.last.q)), loads.frames, held)
+        return np.where(severe[self._clip_frames(len(severe))], held, 1.0)
+
+    def severe_parts(self, count: int) -> np.ndarray:
+        """Return the parts of the clip (P,) with a severe lack of turning moment."""
+        loads, out = self._turning_loads(), np.zeros(count, dtype=bool)
+        severe = turning_moment.severe_lacks(loads, self.settings.rate / EACH_TORQUE, self.robot.mass * GRAVITY)
+        out[self._clip_frames(count)] = np.repeat(severe, EACH_TORQUE)[: len(self.last.q)]
+        return out
+
+    def shorter_steps(self, severe: np.ndarray) -> dict[tuple[int, int], float]:
+        """Return shares of the way of steps, by foot and stance, smaller where the turning moment is not held."""
+        held, rate = self._turning(severe), self.settings.rate
+        return turning_moment.shorter_steps(held, rate, self.plan.stances, self.shares)
+
+    def _clip_frames(self, count: int) -> np.ndarray:
+        """Return the part (T,) of the clip, of `count`, that each frame shows."""
+        return np.minimum(np.round(self.source.clock * self.settings.rate).astype(int), count - 1)
 
     def retargeted(self, trajectory: WholeBodyTrajectory, lost: float) -> DynamicMotion:
         """Return the retargeted motion with its missing contact wrench.
@@ -336,7 +388,8 @@ class _Run:
             k = int(np.argmax(self.dial))
             changes.append(Change(k / rate, "posture eased for torque", 100 * float(self.dial[k]), "%"))
         off = float(np.percentile(np.linalg.norm(last.center - last.planned.center, axis=1), 95))
-        twist, acceleration = _sole_twists(self.paths, rate)
+        paths = self._reached_paths()
+        twist, acceleration = _sole_twists(paths, rate)
         return DynamicMotion(
             robot=robot.name,
             joint_names=tuple(robot.joint_names),
@@ -353,8 +406,8 @@ class _Run:
             zmp=last.planned.zmp,
             stands=self.plan.stands,
             toe_only=self.plan.toe_only,
-            sole_rotation=self.paths.R,
-            sole_position=self.paths.p,
+            sole_rotation=paths.R,
+            sole_position=paths.p,
             sole_twist=twist,
             sole_acceleration=acceleration,
             forces=loads.forces,
@@ -371,6 +424,20 @@ class _Run:
             filled=self.plan.filled,
             center_error=off,
         )
+
+    def _reached_paths(self) -> SolePaths:
+        """Return the paths, with the rotations of swings as far as the joints reach them.
+
+        A controller that follows an ankle beyond its range moves the trunk instead: G1 fell as a swing lacked 0.2 rad.
+        """
+        R, _ = self.source.soles.poses(self.robot, self.last.q)
+        out = self.paths.R.copy()
+        for k, f in np.argwhere(~self.plan.stands):
+            e = pin.log3(self.paths.R[k, f].T @ R[k, f])
+            out[k, f] = self.paths.R[k, f] @ pin.exp3(
+                e * max(0.0, 1.0 - EXACT_TURN / max(float(np.linalg.norm(e)), 1e-9))
+            )
+        return SolePaths(out, self.paths.p)
 
     def _moved(self, trajectory: WholeBodyTrajectory) -> tuple[np.ndarray, np.ndarray]:
         """Return distances of seven points (T, 2) and bounds of all point errors (T, 20) [m]."""
@@ -425,22 +492,3 @@ def _sole_twists(paths: SolePaths, rate: float) -> tuple[np.ndarray, np.ndarray]
         turn[1:-1, f] = 0.5 * rate * (steps[1:] + steps[:-1])
     twist = np.concatenate([np.gradient(paths.p, 1.0 / rate, axis=0), turn], axis=2)
     return twist, np.gradient(twist, 1.0 / rate, axis=0)
-
-
-def _quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    (ax, ay, az, aw), (bx, by, bz, bw) = a.T, b.T
-    return np.stack(
-        [
-            aw * bx + ax * bw + ay * bz - az * by,
-            aw * by - ax * bz + ay * bw + az * bx,
-            aw * bz + ax * by - ay * bx + az * bw,
-            aw * bw - ax * bx - ay * by - az * bz,
-        ],
-        axis=1,
-    )
-
-
-def _continuous(x: np.ndarray) -> np.ndarray:
-    from humanoid_control.performing.source_motion import continuous_quaternions
-
-    return continuous_quaternions(x)

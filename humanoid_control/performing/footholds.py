@@ -6,6 +6,7 @@ absolute, so later steps recover a clipped turn.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -22,8 +23,17 @@ TOLD, TOLD_TURN = 0.005, np.radians(1.0)  # [m], [rad] from which a changed step
 WAY = 0.3  # [m] of steps below which the kept way is not evaluated
 
 
-def reachable_footholds(plan: ContactPlan, soles: RigidSoles, settings: FeasibilitySettings) -> ContactPlan:
-    """Move stances within reach, in landing order; record changes."""
+def reachable_footholds(
+    plan: ContactPlan,
+    soles: RigidSoles,
+    settings: FeasibilitySettings,
+    shares: Mapping[tuple[int, int], float] | None = None,
+) -> ContactPlan:
+    """Move stances within reach, in landing order; record changes.
+
+    Args:
+        shares: of the way of steps, by foot and number of the stance; default: 1.
+    """
     reach = StepReach(soles, settings)
     own = plan.stances
     planned: tuple[list[Stance], list[Stance]] = (list(own[0]), list(own[1]))
@@ -35,7 +45,12 @@ def reachable_footholds(plan: ContactPlan, soles: RigidSoles, settings: Feasibil
         i = max((i for i, s in enumerate(own[1 - f]) if s.first <= first), default=0)
         seconds = (first - own[f][k - 1].end) / settings.rate
         place, yaw, moved, turned = reach.land(
-            own[f][k], own[1 - f][i], planned[1 - f][i], planned[f][k - 1].place, seconds
+            own[f][k],
+            own[1 - f][i],
+            planned[1 - f][i],
+            planned[f][k - 1].place,
+            seconds,
+            (shares or {}).get((f, k), 1.0),
         )
         planned[f][k] = replace(own[f][k], place=place, yaw=yaw)
         what = f"step of the {('left', 'right')[f]} foot"
@@ -79,7 +94,7 @@ class StepReach:
         self.turn = np.clip(HIP_SHARE * both, -INWARD, OUT_TURN)
 
     def land(
-        self, own: Stance, stood: Stance, stands: Stance, last: np.ndarray, seconds: float
+        self, own: Stance, stood: Stance, stands: Stance, last: np.ndarray, seconds: float, share: float = 1.0
     ) -> tuple[np.ndarray, float, float, float]:
         """Return a reachable landing.
 
@@ -89,6 +104,7 @@ class StepReach:
             stands: other foot, planned.
             last: start of the swing (2,) [m].
             seconds: of the swing.
+            share: of the way from `last`.
 
         Returns:
             Place (2,), yaw, corrections [m], [rad].
@@ -99,8 +115,9 @@ class StepReach:
         own_step = _turned(own.place - stood.place, -stood.yaw)
         step = self._within(own_step, side, outward)
         place = stands.place + _turned(step, stands.yaw)
-        way, most = place - last, self.speed * max(seconds - RAMPS, 0.0)
+        way = place - last
         far = float(np.linalg.norm(way))
+        most = min(self.speed * max(seconds - RAMPS, 0.0), share * far)
         if far > most:
             step = self._within(_turned(last + most / far * way - stands.place, -stands.yaw), side, outward)
             place = stands.place + _turned(step, stands.yaw)

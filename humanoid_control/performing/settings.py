@@ -40,6 +40,8 @@ class FeasibilitySettings:
         torque_share: share of a leg or waist torque limit above which the posture is eased. The result may exceed it;
             slowing begins at 0.85 of any limit.
         yaw_rate: limit of the pelvis [rad/s].
+        least_pace: of local slowing.
+        turning_pace: the same, where no standing sole holds the moment about the vertical.
         pace: of the whole clip; 0: automatic.
         lost_center: 95th percentile error of the centre of mass that rejects a motion [m].
         most_flight: share of flight that rejects a clip.
@@ -71,6 +73,7 @@ class FeasibilitySettings:
     torque_share: float = 0.8
     yaw_rate: float = 4.0
     least_pace: float = 0.5
+    turning_pace: float = 0.25
     pace: float = 0.0
     lost_center: float = 0.02
     most_flight: float = 0.6
@@ -87,6 +90,8 @@ class FeasibilitySettings:
             raise ConfigError(f"feasibility: pace must be between 0.1 and 2, got {self.pace:g}; 0: automatic")
         if not 0.1 <= self.least_pace <= 1.0:
             raise ConfigError(f"feasibility: least_pace must be between 0.1 and 1, got {self.least_pace:g}")
+        if not 0.1 <= self.turning_pace <= 1.0:
+            raise ConfigError(f"feasibility: turning_pace must be between 0.1 and 1, got {self.turning_pace:g}")
         if self.passes < 1:
             raise ConfigError(f"feasibility: passes must be 1 or more, got {self.passes}")
 

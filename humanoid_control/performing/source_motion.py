@@ -215,6 +215,7 @@ class SourceMotion:
         clock: clip times (T,) [s].
         edges: sole edges in contact, as `contacts.EDGES`; all while held (T, 4).
         flight: share of the clip without contact.
+        tempo: pace of the clip at the frames, without the eased start and stop (T,).
     """
 
     robot: Robot
@@ -226,6 +227,7 @@ class SourceMotion:
     sole_R: np.ndarray
     sole_p: np.ndarray
     flight: float
+    tempo: np.ndarray
 
     @classmethod
     def of(
@@ -255,7 +257,10 @@ class SourceMotion:
         hold = settings.frames(settings.hold)
         edges[:hold], edges[len(edges) - hold :] = True, True
         flight = float(1.0 - trajectory.contacts.any(axis=1).mean())
-        return cls(robot, soles, settings.rate, clock, q, edges, *soles.poses(robot, q), flight)
+        tempo = np.ones(1) if pace is None else pace
+        tempo = np.array([settings.pace]) if settings.pace else tempo
+        tempo = np.interp(clock, np.linspace(0.0, duration, len(tempo)), tempo)
+        return cls(robot, soles, settings.rate, clock, q, edges, *soles.poses(robot, q), flight, tempo)
 
     def __len__(self) -> int:
         return len(self.q)
@@ -286,3 +291,17 @@ def continuous_quaternions(x: np.ndarray) -> np.ndarray:
     """Return quaternions (T, 4) with continuous sign."""
     flips = np.einsum("ti,ti->t", x[1:], x[:-1]) < 0.0
     return np.asarray(x * np.concatenate([[1.0], np.where(np.cumsum(flips) % 2, -1.0, 1.0)])[:, None])
+
+
+def quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return products (T, 4) of quaternions (T, 4) x y z w."""
+    (ax, ay, az, aw), (bx, by, bz, bw) = a.T, b.T
+    return np.stack(
+        [
+            aw * bx + ax * bw + ay * bz - az * by,
+            aw * by - ax * bz + ay * bw + az * bx,
+            aw * bz + ax * by - ay * bx + az * bw,
+            aw * bw - ax * bx - ay * by - az * bz,
+        ],
+        axis=1,
+    )

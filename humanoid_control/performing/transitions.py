@@ -142,7 +142,7 @@ def way_to(robot: Robot, soles: RigidSoles, q: np.ndarray, motion: DynamicMotion
         sole_p[:, f, 2] = RISE * 16 * w**2 * (1 - w) ** 2
         if f in steps:
             edges[a + 1 : b, 2 * f : 2 * f + 2] = False
-    source = SourceMotion(robot, soles, rate, np.arange(len(u)) / rate, Q, edges, sole_R, sole_p, 0.0)
+    source = SourceMotion(robot, soles, rate, np.arange(len(u)) / rate, Q, edges, sole_R, sole_p, 0.0, np.ones(len(u)))
     return feasible_source(source, settings)
 
 

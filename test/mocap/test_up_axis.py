@@ -58,6 +58,27 @@ def changed(data, root=None, upward=None):
 
 STANDING = bvh(*DIALECTS["cmu_bvh"])
 
+# A suit whose bones all point along x at zero rotations; the channels of every frame let it stand along y.
+SUIT = """HIERARCHY
+ROOT Hips { OFFSET 0 94 0 CHANNELS 6 Xposition Yposition Zposition Yrotation Xrotation Zrotation
+  JOINT LeftUpLeg { OFFSET 8 0 0 CHANNELS 3 Yrotation Xrotation Zrotation
+    JOINT LeftLeg { OFFSET 43 0 0 CHANNELS 3 Yrotation Xrotation Zrotation
+      JOINT LeftFoot { OFFSET 43 0 0 CHANNELS 3 Yrotation Xrotation Zrotation End Site { OFFSET 14 0 0 } } } }
+  JOINT Spine { OFFSET 0 13 0 CHANNELS 3 Yrotation Xrotation Zrotation
+    JOINT Head { OFFSET 45 0 0 CHANNELS 3 Yrotation Xrotation Zrotation End Site { OFFSET 18 0 0 } } } }
+MOTION
+Frames: 5
+Frame Time: 0.01
+""" + "\n".join(["0 94 0 0 0 0 0 0 -90 0 0 0 0 0 0 0 0 90 0 0 0"] * 5)
+
+
+@pytest.mark.parametrize("root", ["", "ROOT Reference { OFFSET 0 0 0 CHANNELS 0\nJOINT Hips {"])
+def test_bones_along_one_axis_are_no_posture(root):
+    hierarchy, motion = SUIT.split("MOTION")
+    text = hierarchy.replace("ROOT Hips {", root) + "}" if root else hierarchy
+    lines = re.sub(r" (?=[{}]|OFFSET|CHANNELS|End|JOINT)", "\n", text)
+    assert parse_bvh((lines + "\nMOTION" + motion).encode(), "suit.bvh").up == "+y"
+
 
 def test_bvh_is_y_up_where_nobody_stands():
     """A person on the floor stays there: the hips are as high as the head, and the report says why."""

@@ -18,7 +18,9 @@ T = 400
 def motion(frames=T, place=None, height=0.2, yaw=None):
     """Feet that move far and high, so that no gap is a creep."""
     place = np.cumsum(np.full((frames, 2, 2), 0.02), axis=0) if place is None else place
-    return FootMotion(place, np.full((frames, 2), height), np.zeros((frames, 2)) if yaw is None else yaw)
+    return FootMotion(
+        place, np.full((frames, 2), height), np.zeros((frames, 2)) if yaw is None else yaw, np.ones(frames)
+    )
 
 
 def stands_from(*swings, frames=T):
@@ -99,10 +101,10 @@ def test_a_hovering_foot_is_put_down():
     place[:, 0, 0] = np.cumsum(np.where((np.arange(T) > 150) & (np.arange(T) < 250), 0.0, 0.02))
     height[145:255, 0] = 0.05
     flags = stands_from((0, 100, 300))
-    put_down(flags, FootMotion(place, height, np.zeros((T, 2))), RULES)
+    put_down(flags, FootMotion(place, height, np.zeros((T, 2)), np.ones(T)), RULES)
     assert flags[160:240, 0].all() and not flags[110:140, 0].any()
     high = stands_from((0, 100, 300))
-    put_down(high, FootMotion(place, height + 0.1, np.zeros((T, 2))), RULES)
+    put_down(high, FootMotion(place, height + 0.1, np.zeros((T, 2)), np.ones(T)), RULES)
     assert not high[100:300, 0].any()
 
 
@@ -122,3 +124,13 @@ def test_short_swings_are_lengthened_where_the_other_foot_stands_or_left_out():
     tight = stands_from((1, 100, 190), (0, 200, 220), (1, 230, 320))
     plan = steady_stands(tight, motion(), RULES, changes)
     assert plan[:, 0].all() and "step of the left foot left out" in [c.what for c in changes]
+
+
+def test_a_slowed_step_is_not_a_hovering_foot_and_its_swing_lasts_longer():
+    flags, slow = stands_from((0, 100, 300)), motion(place=np.cumsum(np.full((T, 2, 2), 0.0015), axis=0), height=0.05)
+    put_down(flags, slow._replace(tempo=np.full(T, 0.25)), RULES)
+    assert runs(~flags[:, 0]) == [(100, 300)]
+    put_down(flags, slow, RULES)
+    assert runs(~flags[:, 0]) != [(100, 300)]
+    quick = steady_stands(stands_from((0, 200, 220)), motion()._replace(tempo=np.full(T, 0.25)), RULES)
+    assert runs(~quick[:, 0]) == [(180, 240)]

@@ -295,16 +295,28 @@ def _some_poses(joints: list[BvhJoint], values: np.ndarray) -> tuple[np.ndarray,
 
 
 def rest_up(joints: list[BvhJoint]) -> str:
-    """Return the up axis, such as "+y", from the rest pose, else by convention y."""
+    """Return the up axis, such as "+y", from the rest pose, else by convention y.
+
+    Zero rotations are not a posture if head and feet lie on the same side of the hips: some suits let every bone point
+    along x.
+    """
     at_rest = joint_positions(joints, np.zeros((1, sum(len(joint.channels) for joint in joints))))[0]
     names = [joint.name.lower() for joint in joints]
     head = next((k for k, name in enumerate(names) if "head" in name), -1)
     feet = [k for k, name in enumerate(names) if "foot" in name or "ankle" in name]
     if head < 0 or not feet:
         return "+y"
-    body = at_rest[head] - at_rest[feet].mean(axis=0)
+    # the hips: the last joint that carries both the head and a foot
+    carriers, k = {head}, head
+    while (k := joints[k].parent) >= 0:
+        carriers.add(k)
+    hips = feet[0]
+    while hips not in carriers and joints[hips].parent >= 0:
+        hips = joints[hips].parent
+    above, below = at_rest[head] - at_rest[hips], at_rest[feet].mean(axis=0) - at_rest[hips]
+    body = above - below
     axis = int(np.argmax(np.abs(body)))
-    if not abs(body[axis]) > _STANDS * np.linalg.norm(body):
+    if not abs(body[axis]) > _STANDS * np.linalg.norm(body) or above[axis] * below[axis] > 0:
         return "+y"
     return f"{'+' if body[axis] > 0 else '-'}{'xyz'[axis]}"
 
