@@ -4,7 +4,8 @@ At every step of the PD loop, with measured q, v and joint-space inertia M of th
 order, each result clipped to the torque limits:
 
 1. PD with feed-forward.
-2. Range: if q + h v leaves the range, torque at most M_jj ((limit - q) / h - v) / T towards it; mirrored below.
+2. Range: if q + h v leaves the range, torque at most M_jj ((limit - q) / h - v) / T towards it, less tau_max for each
+0.03 rad beyond it; mirrored below.
 3. Speed: if |v| > 0.8 of the limit, torque along v at most tau_max (0.9 v_max - |v|) / (0.1 v_max): zero at 0.9 of the
 limit, full braking at the limit.
 4. Pairs of shapes nearer than 120 mm: if d + h d' < margin, torque on the arm, or on hip roll and yaw, so that the

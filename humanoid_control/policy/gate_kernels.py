@@ -25,6 +25,8 @@ from humanoid_control.robots.closing_pairs import Approach, ClosingPairs, find_c
 SPEED_SHARE = 0.8  # share of the speed limit above which torque along the motion falls
 # share of the speed limit with zero torque: with 1.0, joints of falling robots reached 1.2 of the limit
 NO_TORQUE = 0.9
+# [rad] beyond a range with the full torque back: the inertia of a free foot brakes no ankle that the floor turns
+STOP = 0.03
 RANGE, SPEED, PAIRS, UNMEASURED = 1, 2, 4, 8  # rules that act, or no measurement (bits)
 SANE = 1e6  # [rad], [rad/s] beyond which a measurement is invalid
 LEAST_REACH = 1e-6  # [m^2/(kg m^2)] below which the permitted joints cannot separate a pair
@@ -158,9 +160,11 @@ def _keep_range(table: Table[GateArrays]) -> int:
         ahead = q + h * v
         # torque for the speed that just reaches the limit after h, attained within T; never above the torque limit
         if ahead < a.lower[i]:
-            tau = max(tau, min(a.inertia[i] * ((a.lower[i] - q) / h - v) / T, most))
+            stop = most / STOP * max(a.lower[i] - q, 0.0)
+            tau = max(tau, min(a.inertia[i] * ((a.lower[i] - q) / h - v) / T + stop, most))
         if ahead > a.upper[i]:
-            tau = min(tau, max(a.inertia[i] * ((a.upper[i] - q) / h - v) / T, -most))
+            stop = most / STOP * max(q - a.upper[i], 0.0)
+            tau = min(tau, max(a.inertia[i] * ((a.upper[i] - q) / h - v) / T - stop, -most))
         if tau != a.tau[i]:
             changed = RANGE
         a.tau[i] = tau

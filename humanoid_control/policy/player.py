@@ -17,6 +17,7 @@ from humanoid_control.robots import Robot
 from humanoid_control.simulation import DriveGains, Engine, WorldSettings, make_engine
 from humanoid_control.simulation import quasi_direct_armature as quasi_direct_armature
 from humanoid_control.simulation.drives.position_control import default_gains
+from humanoid_control.simulation.settings import ALL
 
 LOOP = 0.002  # [s] period of the PD loops
 HOLD_PER_EFFORT = 1.6  # [1/rad] stiffness of joints without policy, as a multiple of their torque limit
@@ -38,7 +39,7 @@ def gate_for(policy: Policy, settings: GateSettings | None = None) -> TorqueGate
 
 
 def policy_engine(robot: Robot, engine: str, armature: np.ndarray | None = None, step: float = 0.001) -> Engine:
-    """Return a simulated robot with torque drives.
+    """Return a simulated robot with torque drives, all links of which touch the ground: policies fall.
 
     Args:
         engine: 'multibody' or 'mujoco'.
@@ -47,7 +48,7 @@ def policy_engine(robot: Robot, engine: str, armature: np.ndarray | None = None,
     """
     rotor = quasi_direct_armature(robot) if armature is None else armature
     gains: DriveGains = replace(default_gains(robot), rotor=rotor)
-    return make_engine(robot, engine, WorldSettings(step=step), gains)
+    return make_engine(robot, engine, WorldSettings(step=step, touching=ALL), gains)
 
 
 @dataclass

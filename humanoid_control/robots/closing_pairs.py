@@ -188,7 +188,7 @@ def _largest_speed(poses: WorldPoses, a: ClosingPairs, g: int) -> float:
     return np.sqrt(vx * vx + vy * vy + vz * vz) + np.sqrt(wx * wx + wy * wy + wz * wz) * b[3]
 
 
-@kernel
+@inlined
 def _measure_group(
     poses: WorldPoses, a: ClosingPairs, g: int, far: float, law: Approach, count: int, out: PairsFound
 ) -> int:

@@ -69,9 +69,11 @@ def plain_rules(robot, t, q, v, s):
     for k in range(robot.n):
         low, high, most, fastest = robot.lower[k], robot.upper[k], robot.effort[k], robot.velocity[k]
         if q[k] + s.horizon * v[k] < low:
-            tau[k] = max(tau[k], min(inertia[k] * ((low - q[k]) / s.horizon - v[k]) / s.settling, most))
+            stop = most / 0.03 * max(low - q[k], 0.0)
+            tau[k] = max(tau[k], min(inertia[k] * ((low - q[k]) / s.horizon - v[k]) / s.settling + stop, most))
         if q[k] + s.horizon * v[k] > high:
-            tau[k] = min(tau[k], max(inertia[k] * ((high - q[k]) / s.horizon - v[k]) / s.settling, -most))
+            stop = most / 0.03 * max(q[k] - high, 0.0)
+            tau[k] = min(tau[k], max(inertia[k] * ((high - q[k]) / s.horizon - v[k]) / s.settling - stop, -most))
         if abs(v[k]) > 0.8 * fastest:
             left = most * (0.9 * fastest - abs(v[k])) / (0.1 * fastest)
             tau[k] = min(tau[k], max(left, -most)) if v[k] > 0 else max(tau[k], min(-left, most))
@@ -206,9 +208,11 @@ def test_the_range_rule_is_its_formula(hrp2):
             expected, limit = raw[k], hrp2.effort[k]
             if q[k] + s.horizon * v[k] > hrp2.upper[k]:
                 bound = M[k] * ((hrp2.upper[k] - q[k]) / s.horizon - v[k]) / s.settling
+                bound -= limit * max(q[k] - hrp2.upper[k], 0.0) / 0.03
                 expected = min(raw[k], max(bound, -limit))
             elif q[k] + s.horizon * v[k] < hrp2.lower[k]:
                 bound = M[k] * ((hrp2.lower[k] - q[k]) / s.horizon - v[k]) / s.settling
+                bound += limit * max(hrp2.lower[k] - q[k], 0.0) / 0.03
                 expected = max(raw[k], min(bound, limit))
             assert out[k] == pytest.approx(expected, abs=1e-9), hrp2.joint_names[k]
     assert gate.activity.range > 0 and gate.activity.speed == 0

@@ -238,3 +238,4 @@ def test_a_robot_whose_policy_has_lost_its_mind_is_let_down_within_its_limits(mo
     assert report.fell is not None and report.events[-1].state == DAMP
     assert report.events[0].time < report.fell and report.range_excess.max() <= 0.02
     assert np.abs(player.engine.joint_velocity).max() < 0.5
+    assert 0.03 < player.engine.base_state()[0][2] < 0.4  # it lies on the floor, not below it
