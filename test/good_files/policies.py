@@ -10,7 +10,7 @@ import yaml
 
 from humanoid_control.policy import examine, policy_data, policy_page, read_policy
 from test.good_files.kinds import FileKind
-from test.policy.networks import JOINTS, beyondmimic_network, deploy_yaml, linear_network
+from test.policy.networks import JOINTS, beyondmimic_network, deploy_yaml, linear_network, maker_file
 
 
 def use_policy(path: Path) -> None:
@@ -95,6 +95,10 @@ POLICY_KINDS: dict[str, FileKind] = {
     "deploy": FileKind(_deploy, ("deploy.yaml",), "deploy.yaml", use_policy),
     "rl_sar": FileKind(_rl_sar, ("config.yaml",), "config.yaml", use_policy),
     "leapp": FileKind(_leapp, ("p.yaml",), "p.yaml", use_policy),
+    **{
+        f"policy {m}": FileKind(lambda f, m=m: maker_file(f, m) and None, ("p.yaml",), "p.yaml", use_policy)
+        for m in ("berkeley", "falcon", "gym")
+    },
     "description": FileKind(_description, ("p.yaml", "p.onnx"), "p.yaml", use_policy),
 }
 if importlib.util.find_spec("onnx") is None:

@@ -111,3 +111,40 @@ def deploy_yaml(joints: int = 29, **changed: Any) -> dict[str, Any]:
         "observations": rows,
     }
     return d | changed
+
+
+def maker_yaml(maker: str, **changed: Any) -> dict[str, Any]:
+    """Values of a small YAML file of a maker: 'berkeley' (4 joints), 'falcon' (29) or 'gym' (12)."""
+    d: dict[str, Any]
+    if maker == "berkeley":
+        d = {"policy_checkpoint_path": "checkpoints/p.onnx", "joints": list(JOINTS), "joint_kp": [20.0] * 4}
+        d |= {"joint_kd": [2.0] * 4, "effort_limits": [6.0] * 4, "default_joint_positions": [-0.2, 0.4, -0.2, 0.4]}
+        d |= {"policy_dt": 0.04, "num_observations": 21, "history_length": 0, "num_actions": 4, "action_scale": 0.25}
+        d |= {"action_indices": [0, 1, 2, 3], "action_limit_lower": -100, "action_limit_upper": 100}
+    elif maker == "falcon":
+        sizes = {"base_ang_vel": 3, "command_stand": 1, "dof_pos": 29, "actions": 15, "ref_upper_dof_pos": 14}
+        d = {"model_path": "models/loco/p.onnx", "dof_names": [f"j{k}" for k in range(29)], "NUM_JOINTS": 29}
+        d |= {"JOINT_KP": list(range(20, 49)), "JOINT_KD": [2.0] * 29, "DEFAULT_DOF_ANGLES": [0.0] * 29}
+        d |= {"NUM_UPPER_BODY_JOINTS": 14, "GAIT_PERIOD": 0.9, "history_length_dict": {"actor_obs": 1}}
+        d |= {"obs_dict": {"actor_obs": list(sizes)}, "obs_dims": sizes, "obs_scales": {"base_ang_vel": 0.25}}
+    else:
+        d = {"policy_path": "{LEGGED_GYM_ROOT_DIR}/deploy/pre_train/g1/motion.pt", "control_dt": 0.02}
+        d |= {"num_actions": 12, "num_obs": 47, "kps": [100.0] * 12, "kds": [2.0] * 12, "default_angles": [0.0] * 12}
+        d |= {"cmd_scale": [2.0, 2.0, 0.25], "ang_vel_scale": 0.25, "dof_vel_scale": 0.05, "action_scale": 0.25}
+        d |= {"max_cmd": [0.8, 0.5, 1.57]}
+    return {key: value for key, value in (d | changed).items() if value is not None}
+
+
+def maker_file(folder: Path, maker: str, **changed: Any) -> Path:
+    """Write such a file with a network where its player would find it."""
+    import yaml
+
+    path, inputs, outputs = {
+        "berkeley": ("checkpoints/p.onnx", 21, 4),
+        "falcon": ("other.onnx", 62, 15),
+        "gym": ("motion.onnx", 47, 12),
+    }[maker]
+    (folder / path).parent.mkdir(exist_ok=True)
+    linear_network(folder / path, {"obs": inputs}, {"actions": outputs})
+    (folder / "p.yaml").write_text(yaml.safe_dump(maker_yaml(maker, **changed)))
+    return folder / "p.yaml"

@@ -187,6 +187,6 @@ def test_what_does_not_go_together_is_refused(tmp_path, capsys):
     assert main(["policy", path, "-o", "x.yaml"]) == 2
     assert "--output applies to the draft" in capsys.readouterr().err
     assert main(["policy", "new", path, "--json"]) == 2
-    assert "--json applies to a policy that exists, not to its draft" in capsys.readouterr().err
+    assert "--json applies to existing policies, not to `new`" in capsys.readouterr().err
     assert main(["policy", str(tmp_path / "p.onnx"), "--network", path]) == 2
     assert main(["policy", path, "--network", str(tmp_path / "p.onnx"), "--json"]) == 0

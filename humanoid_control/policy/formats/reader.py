@@ -10,7 +10,7 @@ from typing import Any
 
 from humanoid_control.errors import PolicyError, shown
 from humanoid_control.paths import share_dir
-from humanoid_control.policy.formats import description, leapp, rl_sar, unitree
+from humanoid_control.policy.formats import description, leapp, makers, rl_sar, unitree
 from humanoid_control.policy.formats.beyondmimic import read_beyondmimic
 from humanoid_control.policy.formats.holosoma import read_holosoma
 from humanoid_control.policy.formats.values import read_file
@@ -22,7 +22,10 @@ ARCHIVE, PICKLE = b"PK", b"\x80"  # first bytes of the file
 MOST_ENTRIES = 2_000  # inspected entries of an archive
 MEMORY = ("hidden_state", "LSTM", "GRU")  # words in TorchScript code that keeps a state
 YAML = (".yaml", ".yml")
-FORMS = "LEAPP, BeyondMimic or mjlab metadata, holosoma metadata, Unitree deploy.yaml, rl_sar, or humanoid_policy/1"
+FORMS = (
+    "LEAPP, BeyondMimic or mjlab metadata, holosoma metadata, Unitree deploy.yaml, rl_sar, a YAML of Berkeley Humanoid "
+    "Lite, FALCON or unitree_rl_gym, or humanoid_policy/1"
+)
 
 
 def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, PolicyNetwork | None]:
@@ -153,7 +156,10 @@ def _form(d: dict[str, Any]) -> str | None:
         return leapp.FORM
     if "joint_ids_map" in d:
         return unitree.FORM
-    return rl_sar.FORM if rl_sar.is_rl_sar(d) else None
+    if rl_sar.is_rl_sar(d):
+        return rl_sar.FORM
+    maker = makers.maker_of(d)
+    return maker.form if maker is not None else None
 
 
 def _read_yaml(path: Path, given: Path | None) -> tuple[PolicyModel, PolicyNetwork | None]:
@@ -171,24 +177,30 @@ def _read_yaml(path: Path, given: Path | None) -> tuple[PolicyModel, PolicyNetwo
         model = unitree.read_unitree(path, d, found)
         return (model if place else _without(model, f"{path}: network not found: put it at {unitree.PLACES[0]}")), found
     if form == rl_sar.FORM:
-        return _read_rl_sar(path, d, given)
+        return _read_exported(path, d, given or rl_sar.network_path(path, d), rl_sar.read_rl_sar)
+    if (maker := makers.maker_of(d)) is not None:
+        return _read_exported(path, d, given or makers.network_of(path, d, maker), maker.read)
     if "schema" in d:
         raise PolicyError(f"{path}: the schema '{shown(d['schema'])}' is not supported: {description.SCHEMA}")
     raise PolicyError(f"{path}: not a known kind of policy: {FORMS}; `humanoid policy new` drafts the last one")
 
 
-def _read_rl_sar(path: Path, d: dict[str, Any], given: Path | None) -> tuple[PolicyModel, PolicyNetwork | None]:
-    place = rl_sar.network_path(path, d)
-    exported = given or place.with_suffix(".onnx")
+def _read_exported(
+    path: Path, d: dict[str, Any], place: Path, read: makers.Reader
+) -> tuple[PolicyModel, PolicyNetwork | None]:
+    """Read a file with the network at a place, or with the ONNX file of the same name next to it."""
+    exported = place.with_suffix(".onnx")
     if exported.is_file():
         network = read_network(exported)
-        return rl_sar.read_rl_sar(path, d, network), network
-    model = rl_sar.read_rl_sar(path, d, None)
+        return read(path, d, network), network
+    model = read(path, d, None)
+    if not place.is_file():
+        return _without(model, f"{place}: network not found: name it by --network"), None
     try:
         refuse_code(place, sum(i.size for i in model.inputs))
     except PolicyError as refused:
         return _without(model, str(refused)), None
-    return _without(model, f"{place}: network not found"), None
+    return _without(model, f"{place}: not a network: export ONNX from the trainer"), None
 
 
 def _network(path: Path) -> PolicyNetwork:
