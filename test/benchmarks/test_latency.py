@@ -1,6 +1,11 @@
 """The latency bench without its processes: percentiles, parts, segments that are kept, and the profile of Fast DDS."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -127,15 +132,15 @@ def runs(monkeypatch):
 def test_an_interrupted_measurement_goes_on_behind_its_segments(tmp_path, runs):
     keep = tmp_path / "kept"
     with pytest.raises(KeyboardInterrupt):
-        latency.measure(cycles=1_000_000, keep=str(keep))
-    assert runs == [300_000] * 3 and len(list(keep.iterdir())) == 2
-    rows = latency.measure(cycles=1_000_000, keep=str(keep))
-    assert runs[3:] == [300_000, 100_000]
+        latency.measure(cycles=350_000, keep=str(keep))
+    assert runs == [100_000] * 3 and len(list(keep.iterdir())) == 2
+    rows = latency.measure(cycles=350_000, keep=str(keep))
+    assert runs[3:] == [100_000, 50_000]
     whole = next(r for r in rows if r["name"] == TOTAL)
-    assert whole["n"] == whole["cycles"] == 1_000_000 and whole["missed"] == 4 and whole["unanswered"] == 8
+    assert whole["n"] == whole["cycles"] == 350_000 and whole["missed"] == 4 and whole["unanswered"] == 8
     assert 100 <= whole["p99.99"] <= 100 * BIN
     said = " ".join(latency.notes(rows))
-    assert "1,000,000 ticks" in said and "0 busy processes" in said and "transport udp" in said
+    assert "350,000 ticks" in said and "0 busy processes" in said and "transport udp" in said
 
 
 def test_segments_of_other_settings_or_damaged_ones_are_refused(tmp_path, runs):
@@ -173,3 +178,35 @@ def test_shared_memory_stands_before_the_loopback_that_carries_discovery(tmp_pat
     environment = latency.environment_of("shm", tmp_path)
     assert environment["FASTDDS_DEFAULT_PROFILES_FILE"] == str(tmp_path / "shared_memory.xml")
     assert environment["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "SYSTEM_DEFAULT"
+
+
+LOADS = [
+    "from evidence.benchmarks.nodes import latency as l\n"
+    "with l._process([sys.executable, '-c', l.BUSY], os.environ) as p:\n    print(p.pid, flush=True); time.sleep(99)",
+    "from evidence.benchmarks.drivers import scheduling as s\n"
+    "with s.busy(1):\n    print(*open(f'/proc/self/task/{os.getpid()}/children'), flush=True); time.sleep(99)",
+]
+
+
+@pytest.mark.parametrize("code", LOADS, ids=["latency", "drivers"])
+def test_a_killed_bench_leaves_no_busy_loop_behind(code):
+    command = [sys.executable, "-c", f"import os, sys, time\n{code}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as bench:
+        child = int(bench.stdout.readline())
+        bench.send_signal(signal.SIGKILL)
+    end = time.monotonic() + 30
+    try:
+        while _runs(child):
+            assert time.monotonic() < end, "the busy loop goes on"
+            time.sleep(0.05)
+    finally:
+        if _runs(child):
+            os.kill(child, signal.SIGKILL)
+
+
+def _runs(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

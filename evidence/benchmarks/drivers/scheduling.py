@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+from humanoid_control.in_child import die_with
+
 PRIORITY = 50  # SCHED_FIFO, as that of nodes
 BUSY = 4  # processes that work all the time
 
@@ -39,7 +41,8 @@ def scheduled(priority: int = PRIORITY) -> Iterator[str]:
 def busy(processes: int = BUSY) -> Iterator[None]:
     """Have other processes compute all the time, as any user's would, however this one is scheduled."""
     code = "import os\nos.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))\nwhile True: pass"
-    others = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(processes)]
+    end = die_with(os.getpid())
+    others = [subprocess.Popen([sys.executable, "-c", code], preexec_fn=end) for _ in range(processes)]
     try:
         yield
     finally:

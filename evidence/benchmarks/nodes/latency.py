@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from evidence.benchmarks import Row
 from evidence.benchmarks.nodes.histogram import LogHistogram, draw
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_folder, whole_file
+from humanoid_control.in_child import die_with
 from humanoid_control.nodes import require_ros
 from humanoid_control.nodes.base.ros_env import BY_PROFILE, DISCOVERY, PROFILES, TRANSPORTS, choose_discovery
 from humanoid_control.paths import share_dir
@@ -34,7 +36,7 @@ from humanoid_control.terminal import progress
 COLUMNS = ["name", "unit", "median", "p99", "p99.9", "p99.99", "max", "n"]
 MODULE = "evidence.benchmarks.nodes.latency_processes"
 RATE = 500.0  # [Hz]
-SEGMENT = 300_000  # ticks of a segment: ten minutes
+SEGMENT = 100_000  # ticks of a segment: 200 s
 FEWEST, MOST = 500, 100_000_000  # cycles
 MOST_LOAD = 64
 START, STOP = 240.0, 20.0  # [s] for a process to be ready, kernels included, and to end
@@ -234,7 +236,13 @@ def with_shared_memory(profile: str) -> str:
 def _process(command: list[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
     """A process that is asked to end, and killed if it does not."""
     with subprocess.Popen(
-        command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, bufsize=1
+        command,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        preexec_fn=die_with(os.getpid(), signal.SIGTERM),  # a killed bench leaves no busy loop behind
     ) as process:
         try:
             yield process
