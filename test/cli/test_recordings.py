@@ -90,7 +90,7 @@ def write_mistakes(folder: Path) -> None:
     [
         ("program.pkl", "if you trust it: python -c"),
         ("junk.fbx", "not an FBX file"),
-        ("video.mp4", "a pose tracker makes a recording of it"),
+        ("video.mp4", "convert it to a recording with a pose tracker"),
         ("cut.glb", "copy or export it again"),
         ("robot.npz", "the motion of a robot"),
         ("two.zip", "name one, such as two.zip:a.bvh"),

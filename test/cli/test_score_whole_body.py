@@ -59,7 +59,7 @@ def test_all_frames_at_once_are_scored_on_request(humanoid):
 MISTAKES = [
     (["--method", "dls"], "unknown method 'dls'"),
     (["--method", "live,clip"], "takes one --method"),
-    (["--trough-rule", "both"], "--trough-rule applies to the held pelvis"),
+    (["--trough-rule", "both"], "--trough-rule applies to a fixed pelvis"),
     (["--acceleration", "20,50"], "takes one --acceleration"),
     (["--robot", "armar3"], "armar3"),
     (["--robot", "hrp2", "--html", "page.pdf"], "must be a .html file"),

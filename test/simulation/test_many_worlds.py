@@ -127,7 +127,7 @@ def test_a_configuration_makes_the_world_it_names():
 def test_what_is_refused():
     with pytest.raises(UnknownNameError, match="did you mean friction"):
         standing_study(CONFIG, [{"fricton": 0.5}], 2.0)
-    with pytest.raises(ConfigError, match="longer than that, got 1 s"):
+    with pytest.raises(ConfigError, match="simulate longer, got 1 s"):
         standing_study(CONFIG, [{}], 1.0)
     with pytest.raises(ConfigError, match="must be importable"):
         simulate_many(lambda v: CONFIG.build(), [{}, {}], 0.1, make_observer, 2)

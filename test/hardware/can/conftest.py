@@ -27,7 +27,8 @@ class Rig:
         given = {**LIMITS, **(actuator or {})}
         given["options"] = {"counts": COUNTS, **given.get("options", {})}
         specs = tuple(ActuatorSpec(f"j{i}", i, **given) for i in self.ids)
-        options = {"heartbeat": 0.5, **options}  # on a busy machine the test may be paused: the drives bear 1.5 s
+        # a busy machine may pause the test: both sides bear 1.5 s
+        options = {"heartbeat": 0.5, "drive_heartbeat": 0.5, **options}
         self.spec = BusSpec("leg", specs, period, {"interface": "virtual", "channel": self.channel, **options})
         self.transport = CanopenTransport(self.spec)
         self.state, self.command = ActuatorState(len(specs)), ActuatorCommand(len(specs))

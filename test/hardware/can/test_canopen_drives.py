@@ -18,7 +18,7 @@ PER_RAD = COUNTS / (2 * np.pi)
 
 
 def test_process_data_limits_and_watchdog_are_written_and_read_back(rig):
-    r = rig(2, heartbeat=0.01).open()
+    r = rig(2, heartbeat=0.01, drive_heartbeat=0.1).open()
     for drive in r.drives:
         read = drive.od.read
         assert [read(0x1600, k) for k in (0, 1, 2)] == [2, 0x60400010, 0x607A0020]
