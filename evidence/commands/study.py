@@ -256,7 +256,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="clip, built in or a file; repeatable (default: dance, and dance1 if available)",
     )
     performing.add(
-        "--only", type=comma_list, help="parts to run: feasibility,performances,open,ablations (default: all)"
+        "--only",
+        type=comma_list,
+        help="parts to run: feasibility,performances,conditions,open,ablations (default: all)",
     )
     performing.add("--engine", help="simulation engine: multibody (default), mujoco or both")
     performing.add("--seeds", type=int, help="number of noise seeds (default: 3)")

@@ -110,7 +110,7 @@ STUDIES = {
         "policies.faults",
     ),
     "perform": StudyEntry(
-        "perform feasible motions with noisy sensors, in open loop, and with each block disabled (30 min per robot)",
+        "perform feasible motions with noisy sensors, in other worlds, in open loop, without each block (1 h a robot)",
         "performing",
     ),
     "sternum": StudyEntry(

@@ -1,7 +1,8 @@
 """`humanoid study perform`: how feasible motions are, how they are danced, and what each block is worth.
 
 Every performance is a simulation by noisy sensors without any truth in the controller. The same motion is also replayed
-open loop, next to the retargeted one. An ablation switches one block off and keeps everything else.
+open loop, next to the retargeted one. A condition is a world that neither motion nor controller knows. An ablation
+switches one block off and keeps everything else.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evidence.studies.report import KeptOutcomes, Progress, StudyReport, as_markdown, silent
-from evidence.studies.walking.trial import NOISE, NoisySensors
+from evidence.studies.walking.trial import NOISE, NoisySensors, WrongBody
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.mocap import load_body_points
 from humanoid_control.paths import test_data
@@ -35,15 +36,17 @@ from humanoid_control.retargeting import CLIP, WholeBodyTask, WholeBodyTrajector
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.robots.humanoids import found_humanoids
-from humanoid_control.simulation import ENGINES, SimulationConfig
+from humanoid_control.simulation import ENGINES, Engine, SimulationConfig
+from humanoid_control.simulation.sensors.sensor_model import Imperfection
 from humanoid_control.terminal import Table, machine
 from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.warm_up import PERFORMING, SIMULATION, WHOLE_BODY, compile_first
 
 OURS, OTHER = ("hrp2", "lola", "wabian2"), "g1"
 RECORDING = "mocap/dance_markers/dance1.trc"  # of $HUMANOID_TEST_DATA
-FEASIBILITY, PERFORMANCES, OPEN, ABLATIONS = "feasibility", "performances", "open", "ablations"
-PARTS = (FEASIBILITY, PERFORMANCES, OPEN, ABLATIONS)
+FEASIBILITY, PERFORMANCES, CONDITIONS = "feasibility", "performances", "conditions"
+OPEN, ABLATIONS = "open", "ablations"
+PARTS = (FEASIBILITY, PERFORMANCES, CONDITIONS, OPEN, ABLATIONS)
 FEASIBLE, RETARGETED, COMPLETE = "feasible", "retargeted", "complete"
 BLOCKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     COMPLETE: ({}, {}),
@@ -60,6 +63,40 @@ BLOCKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no load ramps": ({}, {"touch": 1e-3, "lift": 0.0}),
 }
 """A block, and the settings of the motion and of the controller that switch it off."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A world that the controller does not know.
+
+    Attributes:
+        masses: of all links, as a multiple. delay: of all sensors [s].
+    """
+
+    friction: float = SimulationConfig().friction
+    masses: float = 1.0
+    delay: float = NOISE.delay["joint_states"]
+
+    def world(self, name: str, engine: str) -> Engine:
+        """The robot in this world."""
+        robot = WrongBody(masses=self.masses).put_on(load_robot(name, "floating"))
+        return SimulationConfig(name, "floating", engine, friction=self.friction).build(robot)
+
+    @property
+    def sensors(self) -> Imperfection:
+        """The errors of the sensors, as late as they are here."""
+        return replace(NOISE, delay=dict.fromkeys(NOISE.delay, self.delay))
+
+
+USUAL = Condition()
+WORLDS = {
+    "friction 0.4": Condition(friction=0.4),
+    "masses +10 %": Condition(masses=1.1),
+    "masses -10 %": Condition(masses=0.9),
+    "sensors 8 ms late": Condition(delay=0.008),
+    "all three, +10 %": Condition(0.4, 1.1, 0.008),
+    "all three, -10 %": Condition(0.4, 0.9, 0.008),
+}
 CAUGHT = (HumanoidError, ArithmeticError, ValueError, IndexError, KeyError)
 PUSHED, EVERY, LASTS = 6.0, 3.0, 0.1  # [N s] of a push of an ablation, [s] from push to push, [s] each
 FEASIBILITY_COLUMNS = (
@@ -81,7 +118,8 @@ NOTE = (
     "of the weight, or of the weight times half a metre. made: steps in which the foot left the floor and landed; "
     "placed: within 30 mm of the planned position relative to the other foot; on the beat: within 0.1 s of the plan; "
     "counts of all seeds together. slip, tilt: maxima of all seeds; tracking, DCM error: means. tick: processor "
-    "time, median of the medians. Ablations: one block disabled at a time, with pushes of 6 N s every 3 s."
+    "time, median of the medians. Conditions: a world that neither the motion nor the controller knows. Ablations: one "
+    "block disabled at a time, with pushes of 6 N s every 3 s."
 )
 
 
@@ -157,6 +195,10 @@ def _jobs(
                 jobs += [(FEASIBILITY, clip, name, what, "", 0, seconds) for what in (RETARGETED, FEASIBLE)]
             if PERFORMANCES in parts:
                 jobs += [(PERFORMANCES, clip, name, FEASIBLE, e, k, seconds) for e in engines for k in range(seeds)]
+            if CONDITIONS in parts:
+                jobs += [
+                    (CONDITIONS, clip, name, c, e, k, seconds) for c in WORLDS for e in engines for k in range(seeds)
+                ]
             if OPEN in parts:
                 both = [(what, e) for what in (FEASIBLE, RETARGETED) for e in engines]
                 jobs += [(OPEN, clip, name, what, e, 0, seconds) for what, e in both]
@@ -181,7 +223,8 @@ def outcome_of(part: str, clip: str, name: str, what: str, engine: str, seed: in
     """Numbers of one motion, or of one performance of it.
 
     Args:
-        part: of PARTS. clip, name: which motion of which robot. what: FEASIBLE, RETARGETED or a block of BLOCKS.
+        part: of PARTS. clip, name: which motion of which robot. what: FEASIBLE, RETARGETED, a block of BLOCKS or a
+            condition of WORLDS.
         engine, seed: of the world and of the noise. seconds: of the clip.
     """
     changed, controller = BLOCKS.get(what, ({}, {}))
@@ -190,12 +233,13 @@ def outcome_of(part: str, clip: str, name: str, what: str, engine: str, seed: in
     numbers = feasibility_row(motion, robot.mass * GRAVITY) | {"frames_per_second": round(len(motion) / spent)}
     if part == FEASIBILITY:
         return numbers
-    world = SimulationConfig(name, "floating", engine).build(robot)
+    condition = WORLDS.get(what, USUAL)
+    world = condition.world(name, engine)
     if part == OPEN:
         return perform(motion, world, OpenLoop(motion)).row()
     settings = replace(ControllerSettings(), **controller)
     performer = WholeBodyController(
-        load_robot(name, "floating"), motion, settings, NoisySensors(world, NOISE, seed).read
+        load_robot(name, "floating"), motion, settings, NoisySensors(world, condition.sensors, seed).read
     )
     outcome = perform(motion, world, performer, _pushes if part == ABLATIONS else None)
     return outcome.row() | performer.numbers() | {"feasibility": numbers}
@@ -253,8 +297,8 @@ def _tables(part: str, rows: Sequence[Mapping[str, Any]]) -> list[Table]:
             continue
         groups = dict.fromkeys((r["robot"], r["what"], r["engine"]) for r in mine)
         cells = [[*g, *_summary([r for r in mine if (r["robot"], r["what"], r["engine"]) == g])] for g in groups]
-        third = "block" if part == ABLATIONS else "motion"
-        out.append(Table(title, ["robot", third, "engine", *SUMMARY], cells))
+        third = {ABLATIONS: "block", CONDITIONS: "condition"}
+        out.append(Table(title, ["robot", third.get(part, "motion"), "engine", *SUMMARY], cells))
     return out
 
 

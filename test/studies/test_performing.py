@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evidence.studies import performing
-from evidence.studies.performing import BLOCKS, COMPLETE, first_seconds, run_study
+from evidence.studies.performing import BLOCKS, COMPLETE, WORLDS, first_seconds, run_study
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.mocap import load_body_points
 from humanoid_control.performing import ControllerSettings, FeasibilitySettings
@@ -52,6 +52,29 @@ def test_a_short_beginning_is_danced_by_noisy_sensors_and_worse_without_feedback
         if what == "feasible":
             assert outcome["survived"] and outcome["feasibility"]["missing_percent"] < 1.0
     assert numbers["feasible"] < 15.0 and numbers["no feedback of the DCM"] > 2 * numbers["feasible"]
+
+
+def test_conditions_change_the_world_and_not_the_controller(monkeypatch):
+    """Masses and friction are those of the simulation, the delay that of its sensors; the motion is the same."""
+    seen = []
+
+    def look(motion, world, performer, watch=None):
+        seen.append((motion, world.robot.mass, performer.robot.mass, world.settings.contact.friction, performer.read))
+        raise ValueError("seen")
+
+    monkeypatch.setattr(performing, "perform", look)
+    for what in ("feasible", *WORLDS):
+        with pytest.raises(ValueError, match="seen"):
+            performing.outcome_of("conditions", "dance", "hrp2", what, "multibody", 0, 2.0)
+    (motion, mass, own, friction, _), *others = seen
+    delays = [r.__self__.joints.delay for *_, r in seen]
+    assert mass == own and friction == 0.8 and delays[0] == pytest.approx(0.002)
+    for name, (m, theirs, model, mu, _), delay in zip(WORLDS, others, delays[1:], strict=True):
+        assert m is motion and model == own
+        heavier = 1.1 if "+10 %" in name else 0.9 if "-10 %" in name else 1.0
+        assert theirs == pytest.approx(heavier * mass)
+        assert mu == (0.4 if "0.4" in name or "all" in name else 0.8)
+        assert delay == (0.008 if "8 ms" in name or "all" in name else delays[0])
 
 
 def test_a_beginning_is_cut_and_a_short_clip_stays():

@@ -1,11 +1,14 @@
 """The guard on torques of the node `whole_body_controller`: no published torque breaks a limit, whoever made it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pinocchio as pin
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
+from humanoid_control.nodes.performing import torque_commands
 from humanoid_control.nodes.performing.torque_commands import TorqueGuard
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.accelerations import ROTOR_PER_EFFORT
@@ -49,6 +52,62 @@ def test_readings_that_are_no_numbers_give_no_torque():
     q[3] = np.nan
     out = TorqueGuard(robot).torque(robot.effort, q, v)
     assert np.isfinite(out).all() and out[3] == 0.0 and (out[:3] == robot.effort[:3]).all()
+
+
+def test_a_joint_that_is_too_fast_is_still_braked():
+    robot = load_robot("hrp2", "floating")
+    q = robot.joints(robot.q("neutral"))
+    one, sign = robot.index["l_elbow_flexion"], np.where(np.arange(robot.n) % 2, 1.0, -1.0)
+    for way in (1.0, -1.0):
+        guard, v = TorqueGuard(robot), np.zeros(robot.n)
+        v[one] = 1.01 * way * robot.velocity[one]
+        kept, braked = (guard.torque(s * robot.effort, q, v)[one] for s in (way, -way))
+        assert kept == 0.0 and braked == -way * robot.effort[one] and guard.acted == 1
+        v[one] = 0.99 * way * robot.velocity[one]
+        assert guard.torque(way * robot.effort, q, v)[one] == way * robot.effort[one] and guard.acted == 1
+    # More torque than the limit, in all joints at once: all of the limit, and no rule acted.
+    assert np.array_equal(guard.torque(3.0 * sign * robot.effort, q, 0 * q), sign * robot.effort) and guard.acted == 1
+
+
+def test_a_joint_is_braked_before_its_range_ends():
+    """1 mrad before the end, at a speed that reaches it in half the horizon, and at one that does not."""
+    robot = load_robot("hrp2", "floating")
+    one, v = robot.index["l_elbow_flexion"], np.zeros(robot.n)
+    for end, way in ((robot.upper, 1.0), (robot.lower, -1.0)):
+        q = robot.joints(robot.q("neutral"))
+        q[one] = end[one] - way * 1e-3
+        guard = TorqueGuard(robot)
+        v[one] = way * 1e-3 / (2.0 * HORIZON)
+        assert guard.torque(way * robot.effort, q, v)[one] == way * robot.effort[one] and guard.acted == 0
+        v[one] = way * 2.0 * 1e-3 / HORIZON
+        assert way * guard.torque(way * robot.effort, q, v)[one] < 0.0 and guard.acted == 1
+
+
+class Node:
+    """What `TorqueCommands` needs of a node."""
+
+    params = SimpleNamespace(rate=500.0)
+
+    def get_clock(self):
+        return SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=10**9))
+
+
+def test_a_torque_that_is_no_number_is_not_published(monkeypatch):
+    sent = []
+    owner = SimpleNamespace(publish=lambda m: sent.append(list(m.effort)))
+    monkeypatch.setattr(torque_commands, "CommandOwner", lambda node, topic: owner)
+    robot = load_robot("hrp2", "floating")
+    commands, q = torque_commands.TorqueCommands(Node(), robot), robot.joints(robot.q("neutral"))
+    for bad in (np.nan, np.inf, -np.inf):
+        torque = np.zeros(robot.n)
+        torque[-1] = bad
+        assert not commands.send(torque, q, 0 * q) and not sent and commands.ticks == 0
+    assert commands.send(2.0 * robot.effort, q, 0 * q) and sent == [robot.effort.tolist()]
+    assert commands.values() == {
+        "torque_share": 1.0, "torque_saturated_percent": 100.0, "guarded_ticks": 0, "control_ticks": 1,
+    }  # fmt: skip
+    assert commands.send(robot.effort, q, 1.01 * robot.velocity) and not any(sent[-1]), "the guard knows the speeds"
+    assert commands.values()["guarded_ticks"] == 1
 
 
 @pytest.fixture
@@ -95,6 +154,26 @@ def test_a_controller_gone_mad_drives_no_joint_into_its_stop(stack, sign):
     assert max(excess) < 0.01, "beyond a range [rad]"
     assert np.min(reached, axis=0).max() < 0.05, "all were driven to an end"
     assert (np.abs(efforts) <= robot.effort + 1e-9).all() and d.walker.values()["guarded_ticks"] > 10
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("where", ["controller", "stage"])
+def test_a_controller_without_numbers_is_damped_and_stands_anew(stack, where):
+    """Once by the controller, whose stage notices, and once by all that comes before the commands."""
+    d = stack("hrp2", WAITS)
+    efforts = []
+    d.bus.listeners["joint_commands"].append(lambda m: efforts.append((list(m.effort), list(m.velocity))))
+    d.prepare()
+    owner = d.walker.stage.controller if where == "controller" else d.walker.stage
+    step = owner.step
+    owner.step = lambda measured, dt: step(measured, dt) * np.nan
+    efforts.clear()
+    assert d.run(0.1, lambda: d.state == "WAITING")
+    owner.step = step
+    torques, speeds = efforts[-1]
+    assert "number" in d.open and not torques and not any(speeds), "damped"
+    d.until_state("STAND")
+    assert all(np.isfinite(torques).all() for torques, _ in efforts) and "FALLEN" not in d.states
 
 
 @pytest.mark.timeout(900)
