@@ -277,6 +277,7 @@ class PolicyNode(TickNode):
         return {
             "policy": sup.policy.model.name,
             "other_policy": next((n for n in names if n != sup.policy.model.name), ""),
+            "follows_velocity": sup.policy.model.follows_velocity,
             "policy_state": sup.state if self.running else "waiting",
             "reason": sup.events[-1].why if sup.events else "",
             "policy_steps": self.steps,

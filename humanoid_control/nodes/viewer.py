@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import Twist, WrenchStamped
+from geometry_msgs.msg import Twist, TwistStamped, WrenchStamped
 from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import BatteryState, JointState
-from std_msgs.msg import Float64, Float64MultiArray, String
+from std_msgs.msg import Float64, Float64MultiArray, Header, String
 from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 
@@ -27,6 +28,7 @@ from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.walking.gamepad import three_numbers
+from humanoid_control.nodes.walking.requests import FOOTPRINT
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.viewer import PanelActions, port_is_free, print_address
@@ -44,6 +46,7 @@ MARKERS_GONE = 1.0  # [s] without messages after which markers disappear, as in 
 PLAYER = ("play", "pause", "restart")
 PERFORMER, PERFORMANCE = "whole_body_controller", ("start", "stop", "restart")  # it cannot pause within a step
 LOOK_PERIOD = 1.0  # [s] period of the check that the driver is still running
+STAMPED = "geometry_msgs/msg/TwistStamped"
 MOVE_PERIOD = 0.1  # [s] period of cmd_vel while the pad is used
 
 
@@ -133,7 +136,7 @@ class Viewer(TickNode):
             for service, on in REQUESTS.values()
         }
         self.policy: dict[str, Any] = {r: self.create_client(Trigger, f"policy/{r}") for _, r, *_ in BUTTONS}
-        policy = PolicyActions(self._ask_policy)
+        policy = PolicyActions(self._ask_policy, None if p.walking else self._mover())
         tendons = self._tendon_actions(robot) if p.tendons else None
         actions = PanelActions(
             self.show, self.seek, play, pause, restart, walk, power, policy, tendons, labels, seekable=not performs
@@ -168,23 +171,9 @@ class Viewer(TickNode):
         return p.rate
 
     def _walk_actions(self, robot: Robot) -> WalkActions:
-        speeds = three_numbers("pad_speeds", self.params.pad_speeds)
         clients: dict[str, Any] = {n: self.create_client(Trigger, f"walker/{n.replace(' ', '_')}") for n in CALLS}
         pushes = self.create_publisher(WrenchStamped, "simulator/push", EVENTS)
-        self.velocities: Any = None  # created at first use, because a second publisher of cmd_vel causes a warning
-        self.asked, self.asked_at = np.zeros(3), 0.0
         upright = robot.link_poses(robot.q("neutral"))[robot.root_link].rotation
-
-        def move(velocity: np.ndarray) -> None:
-            now = time.monotonic()
-            if now - self.asked_at < MOVE_PERIOD and velocity.any() == self.asked.any():
-                return
-            if self.velocities is None:
-                self.velocities = self.create_publisher(Twist, "cmd_vel", EVENTS)
-            self.asked, self.asked_at = velocity, now
-            m = Twist()
-            m.linear.x, m.linear.y, m.angular.z = (speeds * velocity).tolist()
-            self.velocities.publish(m)
 
         def push(force: np.ndarray) -> None:
             if (X := self.state.root_pose()) is None:
@@ -198,7 +187,33 @@ class Viewer(TickNode):
         def call(name: str) -> None:
             clients[name].call_async(Trigger.Request())
 
-        return WalkActions(move, push, call)
+        return WalkActions(self._mover(), push, call)
+
+    def _mover(self) -> Callable[[np.ndarray], None]:
+        """Return a function that publishes velocities of the pad (3,), each -1..1."""
+        speeds = three_numbers("pad_speeds", self.params.pad_speeds)
+        self.velocities: Any = None  # created at first use, because a second publisher of cmd_vel causes a warning
+        asked, at, stamped = np.zeros(3), 0.0, False
+
+        def move(velocity: np.ndarray) -> None:
+            nonlocal asked, at, stamped
+            now = time.monotonic()
+            if now - at < MOVE_PERIOD and velocity.any() == asked.any():
+                return
+            if self.velocities is None:
+                heard = {e.topic_type for e in self.get_subscriptions_info_by_topic("cmd_vel")}
+                stamped = heard == {STAMPED}
+                self.velocities = self.create_publisher(TwistStamped if stamped else Twist, "cmd_vel", EVENTS)
+            asked, at = velocity, now
+            m = Twist()
+            m.linear.x, m.linear.y, m.angular.z = (speeds * velocity).tolist()
+            if stamped:
+                header = Header(stamp=self.get_clock().now().to_msg(), frame_id=self.params.frame(FOOTPRINT))
+                self.velocities.publish(TwistStamped(header=header, twist=m))
+            else:
+                self.velocities.publish(m)
+
+        return move
 
     def _tendon_actions(self, robot: Robot) -> TendonActions:
         clients: dict[str, Any] = {
@@ -276,8 +291,9 @@ class Viewer(TickNode):
             topic.update(self.page.scene.visible(topic.topic) and self.page.clients > 0, now)
         age = self.age("joint_states", now)
         self.page.draw(self.state, age, time.monotonic())
-        if self.page.panel.walk is not None:
-            self.page.panel.walk.update(now)
+        for controls in (self.page.panel.walk, self.page.panel.policy):
+            if controls is not None and controls.pad is not None:
+                controls.pad.update(now)
         self._look_at_driver(now)
 
     def _look_at_driver(self, now: float) -> None:

@@ -189,6 +189,11 @@ class PolicyModel:
         """True for motion trackers."""
         return any(term.kind.startswith("reference_") for term in self.terms)
 
+    @property
+    def follows_velocity(self) -> bool:
+        """True if it observes a commanded velocity."""
+        return any(term.kind in ("velocity_command", "command_lin_vel") for term in self.terms)
+
     def output(self, kind: str) -> Output | None:
         """Return the output of a kind, or None."""
         return next((o for o in self.outputs if o.kind == kind), None)

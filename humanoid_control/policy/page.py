@@ -39,7 +39,7 @@ def policy_page(found: Examination) -> Iterator[Table | str]:
 
 def _head(found: Examination) -> Iterator[str]:
     model, network = found.model, found.network
-    kind = "tracks a motion" if model.tracks else "follows a commanded velocity" if _commanded(model) else "policy"
+    kind = "tracks a motion" if model.tracks else "follows a commanded velocity" if model.follows_velocity else "policy"
     joints = f"{len(model.joints)} joints observed, {len(model.acted)} driven"
     yield f"{model.name}: {model.form}; {kind}; {joints}; {1 / model.period:g} Hz"
     if network is not None:
@@ -57,10 +57,6 @@ def _head(found: Examination) -> Iterator[str]:
     if model.action_clip is not None:
         facts.append(f"action within {model.action_clip[0]:g} to {model.action_clip[1]:g}")
     yield "; ".join(facts)
-
-
-def _commanded(model: PolicyModel) -> bool:
-    return any(t.kind in ("velocity_command", "command_lin_vel") for t in model.terms)
 
 
 def _input_table(model: PolicyModel) -> Table:

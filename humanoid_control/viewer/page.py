@@ -20,6 +20,7 @@ from humanoid_control.viewer.server import open_server
 SLOW_EVERY = 6  # frames between updates of distances, texts and plots
 STALE = 1.0  # [s]
 SILENT = 5.0  # [s] without diagnostics, which come once a second, before a node counts as hung
+DRIVEN = ("STAND_IN", "RUN", "HANDOVER", "CATCH")  # states of a policy with a velocity pad
 MOST_TROUBLES = 3  # lines at the top of the panel
 FOLLOW_SHARE = 0.1  # share of the distance to the robot corrected per picture
 FOLLOW_JUMP = 2.0  # [m] larger distances are corrected at once
@@ -106,6 +107,17 @@ class ViewState:
         self._told |= dict.fromkeys(found, time.monotonic())
         self.nodes |= found
         self.parts |= part_statuses(message)
+
+    def policy_status(self) -> tuple[str, NodeStatus | None]:
+        """Return name and last diagnostics of the policy node."""
+        return next(((name, s) for name, s in self.nodes.items() if name.rpartition("/")[2] == "policy"), ("", None))
+
+    def policy_is_driven(self, now: float | None = None) -> bool:
+        """Test whether a policy runs that follows `cmd_vel`."""
+        name, status = self.policy_status()
+        if status is None or self.policy not in DRIVEN or status.values.get("follows_velocity") != str(True):
+            return False
+        return (time.monotonic() if now is None else now) - self._told[name] <= SILENT
 
     def troubles(self, now: float | None = None) -> list[str]:
         """Return Markdown lines of hung nodes, errors and warnings."""
@@ -258,9 +270,10 @@ class ViewerPage:
             power.set_state(state.power)
             power.set_parts({part: s for (_, part), s in state.parts.items()}, state.supplies)
         if (policy := self.panel.policy) is not None:
-            told = next((s for name, s in state.nodes.items() if name.endswith("/policy")), None)
+            _, told = state.policy_status()
             policy.set_state(state.policy, str(told.values.get("reason", "")) if told is not None else "")
             policy.set_terms(state.terms)
+            policy.set_driven(state.policy_is_driven())
         if errors:
             self.panel.set_errors(now, errors)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from humanoid_control.viewer.access import REFUSED, may_command
+from humanoid_control.viewer.velocity_pad import VelocityPad
 
 if TYPE_CHECKING:
     import viser
@@ -33,13 +34,19 @@ class PolicyActions:
 
     Attributes:
         call: sends a request of `BUTTONS`; returns False without a policy.
+        move: takes a velocity (3,), each -1..1: forward, left, turning left; zeros end it. None: no pad.
     """
 
     call: Callable[[str], bool]
+    move: Callable[[np.ndarray], None] | None = None
 
 
 class PolicyControls:
-    """Controls and policy state."""
+    """Controls and policy state.
+
+    Attributes:
+        pad: for the velocity of a policy that follows one, or None.
+    """
 
     def __init__(self, server: viser.ViserServer, actions: PolicyActions) -> None:
         self.actions, self._server, gui = actions, server, server.gui
@@ -49,6 +56,7 @@ class PolicyControls:
             for label, request, color, hint in BUTTONS:
                 self._connect(gui.add_button(label, color=color, hint=hint), request)  # type: ignore[arg-type]
             self._answer = gui.add_html("", visible=False)
+            self.pad = VelocityPad(server, actions.move, visible=False) if actions.move is not None else None
             self._terms = gui.add_html("", visible=False)
 
     def _connect(self, button: viser.GuiButtonHandle, request: str) -> None:
@@ -77,6 +85,11 @@ class PolicyControls:
         )
         if self._state.content != content:
             self._state.content = content
+
+    def set_driven(self, driven: bool) -> None:
+        """Show the pad while a policy follows a velocity."""
+        if self.pad is not None:
+            self.pad.show(driven)
 
     def set_terms(self, terms: Mapping[str, Sequence[float]]) -> None:
         """Show the scaled observation terms as bars."""

@@ -11,14 +11,9 @@ from humanoid_control.viewer import page_address
 from humanoid_control.viewer.browser import find_chromium
 from humanoid_control.viewer.page import ViewerPage
 from humanoid_control.viewer.panel import HIDDEN, PanelActions
-from humanoid_control.viewer.walk_controls import ALIVE, WalkActions, in_root_axes, read_pad
+from humanoid_control.viewer.velocity_pad import ALIVE
+from humanoid_control.viewer.walk_controls import WalkActions, in_root_axes
 from test.places import port
-
-
-def test_only_three_numbers_of_the_pad_are_a_velocity():
-    assert read_pad("pad 0.5 -2 0 17").tolist() == [0.5, -1.0, 0.0], "no more than the rim"
-    for text in ("pad", "pad 0.5 0.1", "pad a b c 1", "0.5 0 0 1", "pad nan 0 0 1", ""):
-        assert read_pad(text) is None
 
 
 def test_a_push_goes_where_the_robot_looks():
@@ -53,7 +48,7 @@ def test_pad_keys_and_buttons_of_the_page(chromium):
         while not condition():
             assert time.monotonic() < end, f"{what}: {said[-5:]}"
             chromium.sleep(0.05)
-            page.panel.walk.update(time.monotonic())
+            page.panel.walk.pad.update(time.monotonic())
 
     def key(kind, name):
         chromium.call("Input.dispatchKeyEvent", type=kind, key=name, code=name)
