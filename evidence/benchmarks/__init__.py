@@ -107,6 +107,12 @@ BENCHES = {
         {"robot": "lola", "cycles": 15000, "load": 0, "transport": "udp", "keep": ""},
         "nodes.latency",
     ),
+    "policy": BenchEntry(
+        "time the way from an observation to the command of a learned policy in another process, and its share of "
+        "a core (about 5 min)",
+        {"robot": "g1", "policy": "", "seconds": 240.0},
+        "nodes.policy",
+    ),
     "dynamics": BenchEntry(
         "time forward dynamics of Lola with drives and Dill with three solvers, next to pinocchio and "
         "MuJoCo (about 2 min)",

@@ -415,6 +415,7 @@ TITLES = {
     "ik": "Whole-body inverse kinematics",
     "loop": "Closed loop at 500 Hz",
     "latency": "Latency part by part",
+    "policy": "A learned policy as a node",
     "dynamics": "Forward dynamics",
     "distance": "Swept-sphere volumes",
     "tendons": "Tendons",

@@ -28,6 +28,7 @@ EXAMPLES = """examples:
   humanoid bench ik
   humanoid bench loop --seconds 20
   humanoid bench latency --cycles 10000000 --load 2 --keep latency/
+  humanoid bench policy --seconds 600
   humanoid bench reaching --json
   humanoid bench human_node --seconds 30
   humanoid bench driver --only cycle_compute,unitree
@@ -43,6 +44,7 @@ HELP = {
     "marker_set": "marker set of the clip: a name, or the path of a marker set file",
     "unit": "length unit of the clip: mm, cm, m, inch",
     "scale": "scale factor of the clip",
+    "policy": "policy file (default: a public one of $HUMANOID_TEST_DATA)",
     "seconds": "measurement time [s]",
     "cycles": "ticks at 500 Hz",
     "load": "busy processes next to the nodes",

@@ -12,7 +12,7 @@ from humanoid_control.cli.main import main
 @pytest.mark.parametrize("name", BENCHES)
 def test_options_of_a_bench_are_the_arguments_of_its_function(name):
     """So a bench is measured from Python as it is from the command line."""
-    if name in ("stack", "start", "loop", "latency"):
+    if name in ("stack", "start", "loop", "latency", "policy"):
         pytest.importorskip("rclpy", reason="needs ROS 2")
     bench = load_bench(name)
     given = {k: p.default for k, p in inspect.signature(bench.measure).parameters.items()}

@@ -352,6 +352,10 @@ ROWS = {
         "--transport": ("--transport smh", "did you mean shm"),
         "--keep": ("--keep nowhere/deep", "the folder nowhere does not exist"),
     },
+    "bench policy": {
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--policy": ("--policy nowhere.onnx", "nowhere.onnx: file not found"),
+    },
     "bench driver": {"--only": ("--only cyle", "did you mean cycle")},
     "bench perform": {
         "--robot": ("--robot hpr2", "did you mean hrp2"),

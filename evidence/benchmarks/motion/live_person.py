@@ -6,28 +6,22 @@ The camera is this process, the node another one, alone in a ROS domain of their
 from __future__ import annotations
 
 import os
-import re
-import signal
-import subprocess
-import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evidence.benchmarks import Row, row
 from evidence.benchmarks.motion.person import recording
+from evidence.benchmarks.nodes.one_node import processor_time, running_node
 from evidence.benchmarks.nodes.stack import check_seconds
-from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.human.forces.loads import read_loads
 from humanoid_control.mocap import load_clip
 from humanoid_control.terminal import progress
 
 RATE = 240.0  # [Hz]
 DOMAIN = 71
-SETTLE, READY_TIME = 5.0, 120.0  # [s]
+SETTLE = 5.0  # [s]
 NODE = "human_motion"
 TO_Z_UP = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
 TITLE = "bench human_node, a walk with two plates"
@@ -52,44 +46,20 @@ def measure(seconds: float = 20.0, quiet: bool = True) -> list[Row]:
     positions = at.reshape(len(times), -1, 3) @ TO_Z_UP.T
     forces = [w.rotated(TO_Z_UP).resampled(times) for w in wrenches]
     given = (f"model:={files.model}", f"setup:={files.setup}", f"plates:={len(forces)}")
-    arguments = ["--ros-args", *(word for text in given for word in ("-p", text))]
-    with tempfile.TemporaryDirectory() as logs:
-        log = Path(logs) / "node.log"
-        with log.open("w") as out:
-            command = [sys.executable, "-u", "-m", f"humanoid_control.nodes.{NODE}", *arguments]
-            process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
-        try:
-            _wait_ready(process, log)
-            with MarkerCamera(clip.labels, len(forces)) as camera, progress("measuring", seconds, quiet) as show:
-                camera.play(positions, forces, RATE, SETTLE)
-                before, busy = camera.told(), _processor_time(process.pid)
-                begin, sent, heard = time.monotonic(), camera.sent, camera.heard
-                camera.play(positions, forces, RATE, seconds, show)
-                share = (_processor_time(process.pid) - busy) / (time.monotonic() - begin)
-                camera.wait(0.2)
-                sent, heard = camera.sent - sent, camera.heard - heard
-                after = camera.told()
-        finally:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    with (
+        running_node(NODE, given) as pid,
+        MarkerCamera(clip.labels, len(forces)) as camera,
+        progress("measuring", seconds, quiet) as show,
+    ):
+        camera.play(positions, forces, RATE, SETTLE)
+        before, busy = camera.told(), processor_time(pid)
+        begin, sent, heard = time.monotonic(), camera.sent, camera.heard
+        camera.play(positions, forces, RATE, seconds, show)
+        share = (processor_time(pid) - busy) / (time.monotonic() - begin)
+        camera.wait(0.2)
+        sent, heard = camera.sent - sent, camera.heard - heard
+        after = camera.told()
     return _rows(before, after, share, (sent, heard))
-
-
-def _wait_ready(process: subprocess.Popen, log: Path) -> None:
-    end = time.monotonic() + READY_TIME
-    while not re.search(r"^READY", log.read_text(), re.M):
-        if process.poll() is not None or time.monotonic() > end:
-            raise EnvironmentProblem(f"{NODE} did not start: {log.read_text()[-500:]}")
-        time.sleep(0.1)
-
-
-def _processor_time(pid: int) -> float:
-    """User and system time of a process [s]."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _rows(before: dict[str, Any], after: dict[str, Any], share: float, frames: tuple[int, int]) -> list[Row]:

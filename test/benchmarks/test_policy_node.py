@@ -1,0 +1,61 @@
+"""`humanoid bench policy`: which command answers which observation, and the bench as a user runs it."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+pytest.importorskip("onnxruntime", reason="needs the extra 'policy': pip install 'humanoid_control[policy]'")
+
+from evidence.benchmarks.nodes.policy import TOTAL, answered
+
+MS = 1_000_000
+
+
+def instants(n):
+    return 1_000 * MS + 4 * MS * np.arange(n, dtype=np.int64)
+
+
+def test_each_command_belongs_to_the_instant_that_the_policy_used():
+    sent, rng = instants(5_000), np.random.default_rng(0)
+    took = rng.integers(300_000, 2 * MS, 1_000)
+    took[[7, 300]] = 6 * MS, 17 * MS  # behind one and four newer instants
+    found, silent = answered(sent, np.sort(sent[2::5] + took), 5)
+    assert (found[0] == sent[2::5]).all() and (found[1] - found[0] == took).all() and not len(silent)
+
+
+def test_observations_without_a_command_are_counted_and_not_given_to_others():
+    sent = instants(5_000)
+    arrivals = np.delete(sent[1::5] + MS, [100, 101, 640])
+    found, silent = answered(sent, arrivals, 5)
+    assert silent.tolist() == sent[1::5][[100, 101, 640]].tolist() and (found[1] - found[0] == MS).all()
+
+
+def test_a_policy_that_begins_anew_uses_other_instants():
+    sent = instants(5_000)
+    arrivals = np.concatenate([sent[1:2500:5], sent[2503::5]]) + MS
+    found, _ = answered(sent, arrivals, 5)
+    late = found[1] - found[0]
+    assert (late == MS).mean() > 0.9 and late.min() == MS
+
+
+def test_nothing_heard_is_nothing():
+    found, silent = answered(instants(10), np.zeros(0, dtype=np.int64), 5)
+    assert found.shape == (2, 0) and not len(silent)
+
+
+@pytest.mark.ros
+@pytest.mark.stack
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_rows_of_a_policy_that_runs(humanoid, model_file):
+    folder = str(model_file("policies/holosoma/ppo_g1_29dof.onnx").parents[2])
+    done = humanoid("bench", "policy", "--seconds", "10", "--json", HUMANOID_TEST_DATA=folder)
+    assert done.returncode == 0, done.stderr
+    rows = {r["name"]: r for r in json.loads(done.stdout)["rows"]}
+    assert list(rows) == [TOTAL, "step, by the node", "without a command", "processor"]
+    way = rows[TOTAL]
+    assert 0.9 * 500 <= way["n"] + rows["without a command"]["median"] <= 1.1 * 500
+    assert 100 < way["median"] < 20_000 and way["p99.9"] == "" and 0.5 < rows["processor"]["median"] < 100
+    assert 10 < rows["step, by the node"]["median"] < way["median"]
