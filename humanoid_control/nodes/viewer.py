@@ -28,7 +28,6 @@ from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.walking.gamepad import three_numbers
-from humanoid_control.nodes.walking.requests import FOOTPRINT
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.viewer import PanelActions, port_is_free, print_address
@@ -208,7 +207,7 @@ class Viewer(TickNode):
             m = Twist()
             m.linear.x, m.linear.y, m.angular.z = (speeds * velocity).tolist()
             if stamped:
-                header = Header(stamp=self.get_clock().now().to_msg(), frame_id=self.params.frame(FOOTPRINT))
+                header = Header(stamp=self.get_clock().now().to_msg())  # without a frame: that of the robot's heading
                 self.velocities.publish(TwistStamped(header=header, twist=m))
             else:
                 self.velocities.publish(m)
