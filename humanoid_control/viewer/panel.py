@@ -26,6 +26,7 @@ SHOWN = {
     "dancer": "dancer",
     "shapes": "collision shapes, coloured by distance",
     "com": "centre of mass",
+    "frames": "standard frames: x red, y green, z blue",
     "ik_markers": "inverse kinematics view",
     "tendon_markers": "tendons, coloured by agreement or tension",
     "human/markers": "the person: markers measured and fitted, forces",
@@ -34,7 +35,7 @@ SHOWN = {
     "follow": "the camera follows the robot",
     "shadows": "shadows (slow without a graphics processor)",
 }
-HIDDEN = ("shapes", "com", "ik_markers", "human/markers", "footsteps/planned", "follow")  # initially
+HIDDEN = ("shapes", "com", "frames", "ik_markers", "human/markers", "footsteps/planned", "follow")  # initially
 MARKERS = ("ik_markers", "tendon_markers", "human/markers", "footsteps/planned", "contacts")  # topics in SHOWN
 HISTORY = 240
 COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}

@@ -12,6 +12,7 @@ import trimesh
 
 from humanoid_control.robots import Robot
 from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.viewer.frame_layer import FrameLayer
 from humanoid_control.viewer.meshes import link_meshes, shape_mesh
 from humanoid_control.viewer.panel import HIDDEN, MARKERS, SHOWN
 from humanoid_control.viewer.server import light_scene
@@ -79,12 +80,14 @@ class Scene:
         self._dancer_points: viser.PointCloudHandle | None = None
         self._com = scene.add_icosphere(f"{WORLD}/com/ball", radius=0.03, color=COM_COLOR)
         self._com_floor = scene.add_cylinder(f"{WORLD}/com/floor", radius=0.035, height=0.004, color=COM_COLOR)
+        self.frames = FrameLayer(server, f"{WORLD}/frames", robot)
         self._markers = {topic: MarkerLayer(server, f"{WORLD}/{topic}") for topic in MARKERS}
         self._visible = {name: name not in hidden for name in SHOWN}
         self._folders: dict[str, list] = {
             "robot": list(self._links.values()),
             "shapes": list(self._shape_frames.values()),
             "com": [self._com, self._com_floor],
+            "frames": list(self.frames.handles.values()),
         }
         for name in self._visible:
             self.show(name, self._visible[name])
@@ -114,6 +117,8 @@ class Scene:
                 wxyz = quaternion_wxyz(X.rotation)
                 if np.abs(handle.position - X.translation).max() + np.abs(handle.wxyz - wxyz).max() > MOVED:
                     handle.position, handle.wxyz = X.translation, wxyz
+        if self._visible["frames"]:
+            self.frames.move(poses)
 
     def move_world(self, offset: np.ndarray) -> None:
         """Draw everything with an offset (3,) [m].

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from humanoid_control.viewer import browser as viewer_browser
@@ -32,3 +34,15 @@ def coarse_pictures(monkeypatch):
             super().open(f"{url}/{HALF}", wait)
 
     monkeypatch.setattr(viewer_browser, "Browser", Coarse)
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A server of viser without a page."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    viser = pytest.importorskip("viser")
+    made = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
+    yield made
+    made.stop()

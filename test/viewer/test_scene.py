@@ -24,16 +24,6 @@ from humanoid_control.viewer.scene import (
 )
 
 
-@pytest.fixture(scope="module")
-def server():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    made = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
-    yield made
-    made.stop()
-
-
 def v(x, y, z):
     return N(x=x, y=y, z=z)
 
