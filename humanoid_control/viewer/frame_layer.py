@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import viser
 
 FOOTPRINT, SOLES = "base_footprint", ("l_sole", "r_sole")
-AXIS, RADIUS, LABEL = 0.12, 0.004, (0.0, 0.0, 0.14)  # [m] length and radius of an axis; place of the name
+AXIS, RADIUS, LABEL = 0.18, 0.006, (0.0, 0.0, 0.2)  # [m] length and radius of an axis; place of the name
 
 
 class FrameLayer:
