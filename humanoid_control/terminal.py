@@ -36,7 +36,7 @@ if not console.is_terminal:
     console = _Console(highlight=False, markup=False, soft_wrap=True, width=WIDTH_OF_FILES)
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """Table with a title; its note appears on pages only."""
 
     title: str
@@ -45,7 +45,7 @@ class Table(NamedTuple):
     note: str = ""
 
 
-def print_parts(parts: Iterable[Table | str]) -> None:
+def print_parts(parts: Iterable[ReportTable | str]) -> None:
     """Print tables and sentences."""
     for part in parts:
         if isinstance(part, str):

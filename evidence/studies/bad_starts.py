@@ -21,7 +21,7 @@ from humanoid_control.ik.tasks.points import PointsTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import ShapePairs
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 
 MOST_TRIED = 20000  # postures, before a robot is taken to be unable to touch itself
 BEYOND = 0.2  # share of its range by which a joint may start outside it
@@ -232,7 +232,7 @@ def run_study(robot: str | None = None, starts: int = STARTS, seed: int = 0, sho
             show((n + k / starts) / len(robots), model.name)
             runs.append(recover(solver, start))
         results.append(summary(model, runs))
-    parts: list[Table | str] = [Table("recovery from invalid starts", COLUMNS, [_row(r) for r in results])]
+    parts: list[ReportTable | str] = [ReportTable("recovery from invalid starts", COLUMNS, [_row(r) for r in results])]
     parts.append(NOTE)
     for r in results:
         if r["blocking"]:

@@ -19,7 +19,7 @@ from humanoid_control.ik import FollowerSettings, TargetFollower
 from humanoid_control.reaching import HANDS, GoalSampler, ReachScript, ScriptSettings
 from humanoid_control.robots import CATALOGUE, Robot, load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 
 COMMANDS = 100_000
 CHUNK = 10_000  # commands of one job: 40 s of a robot's life, from its neutral posture on
@@ -219,7 +219,7 @@ def run_study(
     for job, outcome in zip(jobs, kept.all(jobs, check_chunk, workers, lambda s: show(s, "commands")), strict=True):
         found[job[0]].append(outcome)
     rows = {name: _summary(outcomes) for name, outcomes in found.items()}
-    table = Table("clearance of commands", COLUMNS, [_row(name, s) for name, s in rows.items()])
+    table = ReportTable("clearance of commands", COLUMNS, [_row(name, s) for name, s in rows.items()])
     worst = [f"{name}: closest to its margin {s['where']}" for name, s in rows.items()]
     data = {"study": "clearance", "seed": seed, "robots": rows, "machine": machine()}
     return StudyReport(data, [table, *worst, NOTE])

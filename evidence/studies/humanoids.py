@@ -24,7 +24,7 @@ from humanoid_control.retargeting.scaling import scale_to_robot
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.robots.humanoids import Humanoid, found_humanoids, humanoids
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 from humanoid_control.warm_up import compile_first
 
 WALK = "mocap/cmu_bvh/07_01.bvh"  # of the recordings of $HUMANOID_TEST_DATA: walking over level ground
@@ -109,10 +109,10 @@ def run_study(
     outcomes = list(kept.all(jobs, _try, workers, lambda share: show(share, "humanoids")))
     by_clip = {clip: [o for o, job in zip(outcomes, jobs, strict=True) if job[1] == clip] for clip in clips}
     first = by_clip[clips[0]]
-    parts: list[Table | str] = [Table("models", list(COLUMNS), [_robot_row(o) for o in first])]
+    parts: list[ReportTable | str] = [ReportTable("models", list(COLUMNS), [_robot_row(o) for o in first])]
     for clip in clips:
         rows = [_clip_row(o) for o in by_clip[clip]]
-        parts.append(Table(f"{Path(clip).stem}, retargeted", list(CLIP_COLUMNS), rows))
+        parts.append(ReportTable(f"{Path(clip).stem}, retargeted", list(CLIP_COLUMNS), rows))
     failed = [o for o in outcomes if o["moved"] == REFUSED]
     parts += [f"{o['robot']}, {Path(o['clip']).stem}: {o['why']}" for o in failed]
     whole = [o for o in first if o["moved"] == WHOLE]

@@ -38,7 +38,7 @@ from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.robots.humanoids import found_humanoids
 from humanoid_control.simulation import ENGINES, Engine, SimulationConfig
 from humanoid_control.simulation.sensors.sensor_model import Imperfection
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.warm_up import PERFORMING, SIMULATION, WHOLE_BODY, compile_first
 
@@ -168,7 +168,9 @@ def run_study(
     jobs = _jobs(parts, names, clips, engines, seeds, seconds)
     outcomes = kept.all(jobs, _try, None, lambda share: show(share, "performances"))
     rows = [dict(zip(JOB, job, strict=True)) | outcome for job, outcome in zip(jobs, outcomes, strict=True)]
-    found: list[Table | str] = [t for part in parts for t in _tables(part, [r for r in rows if r["part"] == part])]
+    found: list[ReportTable | str] = [
+        t for part in parts for t in _tables(part, [r for r in rows if r["part"] == part])
+    ]
     found += [f"{Path(r['clip']).stem}, {r['robot']}, {r['what']}: {r['refused']}" for r in rows if r.get("refused")]
     found.append(NOTE)
     data = {"study": "perform", "clips": clips, "robots": names, "rows": rows, "machine": machine()}
@@ -284,7 +286,7 @@ def first_seconds(trajectory: WholeBodyTrajectory, seconds: float) -> WholeBodyT
 # -------- Tables
 
 
-def _tables(part: str, rows: Sequence[Mapping[str, Any]]) -> list[Table]:
+def _tables(part: str, rows: Sequence[Mapping[str, Any]]) -> list[ReportTable]:
     """The tables of a part, a clip each."""
     out = []
     for clip in dict.fromkeys(r["clip"] for r in rows):
@@ -293,12 +295,12 @@ def _tables(part: str, rows: Sequence[Mapping[str, Any]]) -> list[Table]:
         if part == FEASIBILITY:
             heads = ["robot", "motion", *(head for head, _ in FEASIBILITY_COLUMNS)]
             cells = [[r["robot"], r["what"], *(r[key] for _, key in FEASIBILITY_COLUMNS)] for r in mine]
-            out.append(Table(title, heads, cells))
+            out.append(ReportTable(title, heads, cells))
             continue
         groups = dict.fromkeys((r["robot"], r["what"], r["engine"]) for r in mine)
         cells = [[*g, *_summary([r for r in mine if (r["robot"], r["what"], r["engine"]) == g])] for g in groups]
         third = {ABLATIONS: "block", CONDITIONS: "condition"}
-        out.append(Table(title, ["robot", third.get(part, "motion"), "engine", *SUMMARY], cells))
+        out.append(ReportTable(title, ["robot", third.get(part, "motion"), "engine", *SUMMARY], cells))
     return out
 
 

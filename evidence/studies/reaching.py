@@ -16,7 +16,7 @@ import numpy as np
 from evidence.studies.report import KeptOutcomes, Progress, StudyReport, decide, silent
 from humanoid_control.errors import ConfigError
 from humanoid_control.reaching import compare_person, read_measured_reaches, summary
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 
 REPETITION = 5
 BELOW = "human_motion/reaching_hug_mp"  # of $HUMANOID_TEST_DATA
@@ -83,8 +83,10 @@ def run_study(
         raise ConfigError(f"no motion of repetition {repetition} in {files[0].parent}")
     found = summary(rows)
     verdicts = judge(found)
-    table = Table(f"{len(rows)} reaches of {len(files)} people", COLUMNS, [_row(name, found[name]) for name in NAMES])
-    claims = Table("claims", ["", "claim", "verdict"], [[k, CLAIMS[k], v] for k, v in verdicts.items()])
+    table = ReportTable(
+        f"{len(rows)} reaches of {len(files)} people", COLUMNS, [_row(name, found[name]) for name in NAMES]
+    )
+    claims = ReportTable("claims", ["", "claim", "verdict"], [[k, CLAIMS[k], v] for k, v in verdicts.items()])
     said = {"study": "reaching", "repetition": repetition, "people": len(files), "reaches": rows}
     said |= {"summary": found, "verdicts": verdicts, "machine": machine()}
     return StudyReport(said, [table, claims, NOTE], [RULES])

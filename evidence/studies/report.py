@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.files import check_file, whole_file, whole_files
 from humanoid_control.in_child import end_with_parent
-from humanoid_control.terminal import Table, plain_values
+from humanoid_control.terminal import ReportTable, plain_values
 
 if TYPE_CHECKING:
     from evidence.studies.dube2012.lab import RetargetingLab
@@ -217,8 +217,8 @@ class StudyReport:
     """
 
     data: dict[str, Any]
-    parts: Sequence[Table | str]
-    details: Sequence[Table | str] = ()
+    parts: Sequence[ReportTable | str]
+    details: Sequence[ReportTable | str] = ()
     pictures: Callable[[], Mapping[str, bytes | str]] = dict
 
     def json(self) -> str:
@@ -239,7 +239,7 @@ class StudyReport:
                 (folder / name).write_bytes(content)
 
 
-def as_markdown(title: str, head: str, parts: Sequence[Table | str]) -> str:
+def as_markdown(title: str, head: str, parts: Sequence[ReportTable | str]) -> str:
     """Tables and sentences as a page.
 
     Args:

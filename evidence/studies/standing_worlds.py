@@ -15,7 +15,7 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.simulation.engine import VARIABLES, Engine, SimulationConfig
 from humanoid_control.simulation.many_worlds import Observed, simulate_many
 from humanoid_control.simulation.many_worlds import Progress as Told
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 
 SECONDS = 5.0
 LONGEST = 3600.0
@@ -61,7 +61,7 @@ def run_study(
     data |= {"seconds": seconds, "worlds": rows, "machine": machine()}
     columns = [*varied, "", "drift mm", "tilt deg", "torque %", "joint", "real time"]
     title = f"{config.robot} standing for {seconds:g} s ({config.engine})"
-    return StudyReport(data, [Table(title, columns, [_row(r, list(varied)) for r in rows]), NOTE])
+    return StudyReport(data, [ReportTable(title, columns, [_row(r, list(varied)) for r in rows]), NOTE])
 
 
 def parse_varied(texts: Sequence[str]) -> dict[str, list[float]]:

@@ -28,7 +28,7 @@ from humanoid_control.retargeting.whole_body.contacts import find_floor, level
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.robots.humanoids import found_humanoids
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 from humanoid_control.warm_up import WHOLE_BODY, compile_first
 
 BIPEDS, OTHERS = ("lola", "hrp2", "suralp", "wabian2"), ("g1", "h1_2", "talos")
@@ -124,7 +124,7 @@ def run_study(
     jobs = [(clip, name, who) for clip in clips for name in names for who in _who(name, peer, ours)]
     outcomes = list(kept.all(jobs, _try, workers, lambda share: show(share, "whole bodies")))
     rows = [dict(zip(("clip", "robot", "who"), job, strict=True)) | o for job, o in zip(jobs, outcomes, strict=True)]
-    parts: list[Table | str] = median_tables(rows)
+    parts: list[ReportTable | str] = median_tables(rows)
     for clip in clips:
         parts += clip_tables(clip, [r for r in rows if r["clip"] == clip])
     parts += [f"{clip_name(r['clip'])}, {r['robot']}, {r['who']}: {r['why']}" for r in rows if r["why"]]
@@ -222,7 +222,7 @@ def clip_name(clip: str) -> str:
     return Path(clip).stem
 
 
-def median_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table | str]:
+def median_tables(rows: Sequence[Mapping[str, Any]]) -> list[ReportTable | str]:
     """Medians over the clips, a row for each robot and for each who moved it, with how often each grade was given."""
     kept: list[list[Any]] = []
     told: list[list[Any]] = []
@@ -232,19 +232,19 @@ def median_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table | str]:
         kept.append([robot, who, len(mine), grades or UNKNOWN, *_medians(mine, KEPT)])
         told.append([robot, who, *_medians(mine, TOLD)])
     return [
-        Table("medians over the clips", ["robot", "", "clips", "grades", *(c[0] for c in KEPT)], kept),
-        Table("measures without a goal", ["robot", "", *(c[0] for c in TOLD)], told),
+        ReportTable("medians over the clips", ["robot", "", "clips", "grades", *(c[0] for c in KEPT)], kept),
+        ReportTable("measures without a goal", ["robot", "", *(c[0] for c in TOLD)], told),
     ]
 
 
-def clip_tables(clip: str, rows: Sequence[Mapping[str, Any]]) -> list[Table | str]:
+def clip_tables(clip: str, rows: Sequence[Mapping[str, Any]]) -> list[ReportTable | str]:
     """A clip on every robot."""
     heads, named = ["robot", ""], [[r["robot"], r["who"]] for r in rows]
     kept = [[*n, r.get("grade", UNKNOWN), *_cells(r, KEPT)] for n, r in zip(named, rows, strict=True)]
     told = [[*n, *_cells(r, TOLD)] for n, r in zip(named, rows, strict=True)]
     return [
-        Table(clip_name(clip), [*heads, "grade", *(c[0] for c in KEPT)], kept),
-        Table(f"{clip_name(clip)}, measures without a goal", [*heads, *(c[0] for c in TOLD)], told),
+        ReportTable(clip_name(clip), [*heads, "grade", *(c[0] for c in KEPT)], kept),
+        ReportTable(f"{clip_name(clip)}, measures without a goal", [*heads, *(c[0] for c in TOLD)], told),
     ]
 
 

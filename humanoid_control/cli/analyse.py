@@ -12,7 +12,7 @@ from typing import Any
 from humanoid_control.cli.parser import CLIP_HELP, folder_path, given, require_range
 from humanoid_control.errors import ConfigError
 from humanoid_control.files import check_folder, whole_files
-from humanoid_control.terminal import Table, console, plain_values, print_json, print_parts, warn
+from humanoid_control.terminal import ReportTable, console, plain_values, print_json, print_parts, warn
 from humanoid_control.warm_up import HUMAN, compile_first
 
 EXAMPLES = """examples:
@@ -196,7 +196,7 @@ def _own_plates(clip: str) -> Any:
     return force_plates(content, clip) if has_force_plates(content) else ()
 
 
-def _tables(report: dict[str, Any]) -> list[Table | str]:
+def _tables(report: dict[str, Any]) -> list[ReportTable | str]:
     worst = list(report["by_marker_mm"].items())[:5]
     rows = [
         ["frames", report["frames"]],
@@ -204,12 +204,12 @@ def _tables(report: dict[str, Any]) -> list[Table | str]:
         ["largest errors", ", ".join(f"{name} {mm:.0f}" for name, mm in worst) + " mm"],
         ["frames with moments", report["frames_with_moments"]],
     ]
-    parts: list[Table | str] = [
-        Table(f"{report['clip']} by {report['model']}, {report['mass_kg']:.1f} kg", ["", ""], rows)
+    parts: list[ReportTable | str] = [
+        ReportTable(f"{report['clip']} by {report['model']}, {report['mass_kg']:.1f} kg", ["", ""], rows)
     ]
     if "robots" in report:
         heads = ["", "coordinates", "scale", "markers", "rms mm", "at a limit", "r (knees, elbows)", "rms deg"]
-        parts.append(Table("the same markers on robots", heads, [list(row.values()) for row in report["robots"]]))
+        parts.append(ReportTable("the same markers on robots", heads, [list(row.values()) for row in report["robots"]]))
     if "residual" in report:
         residual = dict(report["residual"])
         weight = residual.pop("force_of_weight")
@@ -217,7 +217,7 @@ def _tables(report: dict[str, Any]) -> list[Table | str]:
         share = [f"{100 * weight[k]:.2f} %" for k in ("before", "after")]
         body.append(["force / weight", *share])
         title = "root residual of forces and masses, root mean square [N m, N]"
-        parts.append(Table(title, ["coordinate", "as measured", "corrected"], body))
+        parts.append(ReportTable(title, ["coordinate", "as measured", "corrected"], body))
     if "tracking" in report:
         t = report["tracking"]
         off = [f"{1e3 * t['error_m']:.1f} mm, {t['error_deg']:.2f} deg" if k else "" for k in range(2)]
@@ -225,9 +225,11 @@ def _tables(report: dict[str, Any]) -> list[Table | str]:
         body += [["deviation from the measurement", *off], ["mass", "", f"{t['mass_factor']:.3f} times"]]
         body.append([f"centre of mass of {t['trunk']}", "", f"moved by {1e3 * t['trunk_moved_m']:.0f} mm"])
         parts.append(
-            Table("forward tracking with the measured forces [N m, N]", ["coordinate", "as measured", "tracked"], body)
+            ReportTable(
+                "forward tracking with the measured forces [N m, N]", ["coordinate", "as measured", "tracked"], body
+            )
         )
     if "plug_in_gait" in report:
         rows = report["plug_in_gait"]
-        parts.append(Table("compared with Plug-in Gait", [*rows[0]], [[*row.values()] for row in rows]))
+        parts.append(ReportTable("compared with Plug-in Gait", [*rows[0]], [[*row.values()] for row in rows]))
     return parts

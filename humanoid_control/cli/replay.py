@@ -12,7 +12,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.bag import BagReader
 from humanoid_control.nodes.base.ros_env import require_ros
 from humanoid_control.robots.catalogue import urdf_path
-from humanoid_control.session.recording import Player, chosen_topics, robot_in
+from humanoid_control.session.recording import BagPlayer, chosen_topics, robot_in
 from humanoid_control.session.runs import new_run_directory, replay_command, write_parameters
 from humanoid_control.session.supervisor import Supervisor, node_command
 from humanoid_control.terminal import Waiting, console, warn
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     stop = threading.Event()
     for s in (signal.SIGINT, signal.SIGTERM):
         signal.signal(s, lambda *_: stop.set())
-    player = Player(bag, args.topics)
+    player = BagPlayer(bag, args.topics)
     try:
         console.print(f"playing {args.bag}; Ctrl-C stops")
         player.meet()

@@ -26,7 +26,7 @@ from humanoid_control.retargeting.scaling import Targets, scale_to_robot
 from humanoid_control.retargeting.settings import RetargetSettings
 from humanoid_control.retargeting.trajectory import JointTrajectory
 from humanoid_control.robots.robot import Robot
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 LIMITS: dict[str, dict[str, Any]] = {
     "joint range": {"keep_ranges": False},
@@ -159,7 +159,7 @@ class LimitCosts:
             lines.append(f"another robot helps: --robot {robot} comes to {_cm(self.others[robot].mean)}")
         return lines
 
-    def table(self) -> Table:
+    def table(self) -> ReportTable:
         """Return all solutions as a table."""
         rows = [_row("every limit kept", self.kept)]
         rows += [_row(f"without {k}" if k != REACH else "without any limit", t) for k, t in self.without.items()]
@@ -167,7 +167,7 @@ class LimitCosts:
         rows += [_row(f"--robot {k}", t) for k, t in self.others.items()]
         columns = ["", "mean cm", "max cm", "time at speed limit %", "joints at range limit %", "closest mm"]
         note = "The clip was solved again for each row, without nodes."
-        return Table(f"{self.robot} on '{self.clip}': what limits cost", columns, rows, note)
+        return ReportTable(f"{self.robot} on '{self.clip}': what limits cost", columns, rows, note)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain dictionaries, lengths in metres."""

@@ -24,7 +24,7 @@ from humanoid_control.evaluation.recorded_run import (
 from humanoid_control.kinematics import node_statuses
 from humanoid_control.reaching import HANDS, REACHABLE
 from humanoid_control.robots.robot import Robot
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 HORIZON = 0.1  # [m] range of reported pairs
 REACHED = 0.01  # [m]
@@ -281,13 +281,15 @@ def closed_loop(rows: list[dict[str, str]]) -> dict[str, Any]:
     return values | {"ticks": ticks, "missed_ticks": missed, "missed_percent": share}
 
 
-def reach_parts(r: dict[str, Any]) -> list[Table | str]:
+def reach_parts(r: dict[str, Any]) -> list[ReportTable | str]:
     """Return the report as tables and sentences."""
     rows = [
         [g["number"], g["kind"], round(1000 * g["error_m"], 1), round(1000 * g["moved_m"], 1), _verdict(g)]
         for g in r["goals"]
     ]
-    parts: list[Table | str] = [Table("goals", ["goal", "kind", "error mm", "moved at the end mm", ""], rows)]
+    parts: list[ReportTable | str] = [
+        ReportTable("goals", ["goal", "kind", "error mm", "moved at the end mm", ""], rows)
+    ]
     near, others, hits = r["reachable"], r["unreachable"], r["self_collision"]
     parts += postures_note(r)
     parts.append(f"reachable goals: {near['reached']} of {near['goals']} within 10 mm{_median(near)}")

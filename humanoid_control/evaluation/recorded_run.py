@@ -15,7 +15,7 @@ from humanoid_control.evaluation.tracking_error import LINK_ENDS
 from humanoid_control.kinematics import node_statuses
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import Robot
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 STOP_COMPLIANCE = np.radians(1.0)  # [rad]
 TOLERANCE = 1e-6
@@ -302,14 +302,17 @@ def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
     }
 
 
-def run_parts(r: dict[str, Any]) -> list[Table | str]:
+def run_parts(r: dict[str, Any]) -> list[ReportTable | str]:
     """Return the report as tables and sentences."""
     rows = []
     for link, e in r["error_of_robot"].items():
         c = r["error_of_command"][link]
         rows.append([link, *(round(100 * e[k], 1) for k in ("mean", "std", "max")), round(100 * c["mean"], 1)])
     title = "error of each link [cm]: simulated robot, and the command alone"
-    parts: list[Table | str] = [Table(title, ["link", "mean", "std", "max", "command mean"], rows), *postures_note(r)]
+    parts: list[ReportTable | str] = [
+        ReportTable(title, ["link", "mean", "std", "max", "command mean"], rows),
+        *postures_note(r),
+    ]
     limits, hits = r["limits"], r["self_collision"]
     kept = "kept" if limits["kept"] else "BROKEN"
     parts.append(
@@ -329,4 +332,4 @@ def run_parts(r: dict[str, Any]) -> list[Table | str]:
         ticks, missed = float(v.get("ticks", 0)), float(v.get("missed_ticks", 0))
         share = 100 * missed / (ticks + missed) if ticks else 0.0
         rows.append([name, *(float(v.get(k, "nan")) for k in keys), round(share, 2), v.get("message", "")])
-    return [*parts, Table("nodes", columns, rows)]
+    return [*parts, ReportTable("nodes", columns, rows)]

@@ -15,7 +15,7 @@ from humanoid_control.evaluation.recorded_run import JointRows, Signal, limits_k
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.robots.robot import Robot
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 TOPICS = {"/joint_states", "/odom", "/contacts", "/targets"}
 SLIP, PENETRATION = 2e-3, 1e-3  # [m] bounds of a good run
@@ -102,7 +102,7 @@ def _collisions(robot: Robot, q: np.ndarray) -> tuple[int, float | None]:
     return int(frames), (closest if np.isfinite(closest) else None)
 
 
-def whole_body_parts(report: dict[str, Any]) -> list[Table | str]:
+def whole_body_parts(report: dict[str, Any]) -> list[ReportTable | str]:
     """Return the report as a table and a verdict."""
     c, limits, closest = report["contact"], report["limits"], report["closest_m"]
     beyond = f"{limits['position_beyond_limit_rad']:.2g} rad"
@@ -120,4 +120,4 @@ def whole_body_parts(report: dict[str, Any]) -> list[Table | str]:
     ]
     good = report["good"]
     verdict = "no slip, limits kept, no contact of shapes" if good else "slip, a limit exceeded, or contact of shapes"
-    return [Table("the whole body", ["what", "value"], rows), verdict]
+    return [ReportTable("the whole body", ["what", "value"], rows), verdict]

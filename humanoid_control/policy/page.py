@@ -10,21 +10,21 @@ import numpy as np
 from humanoid_control.policy.checks import CONTRADICTION, Examination
 from humanoid_control.policy.model import ACTION, PER_TERM, Block, Input, PolicyModel, Term
 from humanoid_control.policy.terms import KINDS
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 WIDEST = 44  # characters of a list in a cell
 NO_HISTORY = "now"
 
 
-def policy_page(found: Examination) -> Iterator[Table | str]:
+def policy_page(found: Examination) -> Iterator[ReportTable | str]:
     """Yield the page part by part."""
     model = found.model
     yield from _head(found)
     yield _input_table(model)
-    yield Table("outputs", ("output", "numbers", "is"), [(o.name, o.size, o.kind) for o in model.outputs])
+    yield ReportTable("outputs", ("output", "numbers", "is"), [(o.name, o.size, o.kind) for o in model.outputs])
     yield _joint_table(found)
     if model.assumed:
-        yield Table(
+        yield ReportTable(
             "assumed: the file does not state it", ("what", "taken", "who knows it"), [tuple(a) for a in model.assumed]
         )
     wrong = [f.text for f in found.findings if f.level == CONTRADICTION]
@@ -59,7 +59,7 @@ def _head(found: Examination) -> Iterator[str]:
     yield "; ".join(facts)
 
 
-def _input_table(model: PolicyModel) -> Table:
+def _input_table(model: PolicyModel) -> ReportTable:
     """Tabulate all terms without constant columns."""
     columns = ["input", "slice", "term", "is", "scale", "history"]
     rows = [row for one in model.inputs for row in _input_rows(one)]
@@ -72,7 +72,7 @@ def _input_table(model: PolicyModel) -> Table:
         title += ", without a history"
         leave.add(5)
     kept = [k for k in range(len(columns)) if k not in leave]
-    return Table(title, [columns[k] for k in kept], [tuple(row[k] for k in kept) for row in rows])
+    return ReportTable(title, [columns[k] for k in kept], [tuple(row[k] for k in kept) for row in rows])
 
 
 def _input_rows(one: Input) -> Iterator[tuple[str, ...]]:
@@ -111,7 +111,7 @@ def _history(block: Block, length: int) -> str:
     return f"{length} frames {block.layout}, {block.order}{late}"
 
 
-def _joint_table(found: Examination) -> Table:
+def _joint_table(found: Examination) -> ReportTable:
     model = found.model
     rows: list[tuple[Any, ...]] = []
     for k, joint in enumerate(model.joints):
@@ -134,7 +134,7 @@ def _joint_table(found: Examination) -> Table:
         "kd [N m s/rad]",
         "requests at rest [N m]",
     )
-    return Table("joints, in the policy's order", columns, rows)
+    return ReportTable("joints, in the policy's order", columns, rows)
 
 
 def _number(value: float) -> str:

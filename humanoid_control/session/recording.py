@@ -5,13 +5,13 @@ import threading
 from pathlib import Path
 
 from humanoid_control.evaluation import BagReader
-from humanoid_control.session.recording import Player, Recorder
+from humanoid_control.session.recording import BagPlayer, Recorder
 
 recorder = Recorder(Path("run"), ["joint_commands", "targets"])
 recorder.run(threading.Event(), seconds=10.0)
 print(recorder.close())
 
-player = Player(BagReader(Path("run")))
+player = BagPlayer(BagReader(Path("run")))
 player.play(threading.Event(), speed=0.5)
 player.close()
 ```
@@ -182,7 +182,7 @@ def robot_in(bag: BagReader) -> str:
     raise ConfigError(f"{bag.path} does not name its robot: give --robot")
 
 
-class Player:
+class BagPlayer:
     """Publishers of the topics of a bag."""
 
     def __init__(self, bag: BagReader, only: Iterable[str] = ()) -> None:

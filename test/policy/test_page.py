@@ -10,7 +10,7 @@ pytest.importorskip("onnx")
 
 from humanoid_control.cli.main import main
 from humanoid_control.policy import examine, policy_data, policy_page, read_policy
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 from test.policy.networks import beyondmimic_network
 
 
@@ -18,7 +18,7 @@ def parts(path, robot=None):
     """Tables by title, and all sentences."""
     page = list(policy_page(examine(*read_policy(path), robot)))
     sentences = "\n".join(p for p in page if isinstance(p, str))
-    return {p.title.split(":")[0].split(",")[0]: p for p in page if isinstance(p, Table)}, sentences
+    return {p.title.split(":")[0].split(",")[0]: p for p in page if isinstance(p, ReportTable)}, sentences
 
 
 def test_the_page_names_terms_with_slices_joints_and_assumptions(model_file, g1):

@@ -13,7 +13,7 @@ from humanoid_control.evaluation import measure_ground_contact
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import retarget_whole_body
 from humanoid_control.robots import load_robot
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 ONE_ARM = """<robot name="stump">
 <link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
@@ -42,7 +42,7 @@ def test_robots_that_move_that_stand_and_that_fail_are_all_in_the_table(tmp_path
     assert (hrp2["beyond_range_rad"] == 0) == inside and hrp2["beyond_speed_rad_s"] == 0
 
     page = report.pictures()["humanoids.md"]
-    robots, moved = (part for part in report.parts if isinstance(part, Table))
+    robots, moved = (part for part in report.parts if isinstance(part, ReportTable))
     assert [row[0] for row in robots.rows] == ["hrp2", "armar3", str(bad)]
     assert moved.rows[0][1] == WHOLE and moved.rows[0][-2] == "kept" and moved.rows[2][1] == REFUSED
     assert "| hrp2 | whole body |" in page and "1 of 3 move their whole body, 1 of 3 runs rejected." in page

@@ -11,7 +11,7 @@ from humanoid_control.mocap import load_body_points
 from humanoid_control.performing import ControllerSettings, FeasibilitySettings
 from humanoid_control.retargeting import retarget_whole_body
 from humanoid_control.robots import load_robot
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 
 def test_a_motion_is_made_feasible_beside_the_retargeted_one_and_kept(tmp_path):
@@ -22,7 +22,7 @@ def test_a_motion_is_made_feasible_beside_the_retargeted_one_and_kept(tmp_path):
     assert (retargeted["what"], feasible["what"]) == ("retargeted", "feasible")
     assert feasible["missing_percent"] == 0.0 < retargeted["missing_percent"]
     assert feasible["infeasible_percent"] == 0.0 and feasible["steps"] >= 1
-    table = next(part for part in report.parts if isinstance(part, Table))
+    table = next(part for part in report.parts if isinstance(part, ReportTable))
     assert [row[:2] for row in table.rows] == [["hrp2", "retargeted"], ["hrp2", "feasible"]]
     # What is kept is not done again: a mark in the file comes back.
     lines = [json.loads(line) for line in kept.read_text().splitlines()]

@@ -25,7 +25,7 @@ from humanoid_control.mocap import BodyPoints, load_body_points
 from humanoid_control.retargeting import WholeBodyTask
 from humanoid_control.retargeting.whole_body.contacts import find_floor, level
 from humanoid_control.robots import load_robot
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_both_are_measured_on_the_same_frames(stand_in):
     assert "error_cm" not in theirs and ours["error_cm"] > 0
     assert "contacts_agree_percent" not in theirs and ours["contacts_agree_percent"] > 10
     assert ours["slip_person_mm"] >= ours["slip_mm"] - 1e-6
-    tables = [part for part in report.parts if isinstance(part, Table)]
+    tables = [part for part in report.parts if isinstance(part, ReportTable)]
     assert len(tables) == 4
     for table in tables:
         assert [row[:2] for row in table.rows] == [["hrp2", OURS], ["hrp2", GMR], ["suralp", OURS]]

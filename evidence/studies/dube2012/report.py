@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evidence.studies.report import Progress, StudyReport, over_clips, silent
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 from humanoid_control.warm_up import compile_first
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def run_study(
     ]
     compile_first()
     found = judge_hypotheses(bodies, names, lambda done, total, name: show(done / total, name))
-    parts: list[Table | str] = [_verdicts(found, [b.name for b in bodies]), _reasons(found)]
+    parts: list[ReportTable | str] = [_verdicts(found, [b.name for b in bodies]), _reasons(found)]
     if chosen == [BUILT_IN]:
         parts.append(CHOREOGRAPHY)
     return StudyReport(to_json(found), parts, _details(found), lambda: {"imitation.md": _markdown(found) + "\n"})
@@ -68,7 +68,7 @@ def _by_hypothesis(found: Sequence[Finding]) -> list[list[Finding]]:
     return [list(group) for _, group in groupby(found, key=lambda f: f.hypothesis.name)]
 
 
-def _verdicts(found: Sequence[Finding], clips: Sequence[str]) -> Table:
+def _verdicts(found: Sequence[Finding], clips: Sequence[str]) -> ReportTable:
     """A row a hypothesis: its verdict over all clips, and on each."""
     rows = []
     for group in _by_hypothesis(found):
@@ -77,23 +77,23 @@ def _verdicts(found: Sequence[Finding], clips: Sequence[str]) -> Table:
         row = [first.name, first.statement, over_clips(list(each.values()))]
         rows.append([*row, *(each.get(clip, "any clip") for clip in clips)] if len(clips) > 1 else row)
     columns = ["", "conclusion", "verdict", *(clips if len(clips) > 1 else ())]
-    return Table(f"conclusions of Dube 2012 on the models: {', '.join(clips)}", columns, rows)
+    return ReportTable(f"conclusions of Dube 2012 on the models: {', '.join(clips)}", columns, rows)
 
 
-def _reasons(found: Sequence[Finding]) -> Table:
+def _reasons(found: Sequence[Finding]) -> ReportTable:
     """Why conclusions do not hold, or what could not be decided, clip by clip."""
     rows = [[f.hypothesis.name, f.clip or "any", f.verdict, why] for f in found if (why := _short(f))]
-    return Table("most likely reason", ["", "clip", "verdict", "reason"], rows)
+    return ReportTable("most likely reason", ["", "clip", "verdict", "reason"], rows)
 
 
-def _details(found: Sequence[Finding]) -> list[Table | str]:
+def _details(found: Sequence[Finding]) -> list[ReportTable | str]:
     rules = {f.hypothesis.name: f.hypothesis.rule for f in found}
     parts = [
         [f.hypothesis.name, f.clip or "any", p.claim, p.verdict, _numbers(p.numbers)] for f in found for p in f.parts
     ]
     return [
-        Table("rules", ["", "holds when"], list(rules.items())),
-        Table("numbers", ["", "clip", "claim", "verdict", "measured"], parts),
+        ReportTable("rules", ["", "holds when"], list(rules.items())),
+        ReportTable("numbers", ["", "clip", "claim", "verdict", "measured"], parts),
     ]
 
 

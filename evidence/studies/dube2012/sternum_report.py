@@ -12,7 +12,7 @@ from evidence.studies.report import Progress, StudyReport, silent
 from humanoid_control.errors import ClipError, ConfigError
 from humanoid_control.mocap import BodyPoints, find_body_points, load_clip
 from humanoid_control.mocap.sternum import FITTED_TO, METHODS, SternumSettings, estimate_sternum, fit_sternum
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 COLUMNS = ("spine", "r_clavicle", "l_clavicle", "side", "front", "up", "distance")
 """Length errors (estimate less truth, signed), distances along the axes of the pelvis (absolute), and in space."""
@@ -207,11 +207,11 @@ def run_study(
     if len(bodies) > 1:
         judged.append(("leave one person out", leave_one_out(bodies)))
     show(1.0, "")
-    parts: list[Table | str] = []
+    parts: list[ReportTable | str] = []
     for title, rows in judged:
         cells = [[row.method, row.fitted_on, row.sample or "?", *_cells(row)] for row in rows]
         heads = ["method", "constants from", "sample", *_HEADS, "max"]
-        parts.append(Table(f"error of the estimated sternum [cm], {title}", heads, cells))
+        parts.append(ReportTable(f"error of the estimated sternum [cm], {title}", heads, cells))
         parts += [_verdict(row) for row in rows if row is not PUBLISHED]
     data = {
         "study": "sternum",

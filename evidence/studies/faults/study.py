@@ -21,7 +21,7 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.nodes import require_ros
 from humanoid_control.robots import load_robot
 from humanoid_control.session import StackFailure, find_stack, parse_settings
-from humanoid_control.terminal import Table, machine, plain_values
+from humanoid_control.terminal import ReportTable, machine, plain_values
 
 ROWS = {row.name: row for row in (STARTS_ROW, STATES_ROW, DANCE_ROW, KILLS_ROW, FLOODS_ROW, MESSAGES_ROW)}
 DOMAIN = 84
@@ -160,9 +160,9 @@ def _report(plan: Plan, rows: Sequence[FaultRow], found: dict[str, list[Measured
     return StudyReport(data, [*(_table(row, plan, found[row.name]) for row in rows), verdict, *broken, NOTE])
 
 
-def _table(row: FaultRow, plan: Plan, measured: Sequence[MeasuredFault]) -> Table:
+def _table(row: FaultRow, plan: Plan, measured: Sequence[MeasuredFault]) -> ReportTable:
     body = [[m.what, _text(m.value), "" if m.limit is None else _text(m.limit), m.unit, m.verdict] for m in measured]
-    return Table(f"{row.name}, {len(row.cases(plan))} cases: {row.promise}", COLUMNS, body)
+    return ReportTable(f"{row.name}, {len(row.cases(plan))} cases: {row.promise}", COLUMNS, body)
 
 
 def _text(value: float | None) -> str:

@@ -24,7 +24,7 @@ from evidence.studies.report import KeptOutcomes, Progress, StudyReport, silent
 from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
 from humanoid_control.nodes import require_ros
 from humanoid_control.robots import Robot, load_robot
-from humanoid_control.terminal import Table, machine, plain_values
+from humanoid_control.terminal import ReportTable, machine, plain_values
 
 DOMAIN = "83"
 FOLLOWABLE = {"whole_body_ik.acceleration": "20.0"}  # by drives; at the node's default they are thrown about by stops
@@ -233,21 +233,21 @@ def _number(value: Any) -> float:
     return float("inf") if value is None else float(value)
 
 
-def tables(rows: Sequence[tuple[list[Any], dict[str, Any]]]) -> list[Table]:
+def tables(rows: Sequence[tuple[list[Any], dict[str, Any]]]) -> list[ReportTable]:
     """A table for each part."""
     shown = []
     links = [(j, f) for j, f in rows if j[0] == "link"]
     columns = ["commands/s", "age p50 ms", "p99 ms", "longest gap ms", "error mm", "speed"]
     if links:
-        shown.append(Table("link", ["link", *columns], [[j[1], *_figures(f)] for j, f in links]))
+        shown.append(ReportTable("link", ["link", *columns], [[j[1], *_figures(f)] for j, f in links]))
     if cuts := [(j, f) for j, f in rows if j[0] == "cut"]:
         heads = ["cut s", "reported: robot s", "control s", "commands again s", "moves again s", "speed"]
         names = ("named_robot", "named_control", "commands_again", "moving_again", "speed")
-        shown.append(Table("cut", heads, [[j[1], *(round(_number(f[n]), 3) for n in names)] for j, f in cuts]))
+        shown.append(ReportTable("cut", heads, [[j[1], *(round(_number(f[n]), 3) for n in names)] for j, f in cuts]))
     if clocks := [(j, f) for j, f in rows if j[0] in CLOCKS]:
         body = [[f"{j[1]:+g}{' while running' if j[0] == 'step' else ''}", *_figures(f)] for j, f in clocks]
         latency = [[*row, round(f["latency_ms"], 2)] for row, (_, f) in zip(body, clocks, strict=True)]
-        shown.append(Table("controller's clock ahead, s", ["ahead s", *columns, "latency ms"], latency))
+        shown.append(ReportTable("controller's clock ahead, s", ["ahead s", *columns, "latency ms"], latency))
     return shown
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from evidence.studies.kawaharazuka2018.result import DEGREES, ExperimentResult, Trace
 from evidence.studies.report import Progress, StudyReport, silent
 from humanoid_control.evaluation.report.plots import SERIES, STYLE, png, subplots
-from humanoid_control.terminal import Table, machine, warn
+from humanoid_control.terminal import ReportTable, machine, warn
 from humanoid_control.warm_up import TENDONS, compile_first
 
 if TYPE_CHECKING:
@@ -30,14 +30,16 @@ FEW = 6  # joints that have a column each; more have a line each
 SPENT = ("s", "GB")  # units of what is no error of joints
 
 
-def summary(found: Sequence[ExperimentResult], runs: Runs) -> list[Table | str]:
+def summary(found: Sequence[ExperimentResult], runs: Runs) -> list[ReportTable | str]:
     """One line a filter: over all seeds and joints the median, the median of the worst joint, and the worst."""
     lines = [["" if k else f.name, *summary_line(row)] for f in found for k, row in enumerate(f.rows)]
     walks = f"{runs.seeds} seeds, {runs.steps} steps"
-    parts: list[Table | str] = [Table(f"study tendons: {walks}", COLUMNS, lines)]
+    parts: list[ReportTable | str] = [ReportTable(f"study tendons: {walks}", COLUMNS, lines)]
     for f in found:
         if f.table:
-            parts.append(Table(f"{f.name}, {f.title}", list(f.table[0]), [list(line.values()) for line in f.table]))
+            parts.append(
+                ReportTable(f"{f.name}, {f.title}", list(f.table[0]), [list(line.values()) for line in f.table])
+            )
         parts.append(f"{f.name}, {f.title}{': ' if f.measure else ''}{f.measure}. Published: {f.source}.")
     return parts
 
@@ -59,7 +61,7 @@ def summary_line(row: ResultRow) -> list[Any]:
     ]
 
 
-def detail_tables(f: ExperimentResult, runs: Runs) -> list[Table]:
+def detail_tables(f: ExperimentResult, runs: Runs) -> list[ReportTable]:
     """Every joint by every filter of one experiment."""
     tables, errors = [], [r for r in f.rows if r.unit not in SPENT]
     for joints, unit in dict.fromkeys((r.joints, r.unit) for r in errors):
@@ -67,10 +69,10 @@ def detail_tables(f: ExperimentResult, runs: Runs) -> list[Table]:
         title = f"{f.name}: median (worst) of {runs.seeds} seeds, {runs.steps} steps [{unit}]"
         if len(joints) <= FEW:
             rows = [[r.name, *(_pair(r, k) for k in range(len(joints)))] for r in these]
-            tables.append(Table(title, ["filter", *joints], rows))
+            tables.append(ReportTable(title, ["filter", *joints], rows))
         else:
             lines = [[joint, *(_pair(r, k) for r in these)] for k, joint in enumerate(joints)]
-            tables.append(Table(title, ["joint", *(r.name for r in these)], lines))
+            tables.append(ReportTable(title, ["joint", *(r.name for r in these)], lines))
     return tables
 
 

@@ -27,7 +27,7 @@ from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.policy import Command, Policy, examine, gate_for
 from humanoid_control.policy.supervision import DAMP, SIT
 from humanoid_control.robots.catalogue import urdf_path
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 
 ENGINES = ("mujoco", "multibody")
 SECONDS = 6.0  # of a run
@@ -81,7 +81,7 @@ def run_study(
     jobs = [(specs[k % len(specs)], robot, k, engine) for k in range(faults)]
     outcomes = list(kept.all(jobs, _try, workers, lambda share: show(share, "faults")))
     rows = [{"policy": policy_name(job[0]), "number": job[2]} | o for job, o in zip(jobs, outcomes, strict=True)]
-    parts: list[Table | str] = [kind_table(rows), worst_line(rows), NOTE]
+    parts: list[ReportTable | str] = [kind_table(rows), worst_line(rows), NOTE]
     parts += [f"{r['number']}, {r['policy']}: {r['why']}" for r in rows if r["why"]]
     data = {"study": "policy_faults", "robot": robot, "engine": engine, "rows": rows, "machine": machine()}
     return StudyReport(data, parts, pictures=lambda: {"policy_faults.md": as_markdown("Faults", HEAD, parts)})
@@ -163,7 +163,7 @@ def _ran(player: DisturbedPlayer, noted: bool, onset: float) -> dict[str, Any]:
 # -------- Tables
 
 
-def kind_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def kind_table(rows: Sequence[Mapping[str, Any]]) -> ReportTable:
     """A row for each kind of fault, and one for all."""
     good = [r for r in rows if not r["why"]]
     kinds = list(dict.fromkeys(r["kind"] for r in good))
@@ -175,7 +175,7 @@ def kind_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         row += [round(float(np.median(times)), 2) if times else "-", sum(r["limits"] for r in mine)]
         out.append([*row, f"{sum(r['met'] for r in mine)} ({_percent(mine)} %)"])
     columns = ["fault", "tried", *ENDS, "median s to a name", "limits", "met"]
-    return Table("injected faults", columns, out)
+    return ReportTable("injected faults", columns, out)
 
 
 def _percent(rows: Sequence[Mapping[str, Any]]) -> int:

@@ -34,7 +34,7 @@ from humanoid_control.policy import (
 )
 from humanoid_control.policy.player import LOOP
 from humanoid_control.robots.catalogue import urdf_path
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 
 ENGINES = ("multibody", "mujoco")
 LIMITERS: dict[str, Callable[[Policy], Limiter]] = {
@@ -103,7 +103,7 @@ def run_study(
     outcomes = list(kept.all(jobs, _try, workers, lambda share: show(share, "limiters")))
     keys = ("policy", "robot", "engine", "limiter", "seconds", "seed")
     rows: list[dict[str, Any]] = [dict(zip(keys, job, strict=True)) | o for job, o in zip(jobs, outcomes, strict=True)]
-    parts: list[Table | str] = [engine_table(rows, one, limiters) for one in engines]
+    parts: list[ReportTable | str] = [engine_table(rows, one, limiters) for one in engines]
     parts += [fall_line(rows), NOTE]
     parts += [f"{policy_name(r['policy'])}, {r['engine']}, {r['limiter']}: {r['why']}" for r in rows if r["why"]]
     data = {"study": "limiters", "rows": rows, "machine": machine()}
@@ -148,7 +148,7 @@ def run_once(spec: str, name: str, engine: str, limiter: str, seconds: float, se
 # -------- Tables
 
 
-def engine_table(rows: Sequence[Mapping[str, Any]], engine: str, limiters: Sequence[str]) -> Table:
+def engine_table(rows: Sequence[Mapping[str, Any]], engine: str, limiters: Sequence[str]) -> ReportTable:
     """A row for each policy, a column for each limiter."""
     mine = [r for r in rows if r["engine"] == engine and not r["why"]]
     specs = list(dict.fromkeys(r["policy"] for r in mine))
@@ -156,7 +156,7 @@ def engine_table(rows: Sequence[Mapping[str, Any]], engine: str, limiters: Seque
         [policy_name(spec), *(_cell([r for r in mine if (r["policy"], r["limiter"]) == (spec, n)]) for n in limiters)]
         for spec in specs
     ]
-    return Table(engine, ["policy", *limiters], cells)
+    return ReportTable(engine, ["policy", *limiters], cells)
 
 
 def _cell(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -38,7 +38,7 @@ from humanoid_control.policy import (
 from humanoid_control.retargeting import WholeBodyTrajectory
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 from humanoid_control.warm_up import WHOLE_BODY, compile_first
 
 LIVE, WHOLE, FEASIBLE, GMR = "live", "clip", "feasible", "gmr"
@@ -132,7 +132,7 @@ def run_study(
     jobs = [(clip, robot, name, *chosen) for clip in clips for name in methods]
     outcomes = list(kept.all(jobs, _try, workers, lambda share: show(share, "tracker")))
     rows = [{"clip": job[0], "method": job[2]} | o for job, o in zip(jobs, outcomes, strict=True)]
-    parts: list[Table | str] = [total_table(rows, methods), clip_table(rows)]
+    parts: list[ReportTable | str] = [total_table(rows, methods), clip_table(rows)]
     parts += [f"{clip_name(r['clip'])}, {r['method']}: {r['why']}" for r in rows if r["why"]]
     parts += [worst_grade_line(rows), NOTE]
     if not peer:
@@ -382,7 +382,7 @@ MEASURED = (
 """Head, name of the number, digits."""
 
 
-def total_table(rows: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> Table:
+def total_table(rows: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> ReportTable:
     """A row for each way of retargeting, over all clips."""
     out = []
     for method in methods:
@@ -394,10 +394,10 @@ def total_table(rows: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> Ta
         out.append([method, len(good), grades or "-", share, _of(mine, False), _of(mine, True)])
         out[-1] += [_mean(mine, key, digits) for _, key, digits in MEASURED]
     columns = ["retargeted", "clips", "grades", "infeasible %", "stands", "pushed", *(head for head, *_ in MEASURED)]
-    return Table("performed by the tracker", columns, out)
+    return ReportTable("performed by the tracker", columns, out)
 
 
-def clip_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def clip_table(rows: Sequence[Mapping[str, Any]]) -> ReportTable:
     """A row for each clip and way of retargeting."""
     out = []
     for r in rows:
@@ -410,7 +410,7 @@ def clip_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         row.append(f"{min(falls):.1f} of {r['seconds'] + BLEND:.1f}" if falls else "-")
         out.append([*row, *(_mean([r], key, digits) for _, key, digits in MEASURED)])
     columns = ["clip", "retargeted", "grade", "infeasible %", "stands", "pushed", "first fall s"]
-    return Table("clip by clip", [*columns, *(head for head, *_ in MEASURED)], out)
+    return ReportTable("clip by clip", [*columns, *(head for head, *_ in MEASURED)], out)
 
 
 def worst_grade_line(rows: Sequence[Mapping[str, Any]]) -> str:

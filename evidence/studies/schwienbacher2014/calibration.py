@@ -31,7 +31,7 @@ from humanoid_control.simulation.encoder_calibration import (
     mean_offsets,
 )
 from humanoid_control.simulation.sensors.encoders import absolute_encoders
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 
 PLANTED = np.radians(3.0)  # standard deviation of the mounting offsets
 
@@ -195,9 +195,12 @@ def to_json(robot: Robot, legs: list[LegStudy], noise: float, position: float, o
     return {**head, "legs": rows, "machine": machine()}
 
 
-def _parts(robot: Robot, legs: list[LegStudy], noise: float, seeds: int) -> list[Table | str]:
+def _parts(robot: Robot, legs: list[LegStudy], noise: float, seeds: int) -> list[ReportTable | str]:
     title = f"{robot.title}: encoder offsets from jig poses, encoder noise {noise:g}°, {seeds} seeds"
-    parts: list[Table | str] = [Table(title, COLUMNS, [_case_row(s, c) for s in legs for c in s.cases]), NOTE]
+    parts: list[ReportTable | str] = [
+        ReportTable(title, COLUMNS, [_case_row(s, c) for s in legs for c in s.cases]),
+        NOTE,
+    ]
     lines = [
         [s.leg.name, c.measure, c.poses, _angle(d.deviation), ", ".join(f"{p:+.2f} {j}" for j, p in d.parts.items())]
         for s in legs
@@ -206,7 +209,7 @@ def _parts(robot: Robot, legs: list[LegStudy], noise: float, seeds: int) -> list
     ]
     if lines:
         columns = ["leg", "measured", "poses", "s.e. deg", "combination of offsets"]
-        parts.append(Table("not identified (standard error above 1°)", columns, lines))
+        parts.append(ReportTable("not identified (standard error above 1°)", columns, lines))
     joints = []
     for s in legs:
         best, mean = s.cases[0], np.sqrt(np.mean(s.mean_errors**2, axis=0))
@@ -215,7 +218,7 @@ def _parts(robot: Robot, legs: list[LegStudy], noise: float, seeds: int) -> list
             joints.append([name, *(_angle(x) for x in numbers)])
     count = legs[0].cases[0].poses
     columns = ["joint", "standard error deg", "rms error deg", "rms error of the mean deg", "spread deg"]
-    parts.append(Table(f"each offset from {count} pose{'s' * (count > 1)}", columns, joints))
+    parts.append(ReportTable(f"each offset from {count} pose{'s' * (count > 1)}", columns, joints))
     parts.append(
         "mean: reading minus joint angle, where the jig defines the joint angles. spread: median range over\n"
         "the poses, each pose alone; it stays within the noise if the poses agree."

@@ -14,7 +14,7 @@ from evidence.studies.schwienbacher2014 import momentum_sweep
 from evidence.studies.schwienbacher2014.momentum_walks import MAIN, MomentumWalkOutcome, WalkingLab, find_gait
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.evaluation.report.plots import SERIES, png, subplots
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 from humanoid_control.walking import WalkTask
 
 if TYPE_CHECKING:
@@ -134,12 +134,12 @@ def to_json(lab: WalkingLab, walks: list[WalkRow], found: list[MomentumJudgement
     return {**head, "walks": rows, "findings": claims, "machine": machine()}
 
 
-def _walk_tables(lab: WalkingLab, walks: list[WalkRow]) -> list[Table | str]:
-    parts: list[Table | str] = []
+def _walk_tables(lab: WalkingLab, walks: list[WalkRow]) -> list[ReportTable | str]:
+    parts: list[ReportTable | str] = []
     for gait in dict.fromkeys(w.gait for w in walks):
         these = [w for w in walks if w.gait == gait]
         title = f"{lab.robot.title}, steps of {gait.step_length:g} m in {gait.step_time:g} s: vertical momentum"
-        parts.append(Table(f"{title} [kg m²/s], its rate and the contact torque [N m]", COLUMNS, _rows(these)))
+        parts.append(ReportTable(f"{title} [kg m²/s], its rate and the contact torque [N m]", COLUMNS, _rows(these)))
     if walks:
         axes = [
             [_label(w), *(x for a in w.outcome.axes for x in (a.peak_to_peak, a.rms, a.rate_rms))]
@@ -147,20 +147,20 @@ def _walk_tables(lab: WalkingLab, walks: list[WalkRow]) -> list[Table | str]:
             if w.method in ("still", "constrained", "constrained xyz") and w.gait == lab.gait
         ]
         heads = [f"{k} {axis}" for axis in "xyz" for k in ("L pp", "rms", "rate rms")]
-        parts += [Table("all three axes", ["walk", *heads], axes), PUBLISHED]
+        parts += [ReportTable("all three axes", ["walk", *heads], axes), PUBLISHED]
     return parts
 
 
-def _claim_table(found: list[MomentumJudgement]) -> Table:
+def _claim_table(found: list[MomentumJudgement]) -> ReportTable:
     rows = [[f.claim.name, f.claim.statement, f.verdict, _told(f)] for f in found]
-    return Table("claims of Schwienbacher 2014 on these models", ["", "claim", "verdict", "measured"], rows)
+    return ReportTable("claims of Schwienbacher 2014 on these models", ["", "claim", "verdict", "measured"], rows)
 
 
-def _details(found: list[MomentumJudgement]) -> list[Table | str]:
+def _details(found: list[MomentumJudgement]) -> list[ReportTable | str]:
     parts = [[f.claim.name, p.claim, p.verdict, _numbers(p.numbers)] for f in found for p in f.parts]
     return [
-        Table("rules", ["", "holds when"], [[f.claim.name, f.claim.rule] for f in found]),
-        Table("numbers", ["", "part", "verdict", "measured"], parts),
+        ReportTable("rules", ["", "holds when"], [[f.claim.name, f.claim.rule] for f in found]),
+        ReportTable("numbers", ["", "part", "verdict", "measured"], parts),
     ]
 
 

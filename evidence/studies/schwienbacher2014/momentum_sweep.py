@@ -20,7 +20,7 @@ from evidence.studies.schwienbacher2014.momentum_walks import (
     WalkingLab,
 )
 from humanoid_control.evaluation.report.plots import SERIES, png, subplots
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 COMFORT = (1.0, 0.1, 0.01)  # [1/s]
 STEADY = 0.1  # share of the momentum with still arms by which a cycle may differ from the one before
@@ -105,19 +105,19 @@ def front(runs: Sequence[SweptRun]) -> list[SweptRun]:
     return out
 
 
-def sweep_parts(runs: Sequence[SweptRun]) -> list[Table | str]:
+def sweep_parts(runs: Sequence[SweptRun]) -> list[ReportTable | str]:
     """The front and the best of each family as a table, all runs as another, and what follows from them."""
     on = front(runs)
     bests = [b for f in FAMILIES if (b := best(runs, f))]
     chosen = [r for r in runs if r in on or r in bests]
     title = "best settings of each method, and Pareto front of momentum and arm motion"
-    return [Table(title, COLUMNS, [_line(r, on) for r in chosen]), conclusion(runs)]
+    return [ReportTable(title, COLUMNS, [_line(r, on) for r in chosen]), conclusion(runs)]
 
 
-def all_runs(runs: Sequence[SweptRun]) -> Table:
+def all_runs(runs: Sequence[SweptRun]) -> ReportTable:
     """Every run of the sweep."""
     on = front(runs)
-    return Table("the sweep", COLUMNS, [_line(r, on) for r in runs])
+    return ReportTable("the sweep", COLUMNS, [_line(r, on) for r in runs])
 
 
 def conclusion(runs: Sequence[SweptRun]) -> str:

@@ -16,7 +16,7 @@ from evidence.studies.simonidis2011.recordings import RECORDINGS, is_there, map_
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.human.analysis import GOOD_RESIDUAL
 from humanoid_control.reaching import read_measured_reaches, summary
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 
 PARTS = ("R1", "R4", "R5", "R6", "R7")
 BELOW = "human_motion"  # of $HUMANOID_TEST_DATA
@@ -90,7 +90,7 @@ def run_study(
         found.setdefault(job[0], []).append(outcome)
     verdicts = judge(found, set(only or PARTS))
     tables = _tables(found)
-    claims = Table("claims", ["", "claim", "verdict"], [[k, CLAIMS[k], v] for k, v in verdicts.items()])
+    claims = ReportTable("claims", ["", "claim", "verdict"], [[k, CLAIMS[k], v] for k, v in verdicts.items()])
     said = {"study": "human", "verdicts": verdicts, "outcomes": found, "machine": machine()}
     note = (
         "" if OPEN not in verdicts.values() else f"Open: recordings missing in {folder}; give their folder with --data."
@@ -163,11 +163,11 @@ def _judge_controllers(r: dict[tuple[str, float], dict[str, Any]]) -> dict[str, 
     }
 
 
-def _tables(found: dict[str, list[dict[str, Any]]]) -> list[Table | str]:
-    tables: list[Table | str] = []
+def _tables(found: dict[str, list[dict[str, Any]]]) -> list[ReportTable | str]:
+    tables: list[ReportTable | str] = []
     if rows := found.get("R1"):
         body = [[r["clip"], r["free"], f"{100 * r['converged']:.1f}", f"{r['rms_mm']:.1f}"] for r in rows]
-        tables.append(Table("one marker set, two models", ["clip", "joints", "converged %", "markers mm"], body))
+        tables.append(ReportTable("one marker set, two models", ["clip", "joints", "converged %", "markers mm"], body))
     for outcome in found.get("R4", []):
         first = outcome["rows"][0]
         title = (
@@ -177,7 +177,7 @@ def _tables(found: dict[str, list[dict[str, Any]]]) -> list[Table | str]:
         columns = ["variance", "corrected N", "N m", "tracked N", "N m ", "off mm", "off deg"]
         keys = ("corrected_n", "corrected_nm", "tracked_n", "tracked_nm", "error_mm", "error_deg")
         body = [[f"{r['variance']:g}", *(f"{r[k]:.3g}" for k in keys)] for r in outcome["rows"]]
-        tables.append(Table(title, columns, body))
+        tables.append(ReportTable(title, columns, body))
     if rows := found.get("R5"):
         body = [
             [CASES[r["case"]], f"{r['payload_kg']:g}", f"{r['error_deg']:.3g}", f"{100 * r['at_limit']:.0f}",
@@ -185,9 +185,9 @@ def _tables(found: dict[str, list[dict[str, Any]]]) -> list[Table | str]:
             for r in rows
         ]  # fmt: skip
         columns = ["controller", "payload kg", "error deg", "at a limit %", "radius"]
-        tables.append(Table("a 7-DoF arm swings in 1 s", columns, body))
+        tables.append(ReportTable("a 7-DoF arm swings in 1 s", columns, body))
     if rows := [row for outcome in found.get("reach", []) for row in outcome["rows"]]:
         values = summary(rows)
         body = [[reaching.NAMES[n], f"{values[n]['median']:.1f}"] for n in reaching.NAMES]
-        tables.append(Table(f"{len(rows)} reaches compared with criteria", ["criterion", "median deg"], body))
+        tables.append(ReportTable(f"{len(rows)} reaches compared with criteria", ["criterion", "median deg"], body))
     return tables

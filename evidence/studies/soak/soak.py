@@ -27,7 +27,7 @@ from evidence.studies.soak.observer import load, load_pulse, stood_still
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.session import Session, find_stack
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 
 PAUSE = (6.0, 10.0)  # [s] of calm before the next fault
 BEFORE, AFTER = 0.5, 5.0  # [s] around a fault that belong to it
@@ -336,7 +336,13 @@ def soak_report(seen: Sequence[Seen], what: dict[str, Any]) -> StudyReport:
     told = [f"stopped until ~/resync, {waited.count(name)} times: {name}" for name in dict.fromkeys(waited)]
     return StudyReport(
         data,
-        [Table(f"soak of {what['stack']}, {what['robot']}", columns, rows), verdict, *told, *sorted(set(broken)), NOTE],
+        [
+            ReportTable(f"soak of {what['stack']}, {what['robot']}", columns, rows),
+            verdict,
+            *told,
+            *sorted(set(broken)),
+            NOTE,
+        ],
     )
 
 

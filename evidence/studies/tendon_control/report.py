@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evidence.studies.report import Progress, StudyReport, silent
 from humanoid_control.robots.tendons import tendon_geometry
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 from humanoid_control.warm_up import TENDONS, compile_first
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ def run_study(
     return StudyReport({**head, "machine": machine()}, [part for r in found for part in parts_of(r, runs.seeds)])
 
 
-def parts_of(result: ControlResult, seeds: int) -> list[Table | str]:
-    """Table and notes of an experiment."""
+def parts_of(result: ControlResult, seeds: int) -> list[ReportTable | str]:
+    """Tables and notes of an experiment."""
     rows = [[name, *(_cell(row.get(column)) for column in result.columns)] for name, row in result.rows]
     title = f"{result.name}, {result.title}: medians of {seeds} seeds; worst and peak: maxima"
-    return [Table(title, ["", *result.columns], rows), *(f"{note}." for note in result.notes)]
+    return [ReportTable(title, ["", *result.columns], rows), *(f"{note}." for note in result.notes)]
 
 
 def _cell(value: float | None) -> str:

@@ -26,7 +26,7 @@ from humanoid_control.robots import Robot, load_robot
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.engine import Engine
 from humanoid_control.simulation.sensors.sensor_model import Imperfection
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 from humanoid_control.walking.balance_tasks import CHEST, FREE_ARMS, gesture_tasks, walking_settings
 from humanoid_control.walking.dancing.dance_steps import Choreography
 from humanoid_control.walking.dancing.routine import Routine, routine
@@ -305,7 +305,7 @@ def try_dance(job: tuple[str, str, str, int, float]) -> dict[str, Any]:
     return row | {"held_wrist": still.wrist, "held_elbow": still.elbow}
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _table(rows: Sequence[Mapping[str, Any]]) -> ReportTable:
     columns = ["robot", "clip", "way", "", "s", "wrist mm", "held", "elbow mm", "held", "margin mm", "tilt deg"]
     columns += ["steps", "made", "placed", "on the beat"]
     body = []
@@ -334,4 +334,4 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
                 share,
             ]
         )
-    return Table("dances on the robots' own feet", columns, body)
+    return ReportTable("dances on the robots' own feet", columns, body)

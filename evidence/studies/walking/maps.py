@@ -13,7 +13,7 @@ from humanoid_control.evaluation.report.plots import SERIES, png, subplots
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.contact.ground_recipe import ground_of
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 from humanoid_control.walking import StepTimes, Walker, WalkSettings
 from humanoid_control.walking.ground.standing import stand_on_ground
 
@@ -95,7 +95,7 @@ def falls(kind: str, robot: str, speed: float, direction: int, seed: int, rung: 
     return bool(walk(engine, walker, conditions).fell)
 
 
-def map_tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
+def map_tables(rows: Sequence[dict[str, Any]]) -> list[ReportTable]:
     """For each kind a table: robot and speed, and the least over the seeds in each direction."""
     out = []
     for kind, title in TITLES.items():
@@ -104,7 +104,7 @@ def map_tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
             lines.append([robot, speed, *(told(rows, kind, robot, speed, d) for d in DIRECTIONS[kind])])
         columns = ["robot", "m/s", *(WORDS[d // 45] for d in DIRECTIONS[kind])]
         if lines:
-            out.append(Table(f"walking: {title}", columns, lines))
+            out.append(ReportTable(f"walking: {title}", columns, lines))
     return out
 
 

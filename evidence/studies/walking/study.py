@@ -36,7 +36,7 @@ from evidence.studies.walking.rows import (
 from evidence.studies.walking.trial import NOISE, NoisySensors, WalkOutcome
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.terminal import Table, machine
+from humanoid_control.terminal import ReportTable, machine
 from humanoid_control.walking import WalkState
 from humanoid_control.walking.ground.standing import stand_on_ground
 
@@ -168,7 +168,7 @@ def run_study(
 
 def _report(found: list[tuple[StudyRow, tuple[Any, ...], dict[str, Any]]], seeds: int) -> StudyReport:
     walks = [(row, _outcome(o)) for row, job, o in found if job[0] != STOPS]
-    parts: list[Table | str] = []
+    parts: list[ReportTable | str] = []
     for group in dict.fromkeys(row.group for row, _ in walks):
         of_group = [(row, o) for row, o in walks if row.group == group]
         parts.append((_momentum_table if group in ABOUT_ARMS else _table)(group, of_group))
@@ -255,7 +255,7 @@ def try_stop(row: StudyRow, phase: float, seed: int) -> dict[str, Any]:
     return {**out, "speed": speed, "seconds": ended - start, "rest": moving - start}
 
 
-def _table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> Table:
+def _table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> ReportTable:
     columns = ["robot", "walk", "", "steps", "m/s", "xi error mm", "tilt deg", "sole mm", "slip mm", "torque %"]
     columns += ["full s", "odometry %", "real time"]
     body = []
@@ -279,10 +279,10 @@ def _table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> Table:
                 round(o.real_time_factor, 2),
             ]
         )
-    return Table(f"walking: {group}", columns, body)
+    return ReportTable(f"walking: {group}", columns, body)
 
 
-def _momentum_table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> Table:
+def _momentum_table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> ReportTable:
     columns = ["robot", "walk", "arms", "", "steps", "m/s", "L_z N m s", "yaw torque N m", "slip mm", "sole turned deg"]
     columns += ["measured deg", "xi error mm", "tilt deg", "full s"]
     body = []
@@ -306,10 +306,10 @@ def _momentum_table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> Tab
                 round(o.torque_full, 2),
             ]
         )
-    return Table("walking: arms that balance the vertical momentum", columns, body)
+    return ReportTable("walking: arms that balance the vertical momentum", columns, body)
 
 
-def arm_speed_table(rows: list[tuple[StudyRow, WalkOutcome]]) -> Table:
+def arm_speed_table(rows: list[tuple[StudyRow, WalkOutcome]]) -> ReportTable:
     """For each way to swing the arms the last speed of its ladder before it fell, or slipped on slippery ground.
 
     The speed is measured, the least of the seeds at that rung; 0: the first rung was too fast.
@@ -327,12 +327,12 @@ def arm_speed_table(rows: list[tuple[StudyRow, WalkOutcome]]) -> Table:
     frictions = list(dict.fromkeys(mu for _, mu in speeds))
     body = [[arms, *(round(speeds[arms, mu], 2) for mu in frictions)] for arms in dict.fromkeys(a for a, _ in speeds)]
     columns = ["arms", *(f"m/s at friction {mu:g}" for mu in frictions)]
-    return Table(
+    return ReportTable(
         f"walking: top speed; below friction {GRIPPING:g} without {1000 * SLIPPING:g} mm of slip a step", columns, body
     )
 
 
-def _belief_table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> Table:
+def _belief_table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> ReportTable:
     columns = [
         "robot",
         "walk",
@@ -364,20 +364,20 @@ def _belief_table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> Table
                 round(1000 * most, 2),
             ]
         )
-    return Table(f"walking: {group}, estimates of the robot, and commands near their limits", columns, body)
+    return ReportTable(f"walking: {group}, estimates of the robot, and commands near their limits", columns, body)
 
 
-def _stop_table(stops: list[tuple[StudyRow, dict[str, Any]]]) -> Table:
+def _stop_table(stops: list[tuple[StudyRow, dict[str, Any]]]) -> ReportTable:
     body = [
         [r.robot, r.name, round(s["phase"], 3), _two(s["speed"]), s["fell"] or "stands", s["steps"]]
         + [_two(s["rest"]), _two(s["seconds"])]
         for r, s in stops
     ]
     columns = ["robot", "walk", "phase", "m/s", "", "steps", "joints at rest s", "ready again s"]
-    return Table("emergency stop in each phase of a cycle", columns, body)
+    return ReportTable("emergency stop in each phase of a cycle", columns, body)
 
 
-def _stop_summary(stops: list[tuple[StudyRow, dict[str, Any]]]) -> Table:
+def _stop_summary(stops: list[tuple[StudyRow, dict[str, Any]]]) -> ReportTable:
     body = []
     for row in dict.fromkeys(r for r, _ in stops):
         own = [s for r, s in stops if r == row]
@@ -386,7 +386,7 @@ def _stop_summary(stops: list[tuple[StudyRow, dict[str, Any]]]) -> Table:
         least = min(s["speed"] for s in own)
         body.append([row.robot, row.name, len(own), _two(least), len(own) - len(up), worst[0], *map(_two, worst[1:])])
     columns = ["robot", "walk", "stops", "m/s", "fell", "most steps", "joints at rest s", "ready again s"]
-    return Table("emergency stops, worst case", columns, body)
+    return ReportTable("emergency stops, worst case", columns, body)
 
 
 def _two(value: float | None) -> float | str:

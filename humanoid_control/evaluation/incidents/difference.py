@@ -10,7 +10,7 @@ import numpy as np
 from humanoid_control.evaluation.incidents.checks import COMMANDS
 from humanoid_control.evaluation.incidents.streams import JOINTS, RobotStreams, RunStreams
 from humanoid_control.evaluation.incidents.timeline import Timeline, without_numbers
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 APART = 0.02  # [rad] above encoder noise, below all violation bounds
 LASTING = 0.02  # [s]
@@ -58,7 +58,7 @@ class RunDifference:
             "topics_of_one_run": list(self.missing),
         }
 
-    def parts(self) -> list[Table | str]:
+    def parts(self) -> list[ReportTable | str]:
         """Return sentences and a table."""
         rows = [
             [
@@ -70,7 +70,9 @@ class RunDifference:
             for s in self.streams
         ]
         title = f"difference of both runs; apart from: first time above {APART:g} rad [s after the first command]"
-        out: list[Table | str] = [Table(title, ["topic", "apart from s", "largest [rad]", "rates Hz"], rows)]
+        out: list[ReportTable | str] = [
+            ReportTable(title, ["topic", "apart from s", "largest [rad]", "rates Hz"], rows)
+        ]
         for name, only in (("the first", self.only_a), ("the second", self.only_b)):
             out += [f"only in {name}: {text}" for text in only]
         return [*out, *(f"only in one of them: {topic}" for topic in self.missing)]

@@ -8,7 +8,7 @@ from html import escape
 from humanoid_control.evaluation.incidents.difference import RunDifference
 from humanoid_control.evaluation.incidents.timeline import KINDS, SHOWN, Timeline
 from humanoid_control.evaluation.report.page import STYLE, grid
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 COLOURS = dict(zip(KINDS, ("#c2a01e", "#c94f6d", "#d9702b", "#2f83c9", "#9a68c4", "#d03030", "#8d8d8d"), strict=True))
 LEFT, WIDTH, LANE, TOP = 110.0, 1000.0, 30.0, 14.0  # of the drawing [px]
@@ -24,7 +24,7 @@ def timeline_page(runs: Sequence[Timeline], difference: RunDifference | None = N
         rows = [[f"{v.begin:.3f}", f"{v.end - v.begin:.3f}", v.kind, v.source, v.text] for v in run.violations]
         if len(rows) > SHOWN:
             columns = ["at [s]", "for [s]", "quantity", "source", "what"]
-            table = grid(Table("", columns, rows))
+            table = grid(ReportTable("", columns, rows))
             parts.append(f"<details><summary>all {len(rows)} violations</summary>{table}</details>")
     if difference is not None:
         parts += ["<h2>Difference</h2>", *(_part(p) for p in difference.parts())]
@@ -33,7 +33,7 @@ def timeline_page(runs: Sequence[Timeline], difference: RunDifference | None = N
     return f'<!doctype html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head><body>\n{body}\n</body></html>\n'
 
 
-def _part(part: Table | str) -> str:
+def _part(part: ReportTable | str) -> str:
     if isinstance(part, str):
         return f"<p>{escape(part)}</p>"
     return f"<h3>{escape(part.title)}</h3>\n{grid(part)}"

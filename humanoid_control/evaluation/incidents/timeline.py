@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 LATE, LIMIT, CONTACT, ESTIMATE, COMMAND, POWER, REPORTED = (
     "late tick",
@@ -86,12 +86,12 @@ class Timeline:
         v = self.violations[0]
         return f"{self.bag}: first at {v.begin:.3f} s: {v.kind}, {v.source}: {v.text}"
 
-    def parts(self) -> list[Table | str]:
+    def parts(self) -> list[ReportTable | str]:
         """Return the time line as sentences and a table."""
-        out: list[Table | str] = [self.headline()]
+        out: list[ReportTable | str] = [self.headline()]
         if self.violations:
             rows = [[f"{v.begin:.3f}", f"{v.end - v.begin:.3f}", v.kind, v.source, v.text] for v in self.violations]
-            out.append(Table("time line [s]", ["at", "for", "quantity", "source", "what"], rows[:SHOWN]))
+            out.append(ReportTable("time line [s]", ["at", "for", "quantity", "source", "what"], rows[:SHOWN]))
             if len(rows) > SHOWN:
                 out.append(f"and {len(rows) - SHOWN} more: --json or --html lists all")
         out.append(f"checked: {', '.join(self.checked) or 'nothing'}")

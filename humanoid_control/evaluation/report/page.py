@@ -11,7 +11,7 @@ from humanoid_control.evaluation.report.plots import error_bars, histograms, joi
 from humanoid_control.evaluation.report.tables import NAMES, detail_tables, posture_rows, summary_tables, verdict_lines
 from humanoid_control.evaluation.score import RobotScore
 from humanoid_control.evaluation.tracking_error import LINKS
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2125; --line: #d5dade; --paper: #ffffff; --soft: #f3f5f7; }
@@ -93,7 +93,7 @@ def _robot(s: RobotScore) -> str:
     return "\n".join(parts)
 
 
-def _posture_tables(s: RobotScore, most: int = 3) -> list[Table]:
+def _posture_tables(s: RobotScore, most: int = 3) -> list[ReportTable]:
     tables = []
     for r in s.runs:
         columns, rows = ["joint °"], [[u.joint] for u in r.joints]
@@ -103,19 +103,19 @@ def _posture_tables(s: RobotScore, most: int = 3) -> list[Table]:
                 for k, row in enumerate(posture_rows(found[:most])):
                     rows[k] += row[1:]
         title = f"{s.robot}, {r.label}: joint angles at peaks and troughs"
-        tables.append(Table(title, columns, rows, "* within 1° of a limit."))
+        tables.append(ReportTable(title, columns, rows, "* within 1° of a limit."))
     return tables
 
 
-def _table(t: Table) -> str:
+def _table(t: ReportTable) -> str:
     return f"<h3>{escape(t.title)}</h3>\n{grid(t)}"
 
 
-def _folded(t: Table) -> str:
+def _folded(t: ReportTable) -> str:
     return f"<details><summary>{escape(t.title)}</summary>\n{grid(t)}</details>"
 
 
-def grid(t: Table) -> str:
+def grid(t: ReportTable) -> str:
     """Return a table as HTML, without its title."""
     text = [any(not _is_number(row[k]) for row in t.rows) for k in range(len(t.columns))]
     head = "".join(f"<th{' class=text' * text[k]}>{escape(str(c))}</th>" for k, c in enumerate(t.columns))

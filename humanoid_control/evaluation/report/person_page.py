@@ -16,7 +16,7 @@ from humanoid_control.evaluation.report.small_multiples import Curve, PlotPanel,
 from humanoid_control.human.analysis import Analysis
 from humanoid_control.human.models.robot_motion import RobotMotion, robot_rows
 from humanoid_control.human.records import marker_ranking, residual_table, tracking_summary
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 WIDTH = 10.0
 GUESS = ".guess { color: #b3261e; font-weight: 600; }"
@@ -88,37 +88,37 @@ def _verdict(a: Analysis) -> str:
     )
 
 
-def _markers(a: Analysis) -> Table:
+def _markers(a: Analysis) -> ReportTable:
     place = {m.name: m for m in a.person.markers}
     rows = [[name, place[name].body, round(mm, 1)] for name, mm in marker_ranking(a)]
-    return Table("markers", ["marker", "body", "rms mm"], rows)
+    return ReportTable("markers", ["marker", "body", "rms mm"], rows)
 
 
-def _root(a: Analysis) -> Table:
+def _root(a: Analysis) -> ReportTable:
     rows = [
         [name, round(v["before"], 2), round(v["after"], 3)]
         for name, v in residual_table(a).items()
         if name != "force_of_weight"
     ]
-    return Table("root", ["residual of the root, rms [N m, N]", "as measured", "corrected"], rows)
+    return ReportTable("root", ["residual of the root, rms [N m, N]", "as measured", "corrected"], rows)
 
 
-def _contacts(a: Analysis) -> Table:
+def _contacts(a: Analysis) -> ReportTable:
     assert a.loads is not None
     rows = [
         [c.plate, round(c.start, 3), round(c.end, 3), " and ".join(c.feet) or "nobody", round(c.peak)]
         for c in a.loads.contacts
     ]
-    return Table("contacts", ["plate", "from [s]", "to [s]", "foot", "peak [N]"], rows)
+    return ReportTable("contacts", ["plate", "from [s]", "to [s]", "foot", "peak [N]"], rows)
 
 
-def _robots(a: Analysis, robots: Sequence[RobotMotion]) -> Table:
+def _robots(a: Analysis, robots: Sequence[RobotMotion]) -> ReportTable:
     heads = ["", "coordinates", "scaled by", "markers", "rms mm", "at a limit", "r of knees and elbows", "rms deg"]
     note = "The robot is scaled to the size of the person; the clip determines where its markers are."
-    return Table("robots", heads, [list(row.values()) for row in robot_rows(a, robots)], note)
+    return ReportTable("robots", heads, [list(row.values()) for row in robot_rows(a, robots)], note)
 
 
-def _tracked(a: Analysis) -> Table:
+def _tracked(a: Analysis) -> ReportTable:
     told = tracking_summary(a)
     rows = [
         [f"{name}, residual [{'N m' if a.person.rotational[k] else 'N'}]", round(v["before"], 2), round(v["after"], 3)]
@@ -134,13 +134,13 @@ def _tracked(a: Analysis) -> Table:
         [f"centre of mass of {told['trunk']}, moved by [mm]", "", round(1e3 * told["trunk_moved_m"], 1)],
     ]
     note = "Root mean square over the frames with known forces; the motion is integrated as a whole."
-    return Table("tracked", ["", "as measured", "tracked"], rows, note)
+    return ReportTable("tracked", ["", "as measured", "tracked"], rows, note)
 
 
-def _beside(beside: GaitComparison) -> Table:
+def _beside(beside: GaitComparison) -> ReportTable:
     heads = [*beside.rows[0]]
     note = "Root mean square difference, without the constant offset of angles; moments in stance."
-    return Table("plug in gait", heads, [list(row.values()) for row in beside.rows], note)
+    return ReportTable("plug in gait", heads, [list(row.values()) for row in beside.rows], note)
 
 
 # -------- Plots

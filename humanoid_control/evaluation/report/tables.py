@@ -11,7 +11,7 @@ import numpy as np
 from humanoid_control.evaluation.score import RobotScore, RunScore
 from humanoid_control.evaluation.self_collision import ARM_TORSO_COLUMNS
 from humanoid_control.evaluation.tracking_error import LINKS, MEAN, ErrorPeak
-from humanoid_control.terminal import Table
+from humanoid_control.terminal import ReportTable
 
 DEG = 180 / np.pi
 NAMES = {
@@ -27,12 +27,12 @@ NAMES = {
 UNITS = {"length": "m", "angle": "rad", "time": "s", "speed": "rad/s", "acceleration": "rad/s^2", "jerk": "rad/s^3"}
 
 
-def summary_tables(scores: Sequence[RobotScore]) -> list[Table]:
+def summary_tables(scores: Sequence[RobotScore]) -> list[ReportTable]:
     """Return tables that compare the robots."""
     return [error_table(scores), collision_table(scores), quality_table(scores)]
 
 
-def detail_tables(s: RobotScore) -> list[Table]:
+def detail_tables(s: RobotScore) -> list[ReportTable]:
     """Return all tables of one robot."""
     costs = [] if s.costs is None else [s.costs.table()]
     return [*costs, distribution_table(s), peak_table(s), joint_table(s), other_collisions_table(s)]
@@ -43,16 +43,16 @@ def verdict_lines(scores: Sequence[RobotScore]) -> list[str]:
     return ["; ".join([s.costs.verdict, *s.costs.advice()]) for s in scores if s.costs is not None]
 
 
-def error_table(scores: Sequence[RobotScore]) -> Table:
+def error_table(scores: Sequence[RobotScore]) -> ReportTable:
     """Return mean and standard deviation of every link."""
     rows = [
         [s.robot, r.label, *(f"{100 * r.links[k].mean:.1f} ± {100 * r.links[k].std:.1f}" for k in LINKS)]
         for s, r in _runs(scores)
     ]
-    return Table("error of each link [cm], mean ± standard deviation", ["robot", "", *NAMES.values()], rows)
+    return ReportTable("error of each link [cm], mean ± standard deviation", ["robot", "", *NAMES.values()], rows)
 
 
-def collision_table(scores: Sequence[RobotScore]) -> Table:
+def collision_table(scores: Sequence[RobotScore]) -> ReportTable:
     """Return collisions as in Table 6.6 of Dube 2012."""
     rows = [
         [s.robot, r.label, *r.collisions.arm_torso.values(), r.collisions.total, r.collisions.frames]
@@ -62,10 +62,10 @@ def collision_table(scores: Sequence[RobotScore]) -> Table:
     columns = ["robot", "", *ARM_TORSO_COLUMNS, "sum", "frames N", "deepest mm", "other pairs"]
     note = "A frame counts once for each colliding arm, left plus right; a hand belongs to its lower arm. "
     note += "Other pairs: each pair separately."
-    return Table("self-collisions of the arms with the torso [frames]", columns, rows, note)
+    return ReportTable("self-collisions of the arms with the torso [frames]", columns, rows, note)
 
 
-def quality_table(scores: Sequence[RobotScore]) -> Table:
+def quality_table(scores: Sequence[RobotScore]) -> ReportTable:
     """Return limits, speed, acceleration, jerk, drift."""
     rows = []
     for s, r in _runs(scores):
@@ -82,10 +82,10 @@ def quality_table(scores: Sequence[RobotScore]) -> Table:
         "shoulder within 12° of its singular posture. Drift: root mean square error in the "
         "last frame minus that of the best posture computed for it alone; growth: drift minus that of the first frame."
     )
-    return Table("quality of the motion", columns, rows, note)
+    return ReportTable("quality of the motion", columns, rows, note)
 
 
-def distribution_table(s: RobotScore) -> Table:
+def distribution_table(s: RobotScore) -> ReportTable:
     """Return error distributions as in Tables 6.1 to 6.5 of Dube 2012."""
     rows = []
     for name in LINKS:
@@ -100,10 +100,12 @@ def distribution_table(s: RobotScore) -> Table:
     columns = ["link", "", "mean cm", "std cm", "min cm", "max cm", "shape (skewness)", "spread (cm)"]
     columns += ["height (frames)", "mode cm", "peaks", "troughs"]
     note = "Bins of 2 cm; the mode is the lower edge of the fullest one. The height grade counts frames and so depends "
-    return Table(f"{s.robot}: distribution of the errors", columns, rows, note + f"on their number ({s.n_frames}).")
+    return ReportTable(
+        f"{s.robot}: distribution of the errors", columns, rows, note + f"on their number ({s.n_frames})."
+    )
 
 
-def peak_table(s: RobotScore, most: int = 3) -> Table:
+def peak_table(s: RobotScore, most: int = 3) -> ReportTable:
     """Return the most extreme peaks and troughs of each link, with joints at a limit."""
     rows = []
     for r in s.runs:
@@ -114,10 +116,10 @@ def peak_table(s: RobotScore, most: int = 3) -> Table:
                     rows.append([NAMES[name], r.label, what, f"{e.time:.2f}", f"{100 * e.error:.1f}", limits or "none"])
     columns = ["link", "", "", "time s", "error cm", "joints at a limit"]
     note = f"At most {most} of each; all of them, with every joint angle, are in the JSON."
-    return Table(f"{s.robot}: peaks and troughs", columns, rows, note)
+    return ReportTable(f"{s.robot}: peaks and troughs", columns, rows, note)
 
 
-def joint_table(s: RobotScore) -> Table:
+def joint_table(s: RobotScore) -> ReportTable:
     """Return the used range of each joint."""
     rows = []
     for uses in zip(*(r.joints for r in s.runs), strict=True):
@@ -131,15 +133,15 @@ def joint_table(s: RobotScore) -> Table:
     columns = ["joint", "range °"]
     for r in s.runs:
         columns += [f"used °, {r.label}", "% of range", "% of frames at a limit"]
-    return Table(f"{s.robot}: joint range used", columns, rows)
+    return ReportTable(f"{s.robot}: joint range used", columns, rows)
 
 
-def other_collisions_table(s: RobotScore) -> Table:
+def other_collisions_table(s: RobotScore) -> ReportTable:
     """Return collisions of pairs not in Table 6.6."""
     pairs = dict.fromkeys(pair for r in s.runs for pair in r.collisions.others)
     rows = [[pair, *(r.collisions.others.get(pair, 0) for r in s.runs)] for pair in pairs]
     columns = ["pair", *(r.label for r in s.runs)]
-    return Table(f"{s.robot}: collisions of other pairs [frames of {s.n_frames}]", columns, rows)
+    return ReportTable(f"{s.robot}: collisions of other pairs [frames of {s.n_frames}]", columns, rows)
 
 
 def posture_rows(peaks: Sequence[ErrorPeak]) -> list[list[Any]]:

@@ -20,7 +20,7 @@ from humanoid_control.evaluation.report.plots import GRID, INK, SERIES, subplots
 from humanoid_control.evaluation.report.small_multiples import Curve, PlotPanel, small_multiples
 from humanoid_control.evaluation.whole_body_score import WholeBodyScore
 from humanoid_control.retargeting.whole_body.contacts import EDGES, runs
-from humanoid_control.terminal import Table, plain_values
+from humanoid_control.terminal import ReportTable, plain_values
 
 DEG = 180 / np.pi
 UNKNOWN = "-"
@@ -70,7 +70,7 @@ DYNAMICS: tuple[Column, ...] = (
 # -------- Tables
 
 
-def whole_body_tables(scores: Sequence[WholeBodyScore]) -> list[Table]:
+def whole_body_tables(scores: Sequence[WholeBodyScore]) -> list[ReportTable]:
     """Return tables that compare the robots."""
     points = [k.removeprefix("error_").removesuffix("_cm") for k in scores[0].quality.numbers if _is_point(k)]
     errors = (*ERRORS, *((p.replace("_", " "), f"error_{p}_cm", 1) for p in points))
@@ -114,7 +114,7 @@ DYNAMICS_NOTE = (
 )
 
 
-def joint_table(s: WholeBodyScore) -> Table:
+def joint_table(s: WholeBodyScore) -> ReportTable:
     """Return range, speed and torque of every moving joint."""
     rows: list[list[Any]] = []
     for j in s.joints():
@@ -124,7 +124,7 @@ def joint_table(s: WholeBodyScore) -> Table:
             [j.joint, _degrees(j.lower, j.upper), _degrees(j.lowest, j.highest)] + [round(j.speed_share, 2), *torque]
         )
     columns = ["joint", "range °", "used °", "speed / limit", "torque N m, p99", "limit N m", "torque / limit %"]
-    return Table(f"{s.robot.name}: joints", columns, rows)
+    return ReportTable(f"{s.robot.name}: joints", columns, rows)
 
 
 def _degrees(low: float, high: float) -> str:
@@ -168,13 +168,13 @@ def _is_point(key: str) -> bool:
     return key.startswith("error_") and key not in {column[1] for column in ERRORS}
 
 
-def _table(title: str, columns: Sequence[Column], scores: Sequence[WholeBodyScore], note: str) -> Table:
+def _table(title: str, columns: Sequence[Column], scores: Sequence[WholeBodyScore], note: str) -> ReportTable:
     has = [c for c in columns if any(_known(s.quality.numbers, c[1]) for s in scores)]
     rows = [[s.robot.name, *(_cell(s.quality.numbers, key, digits) for _, key, digits in has)] for s in scores]
-    return Table(title, ["robot", *(c[0] for c in has)], rows, note)
+    return ReportTable(title, ["robot", *(c[0] for c in has)], rows, note)
 
 
-def _more(table: Table, columns: Sequence[str], cells: Sequence[Sequence[Any]]) -> Table:
+def _more(table: ReportTable, columns: Sequence[str], cells: Sequence[Sequence[Any]]) -> ReportTable:
     rows = [[*row, *more] for row, more in zip(table.rows, cells, strict=True)]
     return table._replace(columns=[*table.columns, *columns], rows=rows)
 
