@@ -50,8 +50,20 @@ def test_readings_that_are_no_numbers_give_no_torque():
     robot = load_robot("hrp2", "floating")
     q, v = robot.joints(robot.q("neutral")), np.zeros(robot.n)
     q[3] = np.nan
-    out = TorqueGuard(robot).torque(robot.effort, q, v)
+    guard = TorqueGuard(robot)
+    out = guard.torque(robot.effort, q, v)
     assert np.isfinite(out).all() and out[3] == 0.0 and (out[:3] == robot.effort[:3]).all()
+    # Nor where the last place was beyond the range: nobody knows where the joint is now.
+    q[3] = robot.upper[3] + 0.05
+    assert guard.torque(robot.effort, q, v)[3] < 0.0
+    q[3] = np.nan
+    assert guard.torque(robot.effort, q, v)[3] == 0.0
+    # The hip's inertia needs the knee: it is that of the knee's last place.
+    q[3], q[2], v[2] = 0.5, robot.upper[2] - 1e-3, 0.06
+    known = guard.torque(robot.effort, q, v)
+    q[3] = np.nan
+    out = guard.torque(robot.effort, q, v)
+    assert -robot.effort[2] < out[2] < 0.0 and out[2] == known[2]
 
 
 def test_a_joint_that_is_too_fast_is_still_braked():
