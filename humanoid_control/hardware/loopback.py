@@ -1,7 +1,4 @@
-"""Transport `loopback`: simulated CiA 402 drives with injectable faults.
-
-Each drive moves one joint with constant inertia and load.
-"""
+"""Transport `loopback`: simulated CiA 402 drives with injectable faults."""
 
 from __future__ import annotations
 
@@ -288,7 +285,6 @@ class LoopbackTransport(Transport):
         self.drive[k] = DriveState.FAULT
 
     def mend(self, name: str) -> None:
-        """Remove the cause of a fault."""
         self._cause[self.names.index(name)] = 0
 
     # -- the drives -------------------------------------------------------------------------------------------------
@@ -323,7 +319,6 @@ class LoopbackTransport(Transport):
         self._sample()
 
     def _fall_silent(self) -> None:
-        """Apply the behaviour of drives without frames."""
         on = self.drive == OPERATION_ENABLED
         if self.silence is Silence.STOPS:
             self.drive[on], self._code[on] = DriveState.FAULT, 0x8130
@@ -416,7 +411,6 @@ class LoopbackMotion(NamedTuple):
 
     Attributes:
         drive: `DriveState`.
-        held: braked or stuck.
         load: external torque [N m].
     """
 

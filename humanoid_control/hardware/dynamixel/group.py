@@ -103,7 +103,6 @@ class Group:
 
     @property
     def samples(self) -> Replies:
-        """Sample request in use."""
         return self.sample_requests[0]
 
     def without_fast_reads(self) -> bool:
@@ -121,7 +120,6 @@ class Group:
         return self.samples.came & ((self.samples.errors & ALERT) != 0)
 
     def write_all(self, address: int, data: bytes) -> bytes:
-        """Return a packet that writes the same bytes to all."""
         return sync_write_packet(self.ids, address, [data] * len(self.ids))
 
     def goal_frames(self, command: np.ndarray, hold: np.ndarray | None = None) -> Iterator[memoryview]:

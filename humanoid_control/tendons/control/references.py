@@ -94,7 +94,6 @@ class WinchReadings:
 
     Attributes:
         states: newest states.
-        known: every tendon has reported.
         problem: message, or empty.
     """
 

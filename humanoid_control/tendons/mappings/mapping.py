@@ -29,7 +29,6 @@ class FitReport:
     """Accuracy of a fitted mapping.
 
     Attributes:
-        samples: number of fitted postures.
         rms: length error over postures and muscles [m].
         zero_error: largest length at the zero posture before offset removal [m].
         seconds: build time [s].
@@ -49,7 +48,6 @@ class FitTarget(NamedTuple):
         joint_names: (D,).
         muscle_names: (M,).
         limits: (D, 2) [rad].
-        model_hash: source model.
     """
 
     geometry: Geometry
@@ -68,7 +66,6 @@ class JointMuscleMapping(ABC):
         joint_names: (D,).
         muscle_names: (M,).
         limits: (D, 2) valid range [rad].
-        model_hash: source model.
         fit: accuracy; None if exact.
     """
 
