@@ -119,7 +119,6 @@ _Turns = tuple[tuple[str, int, int], ...]
 
 
 def _ball(joint: str, s: int) -> _Turns:
-    """Return flexion, abduction and inward rotation of a ball joint."""
     return (f"{joint}_flex", Y, -1), (f"{joint}_abd", X, s), (f"{joint}_rot", Z, -s)
 
 
@@ -166,7 +165,7 @@ def legs_to_feet(
 ) -> dict[str, np.ndarray]:
     """Return the leg joints (T,) [rad] in closed form; feet point along world x.
 
-    The knee follows from the distance of hip and ankle. Thigh, shank and foot lie in one plane.
+    Thigh, shank and foot lie in one plane.
 
     Args:
         pelvis: pelvis_x ... pelvis_roll, each (T,).

@@ -43,7 +43,6 @@ class MarkerTemplate:
 
     Attributes:
         name: built-in name, or path.
-        rows: markers of both sides.
         computed: labels of computed points: recognised, not fitted.
     """
 
@@ -84,9 +83,6 @@ class TemplateMatch:
     """Template matched to a clip.
 
     Attributes:
-        found: labels of markers.
-        computed: labels of computed points.
-        unknown: other labels.
         runners_up: other templates with counts.
     """
 
@@ -176,7 +172,6 @@ def load_template(name: str | Path) -> MarkerTemplate:
 
 @cache
 def builtin_template(name: str) -> MarkerTemplate:
-    """Return a template of the package."""
     return read_template(FOLDER / f"{name}.yaml", name)
 
 
