@@ -36,9 +36,7 @@ class LegChain:
     """Chain from the held link, the robot's fixed base, to a foot.
 
     Attributes:
-        joints: from the pelvis down.
         index: (k,) in the robot.
-        frame: of the foot link.
         offset: sole centre in it.
     """
 
@@ -119,7 +117,6 @@ class Fixture:
     """One mounting of a leg in the jig.
 
     Attributes:
-        pose: sole relative to the held link.
         nominal: (n,) joint angles of the jig [rad].
         reading: (n,) encoders [rad]; NaN without one.
     """

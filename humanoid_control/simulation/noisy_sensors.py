@@ -17,12 +17,7 @@ NOISE = Imperfection.from_texts(
 
 
 class NoisySensors:
-    """Joint, IMU and foot-wrench sensors with errors, each a `Sensor`.
-
-    Attributes:
-        engine: simulation of the robot.
-        last: newest measurement.
-    """
+    """Joint, IMU and foot-wrench sensors with errors, each a `Sensor`."""
 
     def __init__(self, engine: Engine, model: Imperfection, seed: int) -> None:
         n = engine.robot.n

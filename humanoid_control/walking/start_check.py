@@ -74,7 +74,6 @@ class StartCheck:
         self.restart()
 
     def restart(self) -> None:
-        """Restart the wait."""
         self.problems: list[str] = ["nothing measured yet"]
         self._steady, self._forces = 0.0, np.zeros(2)
 
@@ -166,7 +165,6 @@ class ShiftCheck:
         self.restart()
 
     def restart(self) -> None:
-        """Restart the check."""
         self.problem, self._swapped = "", 0.0
         self._along, self._across, self._asked, self._felt = 0.0, 0.0, 0.0, 0.0
         self._stamp, self._late, self._looks = math.nan, 0, 0

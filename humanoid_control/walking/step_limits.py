@@ -1,7 +1,6 @@
 """Step limits of a robot, computed by its inverse kinematics from the URDF.
 
-A trial simulates a few equal steps with `WholeBodyIk` and the walking tasks; a missed sole means failure. Bisection
-finds each limit.
+A trial simulates a few equal steps with `WholeBodyIk` and the walking tasks; a missed sole means failure.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ class CommandBlend:
     share of its speed limit; all steps are clipped to it.
 
     Attributes:
-        active: during a blend.
         reference: (n,) [rad].
     """
 
@@ -76,8 +75,7 @@ class CommandBlend:
 class ReferenceRate:
     """Speed limit of position references.
 
-    Bursts of commands would make steps, which drives answer with full torque. Here late references catch up gradually,
-    and references without commands slow down after coasting.
+    Late references catch up gradually, and references without commands slow down after coasting.
 
     Attributes:
         behind: (n,) references that are catching up.
@@ -96,7 +94,6 @@ class ReferenceRate:
         self._before = np.where(drives.mode == EFFORT, joints, drives.q_ref)
 
     def restart(self, drives: DriveCommands, joints: np.ndarray) -> None:
-        """Restart from the present references."""
         self.behind[:] = False
         self._since, self._commanded_speed[:] = drives.since, 0.0
         self.note(drives, joints)

@@ -35,7 +35,6 @@ class Shaft:
     """One motor and the joints that it drives.
 
     Attributes:
-        body: name of the rotor body.
         elastic: the rotor has its own coordinate behind an elastic gear.
     """
 
@@ -53,10 +52,7 @@ class DriveTrain:
     Attributes:
         model: coordinates of base, moving joints, elastic rotors.
         pinocchio: tree without rotors, held joints fixed.
-        tree: the same as bodies.
-        joints: moving joints.
         held: joints without dynamics.
-        shafts: one per motor.
     """
 
     model: Model

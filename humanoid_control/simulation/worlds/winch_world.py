@@ -49,7 +49,6 @@ class WinchedRobot(EngineBase):
     """Winches of a robot in any engine.
 
     Attributes:
-        winches: the plant.
         commanded: time of the last command [s].
     """
 
