@@ -32,7 +32,10 @@ def first_line(error: BaseException) -> str:
 
 def shown(value: object, most: int = 60) -> str:
     """Return a value for quotation in a message: one line, truncated."""
-    text = one_line(str(value), 4 * most)
+    try:
+        text = one_line(str(value), 4 * most)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        text = "a number of thousands of digits"
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 

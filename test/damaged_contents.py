@@ -1,15 +1,22 @@
-"""Damage to the contents of binary files whose form stays whole: arrays, and the words and shapes of networks."""
+"""Damage to the contents of files whose form stays whole: arrays, words and shapes of networks, values of YAML."""
 
 from __future__ import annotations
 
 import io
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+import yaml
 
 SHAPES = (0, 1, -1, 2, 3, 4, 5, 99, 1000, 2**31, 2**62)
+HOSTILE = (
+    -1, 0, 1, 3, 10**9, -(10**9), 10**19, 1e308, float("nan"), float("inf"), 0.5, True, None, "", " ", ".", "..",
+    "a/..", "x" * 300, "a/" * 3000, "a\0b", "../x", "/etc/passwd", "nan", "1e5", [], [[]], [None], [1], [[1, 2]],
+    [-1, 1], ["a"] * 300, [0.0] * 29, [10**4] * 12, {}, {"a": 1}, {"a": {"b": [1]}}, {"": None},
+)  # fmt: skip
 KEYS = ("", "joint_names", "dof_names", "joint_stiffness", "observation_names", "x" * 300)
 
 
@@ -89,3 +96,36 @@ def damaged_network(data: bytes, rng: np.random.Generator, other: Callable[[byte
         return bytes(model.SerializeToString())
     except Exception:  # it was damaged before
         return data
+
+
+def damaged_value(data: bytes, rng: np.random.Generator) -> bytes:
+    """In a YAML file: one value, or a whole part, is another one, gone, or another part of the file."""
+    try:
+        whole = yaml.safe_load(data)
+        places = list(_places(whole))
+        holder, key = places[int(rng.integers(len(places)))]
+    except Exception:  # it was damaged before, or holds one value alone
+        return data
+    how = rng.random()
+    if how < 0.1:
+        del holder[key]
+    elif how < 0.25:
+        other, place = places[int(rng.integers(len(places)))]
+        holder[key] = other[place] if other is not holder else None
+    elif how < 0.4 and isinstance(holder[key], list):
+        holder[key] = holder[key][:1] if how < 0.32 else [*holder[key], holder[key][0] if holder[key] else 0]
+    else:
+        holder[key] = HOSTILE[int(rng.integers(len(HOSTILE)))]
+    try:
+        text = yaml.safe_dump(whole, sort_keys=False)
+    except (RecursionError, ValueError):  # a part within itself
+        return data
+    return text.encode()
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Each list or mapping of a document with a key of it."""
+    if isinstance(value, (dict, list)):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from _places(value[key])

@@ -32,7 +32,7 @@ if __name__ == "__main__":  # the standard library has a package of this name to
     sys.modules["test"].__path__ = [str(Path(__file__).resolve().parent)]  # type: ignore[attr-defined]
 
 from humanoid_control.errors import HumanoidError
-from test.damaged_contents import arrays, damaged_network
+from test.damaged_contents import arrays, damaged_network, damaged_value
 from test.good_files import KINDS
 
 SECONDS, MEMORY, PATIENCE = 2, 400_000_000, 60  # of computing; bytes; seconds until a reader that waits is ended
@@ -46,7 +46,8 @@ WORD = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*")
 NUMBERS = (
     b"nan", b"inf", b"-inf", b"1e308", b"-1e308", b"1e39", b"-1", b"0", b"-0", b"1e-320", b"9" * 400, b"", b"x", b"1,5",
     b"0x10", b"1e400", b"99999999999", b"-99999999999999999999", b"1 2", b"true", b"null", b"[]", b"{}", b"~", b"1e9",
-    b"\xef\xbc\x91", b"[[1]]", b"'1'", b"&a 1", b"*a", b"!!binary aaaa", b"2001-01-01", b".5.", b"1_000", b"-5", b"1e6",
+    b"\xef\xbc\x91", b"0x" + b"f" * 5000, b"[[1]]", b"'1'", b"&a 1", b"*a", b"!!binary aaaa", b"2001-01-01", b".5.",
+    b"1_000", b"-5", b"1e6",
 )  # fmt: skip
 WORDS = (b"", b"\xff\xfe", b"x" * 300, b"\xe2\x80\xae", b"../../etc/passwd", b"null", b"[]", b"{a: b}", b"5", b"nan")
 NESTS = (b"[", b"{", b"<a>", b"(", b'{"a":', b"- ", b"a: {", b"!!a ", b"<link name='a'>", b"? ")
@@ -253,7 +254,7 @@ def damages_of(name: str) -> tuple[Damage, ...]:
     if ending in ("c3d", "mcap", "stl"):
         return (*BINARY, *(integer,) * 4, *(flip_bits,) * 4)
     if ending == "yaml":
-        return (*TEXT, bomb, references, references)
+        return (*TEXT, bomb, references, references, *(damaged_value,) * 12)
     return (*TEXT, bomb) if ending in ("xml", "urdf") else TEXT
 
 
@@ -281,7 +282,7 @@ def write_case(good: Path, kind: str, seed: int, case: int, folder: Path) -> str
         return f"{path.name}: {FOLDER}"
     told, ways = [], damages_of(path.name)
     if rng.random() < 0.5:
-        ways = [w for w in ways if w in (*MILD, arrays, network, references)]
+        ways = [w for w in ways if w in (*MILD, arrays, network, references, damaged_value)]
     for _ in range(int(rng.choice([1, 1, 1, 2, 3]))):
         damage = ways[int(rng.integers(len(ways)))]
         path.write_bytes(damage(path.read_bytes(), rng)[:3_000_000])

@@ -12,6 +12,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ MOST_BYTES = 64_000_000  # file plus external weights
 MOST_NODES = 20_000
 MOST_METADATA = 4_000_000  # characters; may include a URDF
 MOST_SIZE = 100_000  # numbers of an input or output
+DEEPEST = 8  # nesting of graphs within nodes
+LONGEST = 200  # characters of a file name
 OWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
 ENDLESS = ("Loop", "Scan")
 SECONDS, MEGABYTES = 20, 400  # CPU time and memory of the child process
@@ -129,18 +132,25 @@ def _tensor(path: Path, value: Any) -> Tensor:
     return out
 
 
-def _graphs(graph: Any, depth: int = 0) -> Any:
+def _graphs(path: Path, graph: Any, depth: int = 0) -> Iterator[Any]:
+    """Yield a graph or function, and all graphs within its nodes.
+
+    Raises:
+        PolicyError: if they are nested too deeply.
+    """
+    if depth > DEEPEST:
+        raise PolicyError(f"{path}: its graphs are nested more than {DEEPEST} deep: not a policy's network")
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs):
-                if inner.node and depth < 8:
-                    yield from _graphs(inner, depth + 1)
+                if inner.node:
+                    yield from _graphs(path, inner, depth + 1)
 
 
 def _check_operators(path: Path, model: Any) -> None:
     count = 0
-    for body in (*_graphs(model.graph), *model.functions):
+    for body in (b for graph in (model.graph, *model.functions) for b in _graphs(path, graph)):
         for node in body.node:
             count += 1
             operator, domain = _text(node.op_type), _text(node.domain)
@@ -162,10 +172,16 @@ def _check_weights(path: Path, graph: Any) -> tuple[int, tuple[str, ...]]:
         PolicyError: if external weights are outside, missing or too short.
     """
     count, bad, outside = 0, list[str](), dict[str, bytes]()
-    bodies = list(_graphs(graph))
+    bodies = list(_graphs(path, graph))
     weights = [w for body in bodies for w in body.initializer]
+    weights += [w for body in bodies for s in body.sparse_initializer for w in (s.values, s.indices)]
     # constants may be infinite, e.g. an open bound of Clip; weights may not
-    constants = [a.t for body in bodies for n in body.node if n.op_type == "Constant" for a in n.attribute]
+    attributes = [(n.op_type, a) for body in bodies for n in body.node for a in n.attribute]
+    constants = [a.t for operator, a in attributes if operator == "Constant"]
+    for _, a in attributes:
+        for tensor in (a.t, *a.tensors, a.sparse_tensor.values, a.sparse_tensor.indices):
+            if tensor.data_location == 1:
+                _external(path, tensor, outside)
     for k, tensor in enumerate((*weights, *constants)):
         values = _floats(path, tensor, outside)
         count += len(values)
@@ -188,8 +204,9 @@ def _floats(path: Path, tensor: Any, outside: dict[str, bytes]) -> np.ndarray:
 def _external(path: Path, tensor: Any, seen: dict[str, bytes]) -> bytes:
     rows = {_text(e.key): _text(e.value) for e in tensor.external_data}
     name = rows.get("location", "")
-    place = path.parent / name.replace("\0", "")
-    if not name or "\0" in name or Path(name).is_absolute() or ".." in Path(name).parts or place.is_symlink():
+    place = path.parent / name.replace("\0", "")[:LONGEST]
+    odd = not name or "\0" in name or len(name) > LONGEST
+    if odd or Path(name).is_absolute() or ".." in Path(name).parts or place.is_symlink():
         raise PolicyError(f"{path}: it asks for weights in '{shown(name)}', outside its folder: rejected")
     if name not in seen:
         if not place.is_file():

@@ -110,7 +110,7 @@ def _lengths(said: dict[str, str], words: list[str], where: str, assumed: list[A
         assumed.append(Assumption("history", "the present frame alone", TRAINER))
         return [1] * len(words)
     counts = joined_numbers(said["observation_history_lengths"], len(words), what)
-    if counts.max() > 1:
+    if counts.max(initial=0.0) > 1:
         assumed.append(Assumption("layout of the history", "per term, oldest frame first", "Isaac Lab and mjlab"))
     return [history_length(c, what) for c in counts.tolist()]
 

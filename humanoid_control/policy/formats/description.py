@@ -173,6 +173,8 @@ def _gait(d: Fields) -> GaitSignal:
     d.known(("period", "phases", "rest"))
     phases = d.values.get("phases", [0.0, float(np.pi)])
     count = len(phases) if isinstance(phases, list) else 1
+    if not count:
+        raise PolicyError(f"{d.where}: 'phases' must be one number a foot, got none")
     period = checked_period(d.number("period"), f"{d.where}: 'period'")
     return GaitSignal(period, tuple(d.numbers("phases", count, 0.0).tolist()), d.one_of("rest", RESTS, RESTS[1]))
 

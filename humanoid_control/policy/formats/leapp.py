@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from humanoid_control.errors import PolicyError, shown
 from humanoid_control.policy.formats.parts import TRAINER, make_term, plain_shape
-from humanoid_control.policy.formats.values import Fields, beside, checked_period, names
+from humanoid_control.policy.formats.values import MOST_NUMBERS, Fields, beside, checked_period, names
 from humanoid_control.policy.model import (
     DAMPING,
     FEEDBACK,
@@ -24,6 +25,7 @@ from humanoid_control.policy.model import (
 from humanoid_control.policy.network import PolicyNetwork
 
 FORM = "LEAPP"
+MOST_DIMENSIONS = 8
 JOINT_KINDS = {"state/joint/position": "joint_pos_abs", "state/joint/velocity": "joint_vel"}
 BODY_KINDS = {
     "state/body/angular_velocity": ("base_ang_vel", ("x", "y", "z")),
@@ -128,6 +130,8 @@ def _shape(row: Fields) -> tuple[int, ...]:
     shape = row.values.get("shape")
     if not isinstance(shape, list) or not all(isinstance(d, int) and 0 < d < 10_000 for d in shape):
         raise PolicyError(f"{row.where}: 'shape' must be a list of sizes, got {shown(shape)}")
+    if not 0 < len(shape) <= MOST_DIMENSIONS or math.prod(shape) > MOST_NUMBERS:
+        raise PolicyError(f"{row.where}: 'shape' is not a policy's, at most {MOST_NUMBERS} numbers: {shown(shape)}")
     return tuple(shape)
 
 

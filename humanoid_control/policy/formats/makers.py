@@ -15,7 +15,15 @@ from humanoid_control.errors import PolicyError, shown
 from humanoid_control.hardware.unitree.models import MODELS
 from humanoid_control.policy.formats.parts import TRAINER, make_term, plain_input, plain_output, unknown_term
 from humanoid_control.policy.formats.unitree import sdk_joints
-from humanoid_control.policy.formats.values import Fields, checked_period, command_ranges, history_length, names, pairs
+from humanoid_control.policy.formats.values import (
+    Fields,
+    checked_period,
+    command_ranges,
+    history_length,
+    is_file,
+    names,
+    pairs,
+)
 from humanoid_control.policy.model import RUNNING, ZERO, Assumption, Block, GaitSignal, PolicyModel, Term
 from humanoid_control.policy.network import PolicyNetwork
 from humanoid_control.policy.terms import kind_of, size_of
@@ -65,7 +73,7 @@ def network_of(path: Path, values: dict[str, Any], maker: MakerFile) -> Path:
     places = [folder.joinpath(*parts), folder.parent.joinpath(*parts), folder / parts[-1]]
     for place in places:
         for one in (place.with_suffix(".onnx"), place):
-            if one.is_file() and one.resolve().is_relative_to(folder.parent):
+            if is_file(one) and one.resolve().is_relative_to(folder.parent):
                 return one
     alone = sorted(folder.glob("*.onnx"))
     return alone[0] if len(alone) == 1 else places[-1]

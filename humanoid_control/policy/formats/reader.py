@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import zipfile
 import zlib
 from dataclasses import replace
@@ -13,7 +14,7 @@ from humanoid_control.paths import share_dir
 from humanoid_control.policy.formats import description, leapp, makers, rl_sar, unitree
 from humanoid_control.policy.formats.beyondmimic import read_beyondmimic
 from humanoid_control.policy.formats.holosoma import read_holosoma
-from humanoid_control.policy.formats.values import read_file
+from humanoid_control.policy.formats.values import is_file, read_file
 from humanoid_control.policy.model import PolicyModel
 from humanoid_control.policy.network import PolicyNetwork, read_network
 
@@ -116,7 +117,16 @@ def _torchscript(path: Path) -> tuple[bool, bool]:
             code = [r for r in rows if "/code/" in r.filename and r.filename.endswith(".py")]
             words = (archive.open(r).read(100_000).decode(errors="replace") for r in code)
             return bool(code), any(word in text for text in words for word in MEMORY)
-    except (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile, zlib.error):
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+    ):
         return path.suffix.lower() in (".pt", ".jit", ".ts"), False
 
 
@@ -190,12 +200,12 @@ def _read_exported(
 ) -> tuple[PolicyModel, PolicyNetwork | None]:
     """Read a file with the network at a place, or with the ONNX file of the same name next to it."""
     exported = place.with_suffix(".onnx")
-    if exported.is_file():
+    if is_file(exported):
         network = read_network(exported)
         return read(path, d, network), network
     model = read(path, d, None)
-    if not place.is_file():
-        return _without(model, f"{place}: network not found: name it by --network"), None
+    if not is_file(place):
+        return _without(model, f"{shown(place, 300)}: network not found: name it by --network"), None
     try:
         refuse_code(place, sum(i.size for i in model.inputs))
     except PolicyError as refused:

@@ -12,6 +12,7 @@ from humanoid_control.policy.formats.parts import TRAINER, make_term, plain_inpu
 from humanoid_control.policy.formats.unitree import sdk_joints
 from humanoid_control.policy.formats.values import (
     MOST_HISTORY,
+    MOST_NAMES,
     Fields,
     beside,
     checked_period,
@@ -98,7 +99,10 @@ def read_rl_sar(path: Path, values: dict[str, Any], network: PolicyNetwork | Non
     robot = Fields(_robot_values(path, name), f"{path}: base.yaml")
     own = Fields(block, f"{path}: {shown(name)}")
     d = Fields({k: v for k, v in robot.values.items() if k in SHARED} | block, own.where)
-    count = int(d.number("num_of_dofs", len(d.values.get("default_dof_pos") or ())))
+    stated_default = d.values.get("default_dof_pos")
+    count = int(d.number("num_of_dofs", len(stated_default) if isinstance(stated_default, list) else None))
+    if not 0 < count <= MOST_NAMES:
+        raise PolicyError(f"{d.where}: 'num_of_dofs' must be 1 to {MOST_NAMES}, got {count}")
     assumed = [Assumption("IMU", "in the root link", TRAINER)]
     contradictions: list[str] = []
     joints = _joints(own, robot, count, assumed)

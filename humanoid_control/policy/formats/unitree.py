@@ -205,5 +205,7 @@ def _clip(action: Fields, count: int) -> np.ndarray | None:
         rows = list(rows.values())
     if not isinstance(rows, list) or len(rows) not in (1, count):
         raise PolicyError(f"{what} must be one range, or one per joint, got {shown(rows)}")
+    if None in rows:
+        raise PolicyError(f"{what} must be ranges [low, high], got {shown(rows)}")
     limits = [pairs(row, what) for row in rows] * (count if len(rows) == 1 else 1)
     return np.array(limits, dtype=float).T

@@ -16,6 +16,7 @@ from humanoid_control.files import why
 
 MOST_NAMES = 200  # joints, terms, links of one policy
 MOST_HISTORY = 200  # frames
+MOST_NUMBERS = 100_000  # of a tensor, of a list
 LARGEST = 1e9  # largest number in a policy file
 SLOWEST, FASTEST = 2.0, 1e-3  # [s] range of policy periods
 
@@ -108,6 +109,8 @@ def numbers(value: Any, count: int, what: str) -> np.ndarray:
     Raises:
         PolicyError: if count, type or size is wrong.
     """
+    if not 0 <= count <= MOST_NUMBERS:
+        raise PolicyError(f"{what} must be at most {MOST_NUMBERS} numbers, but the file states {count}")
     items = value if isinstance(value, list) else [value]
     if len(items) not in (1, count):
         raise PolicyError(f"{what} must be {count} numbers, got {len(items)}")
@@ -261,6 +264,14 @@ def read_file(path: Path) -> dict[str, Any]:
     if not isinstance(d, dict):
         raise PolicyError(f"{path}: not a policy: it must contain keys with values, got {shown(d)}")
     return {str(k): v for k, v in d.items()}
+
+
+def is_file(path: Path) -> bool:
+    """Test whether a file exists; a path too long for the system is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def beside(path: Path, name: str, what: str) -> Path:
