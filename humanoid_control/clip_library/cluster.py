@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import re
@@ -20,6 +21,7 @@ CONNECT_TIME = 10.0  # [s] for the scheduler's answer
 AHEAD = 2  # jobs per thread sent in advance, to hide the network latency
 GLANCE = 2.0  # [s] without results before a check for workers
 PATIENCE = 120.0  # [s] without workers before the run stops
+NO_ANSWER = (TimeoutError, asyncio.TimeoutError)  # two classes before Python 3.11
 
 
 def check_scheduler(address: str) -> None:
@@ -63,7 +65,7 @@ class Cluster:
         try:
             self._client: Any = Client(address, timeout=CONNECT_TIME, set_as_default=False)
         except (OSError, ValueError) as e:
-            told = first_line(e) if not isinstance(e, TimeoutError) else "no answer"
+            told = first_line(e) if not isinstance(e, NO_ANSWER) else "no answer"
             raise EnvironmentProblem(
                 f"no Dask scheduler at {address} ({told}): start one with `dask scheduler`, workers with `dask worker "
                 f"{address}`"
@@ -88,7 +90,7 @@ class Cluster:
         """Return the number of worker threads."""
         try:
             return int(sum(self._client.nthreads().values()))
-        except (OSError, TimeoutError, CancelledError):
+        except (OSError, *NO_ANSWER, CancelledError):
             raise self._gone() from None
 
     def _check_workers(self) -> None:
@@ -137,7 +139,7 @@ class Cluster:
                 try:
                     with self._client.as_current():
                         done = wait(list(running), timeout=GLANCE, return_when="FIRST_COMPLETED").done
-                except TimeoutError:
+                except NO_ANSWER:
                     alone = self._look_for_workers(alone)
                     continue
                 except (OSError, CancelledError):
@@ -171,7 +173,7 @@ class Cluster:
             return failure(job, DIED, f"its worker died {e.allowed_failures + 1} times: too little memory?")
         except EnvironmentProblem:
             raise
-        except (OSError, TimeoutError, CancelledError):
+        except (OSError, *NO_ANSWER, CancelledError):
             raise self._gone() from None
         except Exception as e:  # errors of Dask itself about one job
             return failure(job, UNEXPECTED, f"unexpected {type(e).__name__}: {first_line(e)}")

@@ -20,6 +20,7 @@ import hashlib
 import inspect
 import pickle
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -289,6 +290,7 @@ def _code(code: CodeType, parts: list[Any]) -> str:
 def _statements(code: CodeType, parts: list[Any]) -> str:
     """Return a hash of the statements of a module or class, without its docstring, which shifts all names."""
     texts = list[str]()
+    offsets = [step.offset for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG"]
     for step in dis.get_instructions(code):
         if step.opname == "STORE_NAME" and step.argval in _UNUSED:
             texts.pop()
@@ -296,6 +298,9 @@ def _statements(code: CodeType, parts: list[Any]) -> str:
             texts.append(f"{step.opname} {_text(code.co_consts[step.arg or 0], parts)}")
         elif step.opcode in dis.hasname:
             texts.append(f"{step.opname} {step.argval}")
+        elif step.opcode in dis.hasjabs:  # Python 3.10: the docstring shifts where a jump leads, and not how far
+            far = bisect_left(offsets, step.argval) - bisect_left(offsets, step.offset)
+            texts.append(f"{step.opname} {far}")
         elif step.opname not in ("CACHE", "EXTENDED_ARG"):
             texts.append(f"{step.opname} {step.arg}")
     return _hash(*texts)

@@ -112,12 +112,15 @@ class VelocityPad:
                 not velocity.any() or may_command(server, event)  # stopping needs no token
             ):
                 with self._lock:
-                    self._velocity, self._heard = velocity, time.monotonic()
+                    if self._drawing.visible:  # an update may be on its way when the pad is hidden
+                        self._velocity, self._heard = velocity, time.monotonic()
 
     def show(self, visible: bool) -> None:
         """Show or hide the pad; a hidden one requests nothing."""
         if self._drawing.visible != visible:
-            self._drawing.visible = self._field.visible = visible
+            with self._lock:
+                self._drawing.visible = self._field.visible = visible
+                self._velocity = np.zeros(3)  # the end of a request is not heard while the pad is hidden
 
     def update(self, now: float) -> None:
         """Pass on the current request, and its end once."""

@@ -100,6 +100,8 @@ import gc
 from humanoid_control.hardware.realtime import SpareTimeCollector
 
 class Ring:
+    __slots__ = ("__weakref__", "me")  # without a dictionary, which counts as an object in Python 3.10
+
     def __init__(self):
         self.me = self
 

@@ -83,8 +83,12 @@ class Desk:
         return self
 
     def run(self, **joints):
-        """Enable and follow a command."""
-        assert self.ask("enable", True) == (True, "")
+        """Enable and follow a command; the driver rightly refuses where a busy machine has just lost samples."""
+        end = time.monotonic() + 30.0
+        while (answer := self.ask("enable", True)) != (True, "") and "of the samples of" in answer[1]:
+            assert time.monotonic() < end, answer
+            self.graph.spin(0.2)
+        assert answer == (True, "")
         return self.until("HOLD").until("RUN", self.command(**joints))
 
 

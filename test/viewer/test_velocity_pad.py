@@ -67,6 +67,15 @@ def test_a_pad_that_is_hidden_asks_for_zero_once(pad):
     assert pad.moved == [[0.0, 0.0, -1.0], [0.0, 0.0, 0.0]] and not pad.pad._field.visible
 
 
+def test_a_pad_that_is_shown_again_has_forgotten_what_it_asked_for(pad):
+    pad.say("pad 0 0 -1 1")
+    pad.pad.show(False)
+    pad.say("pad 1 0 0 2")  # was on its way
+    pad.pad.show(True)
+    pad.pad.update(100.0)
+    assert pad.moved == []
+
+
 def test_zero_needs_no_token_and_a_velocity_does(pad):
     pad.allowed[0] = False
     pad.say("pad 1 0 0 1")

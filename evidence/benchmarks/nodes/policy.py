@@ -43,10 +43,12 @@ def measure(robot: str = "g1", policy: str = "", seconds: float = 240.0, quiet: 
         ConfigError: no policy, or too short. EnvironmentProblem: the node does not start, or lets the robot down.
     """
     check_seconds(seconds)
-    check_robot(robot)
     path = Path(policy) if policy else test_data(PUBLIC)
     if path is None:
         raise ConfigError("no policy: name one, --policy policy.onnx")
+    if not path.is_file():
+        raise ConfigError(f"{path}: file not found")
+    check_robot(robot)
     model = load_robot(robot, "floating")
     read = load_policy(path, model)
     given = (f"robot:={robot}", f"policy:={path}", "start:=true", "stand_in:=0.2", "late:=50.0", "sensor_lost:=5.0")
