@@ -55,9 +55,9 @@ UPRIGHT = 0.7  # cosine to the vertical above which a waist axis does not lean t
 SETTLE = 10.0  # joint weight when the result returns to its soles
 PACE_TORQUE = 0.85  # of a limit, above which the clip is slowed: the rest is for feedback
 PACE_ROUNDS, PACE_WINDOW, PACE_CUTOFF = 3, 0.25, 1.5  # rounds; [s] window around a frame; [Hz]
-# paces of filled flights and of steps; ratio above which a pace counts as unchanged
 EXACT_TURN = 0.01  # [rad] rotation errors of a swing that are left to the controller
 SHORTER_ROUNDS = 2  # of steps whose turning moment is not held at the slowest pace
+# paces of filled flights and of steps; ratio above which a pace counts as unchanged
 PACE_FLIGHT, PACE_STEP, LEAST_GAIN = 0.7, 0.8, 0.97
 
 
