@@ -33,7 +33,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         ConfigError: if it cannot be written.
     """
     path = regular_file(path)
-    with _os_errors_told(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing_") as place:
+    with _translate_os_errors(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing_") as place:
         part = Path(place) / path.name
         yield part
         os.replace(part, path)
@@ -46,7 +46,7 @@ def whole_files(folder: Path) -> Iterator[Path]:
     Raises:
         ConfigError: if they cannot be written.
     """
-    with _os_errors_told(folder):
+    with _translate_os_errors(folder):
         folder.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".writing_") as place:
             yield Path(place)
@@ -74,12 +74,12 @@ def try_to_write(path: Path) -> None:
         ConfigError: if it cannot.
     """
     place = path if path.is_dir() else path.absolute().parent
-    with _os_errors_told(path), tempfile.TemporaryDirectory(dir=place, prefix=".writing_"):
+    with _translate_os_errors(path), tempfile.TemporaryDirectory(dir=place, prefix=".writing_"):
         pass
 
 
 @contextmanager
-def _os_errors_told(path: Path) -> Iterator[None]:
+def _translate_os_errors(path: Path) -> Iterator[None]:
     """Convert an OSError to a ConfigError with the path."""
     try:
         yield
@@ -303,7 +303,7 @@ def check_file(path: Path | None, what: str = "output") -> None:
     """
     if path is None:
         return
-    with _os_errors_told(path):
+    with _translate_os_errors(path):
         if path.is_dir():
             raise ConfigError(f"the {what} must be a file, and {path} is a folder")
         regular_file(path)
@@ -318,7 +318,7 @@ def check_folder(path: Path | None, what: str = "output") -> None:
     """
     if path is None:
         return
-    with _os_errors_told(path):
+    with _translate_os_errors(path):
         if path.exists() and not path.is_dir():
             raise ConfigError(f"the {what} must be a folder, and {path} is a file")
         _check_place(path)

@@ -180,13 +180,13 @@ def _dance(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
     streamer = settings.setdefault("trajectory_streamer", {})
     streamer.update(clip, speed=args.speed)
     lead_in = streamer.setdefault("lead_in", DANCE_LEAD_IN)
-    _tell(args, f"{title} imitates '{args.motion}'; Ctrl-C stops early")
+    _print(args, f"{title} imitates '{args.motion}'; Ctrl-C stops early")
     with Session(stack, args.robot, settings, record=True, quiet=args.json) as session:
         ran = watch_session(session, args.seconds, args.hold, "dance", args.json)
-    _tell(args, REPORTING)
+    _print(args, REPORTING)
     robot = _load(args.robot)
     report = dance_report(session, ran, robot, lead_in) | {"motion": args.motion}
-    _tell(args, "solving the clip again without each limit ...")
+    _print(args, "solving the clip again without each limit ...")
     costs = _limit_costs(args, robot, report["duration_s"])
     if args.json:
         print_json(report | {"limit_costs": costs.to_json()})
@@ -202,11 +202,11 @@ def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
     """Reach random goals and check the recording; 0 if all claims hold."""
     settings.setdefault("target_source", {})["seed"] = args.seed
     window = min(600.0, max(5.0, args.seconds))
-    _tell(args, f"{title} reaches for random goals, seed {args.seed}; Ctrl-C stops early")
+    _print(args, f"{title} reaches for random goals, seed {args.seed}; Ctrl-C stops early")
     # Half of the nodes' messages report the injected faults: jumps and non-finite samples.
     with Session(stack, args.robot, settings, window=window, record=REACH_TOPICS, quiet=True) as session:
         ran = watch_session(session, args.seconds, args.hold, "reach", args.json)
-    _tell(args, REPORTING)
+    _print(args, REPORTING)
     from humanoid_control.evaluation.reaching import reach_parts
     from humanoid_control.nodes.whole_body_ik import WholeBodyIkParameters
 
@@ -225,7 +225,7 @@ def _tendons(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stac
     from humanoid_control.session.tendon_demo import TENDON_TOPICS, print_tendons, reach_by_tendons
 
     settings.setdefault("target_source", {}).setdefault("seed", args.seed)
-    _tell(args, f"{title} reaches by its tendons alone; Ctrl-C stops early")
+    _print(args, f"{title} reaches by its tendons alone; Ctrl-C stops early")
     robot = _load(args.robot)
     strip = _tendon_strip(args) if args.picture else None
     if strip is not None:  # the CPU renders the page
@@ -237,7 +237,7 @@ def _tendons(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stac
             strip.end()
             cut = report["cut"]
             strip.write(args.picture, lambda at: "all tendons" if at < 0.5 * args.seconds else f"{cut} is cut")
-            _tell(args, f"written: {args.picture}")
+            _print(args, f"written: {args.picture}")
         _report_on_feet(args, session, report, print_tendons, "continues to reach")
     return 0 if report["good"] else 1
 
@@ -266,7 +266,7 @@ def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: 
         settings["walker"].setdefault("step_time", course_step_time(args.ground))
     pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", DEMO_PACE)
     seconds = sum(leg.seconds for leg in course)
-    _tell(args, f"{title} walks {seconds:g} s at {pace:g} of real time (--set simulator.real_time_factor=1)")
+    _print(args, f"{title} walks {seconds:g} s at {pace:g} of real time (--set simulator.real_time_factor=1)")
     with Session(stack, args.robot, settings, record=WALK_TOPICS, quiet=args.json) as session:
         report = walk_course(session, course, args.json)
         _report_on_feet(args, session, report, print_walk, "follows cmd_vel")
@@ -280,7 +280,7 @@ def _dance_on_feet(args: argparse.Namespace, settings: dict[str, dict[str, Any]]
     pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", DEMO_PACE)
     streamer = settings.setdefault("trajectory_streamer", {})
     streamer.update(clip=args.motion, **clip_parameters(args), speed=min(max(args.speed * pace, 0.05), 4.0))
-    _tell(args, f"{title} dances '{args.motion}' on its feet at {pace:g} of real time; Ctrl-C stops early")
+    _print(args, f"{title} dances '{args.motion}' on its feet at {pace:g} of real time; Ctrl-C stops early")
     with Session(stack, args.robot, settings, record=[*WALK_TOPICS, "targets"], quiet=args.json) as session:
         report = dance_on_feet(session, args.seconds, args.json)
         _report_on_feet(args, session, report, print_dance, "follows cmd_vel, and dances")
@@ -292,12 +292,12 @@ def _whole_body(args: argparse.Namespace, settings: dict[str, dict[str, Any]], s
     streamer = settings.setdefault("whole_body_streamer", {})
     streamer.update(clip=args.motion, **clip_parameters(args), speed=args.speed)
     streamer.setdefault("show_every", 1)
-    _tell(args, f"{title} imitates '{args.motion}' with its whole body; Ctrl-C stops early")
+    _print(args, f"{title} imitates '{args.motion}' with its whole body; Ctrl-C stops early")
     with Session(stack, args.robot, settings, record=WHOLE_BODY_TOPICS, quiet=args.json) as session:
         ran = watch_session(session, args.seconds, args.hold, "dance", args.json)
     from humanoid_control.evaluation.whole_body_run import whole_body_parts, whole_body_report
 
-    _tell(args, REPORTING)
+    _print(args, REPORTING)
     assert session.bag is not None
     report = whole_body_report(session.bag, _load(args.robot, "floating")) | {"motion": args.motion, **ran.to_json()}
     if args.json:
@@ -316,7 +316,7 @@ def _perform(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stac
     performer = settings.setdefault("whole_body_controller", {})
     performer.update(clip=args.motion, **clip_parameters(args), pace=args.speed)
     performer.setdefault("loop", args.hold)
-    _tell(args, f"{title} performs '{args.motion}' at {pace:g} of real time; Ctrl-C stops early")
+    _print(args, f"{title} performs '{args.motion}' at {pace:g} of real time; Ctrl-C stops early")
     with Session(stack, args.robot, settings, record=PERFORM_TOPICS, quiet=args.json) as session:
         report = watch(session, args.seconds, args.json) | {"motion": args.motion}
         _report_on_feet(args, session, report, print_performance, "repeats the performance")
@@ -335,10 +335,10 @@ def _report_on_feet(
     else:
         show(report)
     if args.hold and not session.stopped.is_set():
-        _tell(args, f"holding: it {does}; Ctrl-C stops")
+        _print(args, f"holding: it {does}; Ctrl-C stops")
         session.run(math.inf)
     assert session.bag is not None
-    _tell(args, f"replay:\n  {replay_command(session.bag)}")
+    _print(args, f"replay:\n  {replay_command(session.bag)}")
 
 
 def _tell_of_page(args: argparse.Namespace) -> None:
@@ -347,13 +347,13 @@ def _tell_of_page(args: argparse.Namespace) -> None:
 
     def wait() -> None:
         if page_answers(url, PAGE_PATIENCE):
-            _tell(args, f"viewer: {url}")
+            _print(args, f"viewer: {url}")
 
     if not args.json:
         threading.Thread(target=wait, name="page", daemon=True).start()
 
 
-def _tell(args: argparse.Namespace, text: str) -> None:
+def _print(args: argparse.Namespace, text: str) -> None:
     if not args.json:
         console.print(text, soft_wrap=True)
 

@@ -101,7 +101,7 @@ def _run(args: argparse.Namespace, work: tuple[Any, Any], place: Any, executor: 
         raise type(e)(f"{e}; {advice}") if type(e) in (ConfigError, EnvironmentProblem) else e from None
     if args.html is not None:
         _write_page(args.html, place)
-    _tell(args, report)
+    _print_report(args, report)
     return FAILED_SOME if report.failures else 0
 
 
@@ -166,8 +166,8 @@ def _write_page(path: Path, place: Any) -> None:
 # -------- Summary
 
 
-def _tell(args: argparse.Namespace, report: Any) -> None:
-    from humanoid_control.clip_library.library import told_time
+def _print_report(args: argparse.Namespace, report: Any) -> None:
+    from humanoid_control.clip_library.library import duration_text
     from humanoid_control.evaluation.clip_quality import GRADES
 
     where = str(args.output).rstrip("/")
@@ -184,7 +184,7 @@ def _tell(args: argparse.Namespace, report: Any) -> None:
     ]
     table("clips by grade", ["robot", *columns], rows)
     kept = f", {report.kept} already present" if report.kept else ""
-    console.print(f"{report.done} done in {told_time(report.seconds)}{kept}")
+    console.print(f"{report.done} done in {duration_text(report.seconds)}{kept}")
     for name in report.files:
         console.print(f"written: {where}/{name}")
     if args.html is not None:

@@ -44,7 +44,7 @@ from humanoid_control.viewer.stills import (
     standing_picture,
     strip_picture,
 )
-from humanoid_control.warm_up import RETARGETING, WHOLE_BODY, compile_first, compiling_told
+from humanoid_control.warm_up import RETARGETING, WHOLE_BODY, compile_first, report_compiling
 
 if TYPE_CHECKING:
     from humanoid_control.mocap import BodyPoints
@@ -219,7 +219,7 @@ def _film(args: argparse.Namespace) -> int:
     for dancer in dancers:
         dancer.begin(at)
     seconds = min(left, LONGEST_FILM) if args.seconds is None else args.seconds
-    with compiling_told(warn, FILM_ADVICE), progress("filming", seconds, quiet=False) as show:
+    with report_compiling(warn, FILM_ADVICE), progress("filming", seconds, quiet=False) as show:
         write_film(args.video, dancers, max(seconds, 1.0 / size.fps), size, show)
     console.print(f"written: {args.video}, {seconds:.1f} s")
     return 0
@@ -242,7 +242,7 @@ def _film_strip(args: argparse.Namespace) -> int:
     dancers, at, left = _dancers(args)
     n = STRIP_MOMENTS_SHOWN if args.moments is None else args.moments
     times = strip_times(at, left if args.seconds is None else min(args.seconds, left), n)
-    with compiling_told(warn, FILM_ADVICE), progress("dancing", len(dancers), quiet=False) as show:
+    with report_compiling(warn, FILM_ADVICE), progress("dancing", len(dancers), quiet=False) as show:
         picture = film_strip(dancers, times, args.width or 1400, args.height, show)
     with whole_file(args.output) as file:
         file.write_bytes(picture)

@@ -13,7 +13,7 @@ from humanoid_control.cli.retarget import FORMATS, write_trajectory
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file
 from humanoid_control.terminal import console, print_json, progress, table, warn
-from humanoid_control.warm_up import compiling_told
+from humanoid_control.warm_up import report_compiling
 
 if TYPE_CHECKING:
     from humanoid_control.reaching import Arm, Reach
@@ -128,7 +128,7 @@ def _synthesised(args: argparse.Namespace) -> int:
     side = args.arm or "right"
     start, goal = _end(vars(args)["from"], arm, robot, side), _end(args.to, arm, robot, side)
     loaded = arm.with_payload(args.payload) if args.payload else arm
-    with compiling_told(warn, ADVICE):
+    with report_compiling(warn, ADVICE):
         reach = synthesise(loaded, start, goal, 1.0 if args.seconds is None else args.seconds, settings)
     for note in reach.notes:
         warn(note)
@@ -251,7 +251,7 @@ def _measured(args: argparse.Namespace) -> int:
 
     reaches = read_measured_reaches(Path(args.measured))
     rows: list[dict[str, Any]] = []
-    with compiling_told(warn, ADVICE), progress("reaches", len(reaches), quiet=args.json) as show:
+    with report_compiling(warn, ADVICE), progress("reaches", len(reaches), quiet=args.json) as show:
         for k, one in enumerate(reaches):
             rows += compare_person([one])
             show(k + 1)

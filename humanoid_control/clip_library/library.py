@@ -104,7 +104,7 @@ def retarget_library(
     by_key = {job.key: job for job in todo}
     if executor.delivers:  # workers write outputs before their outcomes arrive
         for job in todo:
-            records.forget(job.clip.name, job.robot.name)
+            records.remove(job.clip.name, job.robot.name)
     written = time.monotonic()
     outcomes = executor.outcomes(todo)
     try:
@@ -150,11 +150,11 @@ class _Pace:
             self._first = now, self._done
         else:
             left = (now - self._first[0]) * (self._total - self._done) / (self._done - self._first[1])
-            text += f", {told_time(left)} left"
+            text += f", {duration_text(left)} left"
         self._show(self._done / self._total, text)
 
 
-def told_time(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """Return a duration as text, such as 2 h 5 min."""
     if seconds < 60:
         return f"{seconds:.0f} s"

@@ -75,7 +75,7 @@ class Records:
             self._current[record["clip"], record["robot"]] = record["key"]
         return bool(done)
 
-    def forget(self, clip: str, robot: str, key: str = "") -> None:
+    def remove(self, clip: str, robot: str, key: str = "") -> None:
         """Remove a record unless its key is `key`."""
         before = self._current.get((clip, robot), key)
         if before != key:
@@ -91,7 +91,7 @@ class Records:
             ConfigError: if it cannot be written.
         """
         before = self.known.get(self._current.get((record["clip"], record["robot"]), ""))
-        self.forget(record["clip"], record["robot"], record["key"])
+        self.remove(record["clip"], record["robot"], record["key"])
         if before and not before["failed"] and (record["failed"] or before["output"] != record["output"]):
             self._place.remove(before["output"])
             self._outputs.pop(before["output"], None)

@@ -73,7 +73,7 @@ class Folder(Place):
         self.path = path
         self._lock: IO[str] | None = None
 
-    def _told(self, name: str, error: OSError) -> ConfigError:
+    def _error(self, name: str, error: OSError) -> ConfigError:
         return ConfigError(f"{self.path / name} cannot be written: {error.strerror or error}")
 
     def open(self) -> None:
@@ -90,7 +90,7 @@ class Folder(Place):
             shutil.rmtree(private / "writing", ignore_errors=True)  # of a killed run
             (private / "writing").mkdir()
         except OSError as e:
-            raise self._told("", e) from None
+            raise self._error("", e) from None
 
     def close(self) -> None:
         if self._lock is not None:
@@ -106,7 +106,7 @@ class Folder(Place):
             os.replace(part, path)
         except OSError as e:
             part.unlink(missing_ok=True)
-            raise self._told(name, e) from None
+            raise self._error(name, e) from None
 
     def get(self, name: str) -> bytes | None:
         try:
@@ -129,7 +129,7 @@ class Folder(Place):
         try:
             (self.path / name).unlink(missing_ok=True)
         except OSError as e:
-            raise self._told(name, e) from None
+            raise self._error(name, e) from None
 
 
 class Address(Place):
@@ -156,7 +156,7 @@ class Address(Place):
     def _full(self, name: str) -> str:
         return f"{self._root}/{name}" if name else self._root
 
-    def _told(self, name: str, error: Exception) -> ConfigError:
+    def _error(self, name: str, error: Exception) -> ConfigError:
         reason = getattr(error, "strerror", None) or first_line(error)
         return ConfigError(f"{shown(self.url, 300).rstrip('/')}/{name} cannot be written: {reason}")
 
@@ -177,7 +177,7 @@ class Address(Place):
             else:
                 self._fs.pipe_file(full, content)
         except Exception as e:  # stores raise arbitrary exceptions
-            raise self._told(name, e) from None
+            raise self._error(name, e) from None
 
     def get(self, name: str) -> bytes | None:
         try:
@@ -192,7 +192,7 @@ class Address(Place):
         except FileNotFoundError:
             return {}
         except Exception as e:
-            raise self._told(below, e) from None
+            raise self._error(below, e) from None
         start = len(self._root) + 1
         return {path[start:]: int(info.get("size") or 0) for path, info in found.items()}
 
@@ -201,4 +201,4 @@ class Address(Place):
             if self._fs.exists(self._full(name)):
                 self._fs.rm_file(self._full(name))
         except Exception as e:
-            raise self._told(name, e) from None
+            raise self._error(name, e) from None

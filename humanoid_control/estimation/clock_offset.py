@@ -83,7 +83,7 @@ class ClockOffset:
     def _made(self, stamp: float, now: float, arrival: float) -> float:
         delay = now - stamp
         if math.isnan(self.offset) and 0 <= delay <= TOLERATED:
-            self._believe(delay, arrival)
+            self._accept(delay, arrival)
         off = delay - self.offset
         if abs(off) <= JUMP:
             self._candidate = math.nan
@@ -91,7 +91,7 @@ class ClockOffset:
         elif self._settled(delay, arrival):
             if not math.isnan(off):
                 self._report(f"the sender's clock jumped to {_apart(self._candidate)}: {HINT}", arrival)
-            self._believe(self._candidate, arrival)
+            self._accept(self._candidate, arrival)
         else:
             if off < 0 or off > USELESS:  # otherwise it may only be late
                 self._report(f"a stamp is {_apart(off)} relative to the others: ignored", arrival)
@@ -105,7 +105,7 @@ class ClockOffset:
         self._candidate, self._count = min(self._candidate, delay), self._count + 1
         return self._count >= FEWEST and arrival - self._since >= SETTLING
 
-    def _believe(self, delay: float, arrival: float) -> None:
+    def _accept(self, delay: float, arrival: float) -> None:
         self._window.clear()
         self._add(delay, arrival)
         self._candidate = math.nan
@@ -163,7 +163,7 @@ class ClockSteps:
     def __init__(self) -> None:
         self._now = self._monotonic = math.nan
 
-    def look(self, now: float, monotonic: float) -> float:
+    def detect(self, now: float, monotonic: float) -> float:
         """Return the step of the clock since the last call [s], negative backwards, 0 without a step.
 
         Slow or fast simulated time is not a step.

@@ -125,9 +125,9 @@ class FloatingBaseEstimator:
         t = self._track.record
         t.anchors[:] = np.nan if soles is None else soles
         t.headings[:] = np.nan
-        t.position[:], t.velocity[:], t.doubt[:], self._airborne = 0.0, 0.0, 0.0, 0.0
+        t.position[:], t.velocity[:], t.disagreement[:], self._airborne = 0.0, 0.0, 0.0, 0.0
         t.counts[:] = soles is not None, False, 0
-        self._way = 0.0
+        self._distance = 0.0
         self.contacts.begin(soles is not None)
 
     def stand_on(self, pivots: np.ndarray) -> None:
@@ -179,7 +179,7 @@ class FloatingBaseEstimator:
         airborne = not follow_soles(self._track.table, dt, self._weight)
         self._airborne = self._airborne + dt if airborne else 0.0
         position, velocity = t.position.copy(), t.velocity.copy()
-        self._way += dt * math.hypot(velocity[0], velocity[1])
+        self._distance += dt * math.hypot(velocity[0], velocity[1])
         q, v = self._q.copy(), self._v.copy()
         q[:3], v[:3] = position, data.oMi[1].rotation.T @ velocity
         soles = [pin.SE3(sole.rotation, sole.translation + position) for sole in X]
@@ -191,10 +191,10 @@ class FloatingBaseEstimator:
 
     def _deviation(self) -> np.ndarray:
         t = self._track.record
-        steps, doubt = int(t.counts[STEPS]), float(t.doubt[0])
+        steps, disagreement = int(t.counts[STEPS]), float(t.disagreement[0])
         # Position error grows with the square root of touch-downs, and with the distance.
-        place = math.hypot(PLACED * math.sqrt(max(steps - len(self.frames), 0)), DRIFT * self._way)
-        return np.array([place, RESTING + 0.3 * doubt])
+        place = math.hypot(PLACED * math.sqrt(max(steps - len(self.frames), 0)), DRIFT * self._distance)
+        return np.array([place, RESTING + 0.3 * disagreement])
 
 
 STARTED, KNOWN, STEPS = range(3)
@@ -220,7 +220,7 @@ class SoleTrack(NamedTuple):
         position: (3,) base.
         velocity: (3,) base.
         acceleration: (3,) accelerometer.
-        doubt: (1,) [m/s].
+        disagreement: (1,) [m/s].
         counts: (3,) position known, velocity known, touch-downs.
     """
 
@@ -240,7 +240,7 @@ class SoleTrack(NamedTuple):
     position: F1
     velocity: F1
     acceleration: F1
-    doubt: F1
+    disagreement: F1
     counts: I1
 
     @classmethod
@@ -263,7 +263,7 @@ class SoleTrack(NamedTuple):
             position=np.zeros(3),
             velocity=np.zeros(3),
             acceleration=np.zeros(3),
-            doubt=np.zeros(1),
+            disagreement=np.zeros(1),
             counts=np.zeros(3, dtype=np.int64),
         )
 
@@ -304,7 +304,7 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
     if carried and not s.counts[STARTED]:
         s.position[:] = np.array([0.0, 0.0, -lowest])
         s.counts[STARTED] = True
-    believe(s, seen, carried, dt)
+    update_velocity(s, seen, carried, dt)
     # Dead reckoning serves for flight and for anchoring new contacts.
     guess, place = s.position + dt * s.velocity, np.zeros(3)
     for k in range(n):
@@ -335,7 +335,7 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
 
 
 @inlined(allocates=True)
-def believe(s: SoleTrack, seen: F1, carried: bool, dt: float) -> None:
+def update_velocity(s: SoleTrack, seen: F1, carried: bool, dt: float) -> None:
     """Update the base velocity from accelerometer and sole velocity (3,), if loaded."""
     measured = not np.isnan(s.acceleration[0])
     # Without an accelerometer, or at the start, the soles give the velocity directly.
@@ -349,7 +349,7 @@ def believe(s: SoleTrack, seen: F1, carried: bool, dt: float) -> None:
             # First-order correction with rate BELIEF.
             gain, off = 1.0 - np.exp(-dt * BELIEF), seen - s.velocity
             s.velocity[:] += gain * off
-            s.doubt[0] += gain * (np.sqrt(np.sum(off**2)) - s.doubt[0])
+            s.disagreement[0] += gain * (np.sqrt(np.sum(off**2)) - s.disagreement[0])
         else:
-            s.doubt[0] += dt * BLIND
+            s.disagreement[0] += dt * BLIND
     s.counts[KNOWN] = True

@@ -53,9 +53,9 @@ class JointPlausibility:
         self._low, self._high = np.maximum(lower - RANGE_MARGIN, -ENDLESS), np.minimum(upper + RANGE_MARGIN, ENDLESS)
         self._velocity, self._endless = np.abs(velocity), without_ends(lower, upper) & encoders
         self._fastest = FASTEST * self._velocity
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Discard all samples."""
         n = len(self._names)
         self._good, self._time = np.full(n, np.nan), np.full(n, np.nan)

@@ -62,7 +62,7 @@ class RobotSupervision:
         self._timeout, self._stops = 0.5, True
         self.paused, self.tries, self.worst = False, 1, ("", 0.0)
         self.silence = self.fault = ""
-        self.forget()
+        self.reset()
 
     def configure(self, following_error: float, timeout: float) -> None:
         """Set the limits.
@@ -76,7 +76,7 @@ class RobotSupervision:
             following_error or np.inf, silence=timeout + LOST_AFTER, jump_time=BURST
         )
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """End supervision."""
         self.supervised = self.away = self.stopped = self.gone = False
 

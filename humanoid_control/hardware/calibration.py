@@ -203,7 +203,7 @@ class Homing:
         """
         self._names, self._rows, self._queues = tuple(names), rows, [list(queue) for queue in queues if queue]
         self._actuators = {k: transmission.actuators_of(k)[0] for queue in queues for k in queue}
-        self._begun, self._found = dict[int, float](), set[int]()
+        self._started_at, self._found = dict[int, float](), set[int]()
         self._count, self._done = sum(map(len, self._queues)), 0
         self.active, self.failure = np.zeros(len(self._names), dtype=bool), ""
 
@@ -216,7 +216,7 @@ class Homing:
         for queue in self._queues:
             joint = queue[0]
             name = self._names[joint]
-            begin = self._begun.setdefault(joint, now)
+            begin = self._started_at.setdefault(joint, now)
             self.active[joint] = True
             progress, timeout = HomingProgress.DONE, self._rows[name].timeout
             if joint not in self._found:

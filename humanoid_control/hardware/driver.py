@@ -262,10 +262,10 @@ class Driver(PowerRequests):
         faults = [f.text for f in self.findings if f.level == FAULT]
         if faults and alone:
             faults = self.groups.take(self.findings, now)
-            self.commands.forget(self.groups.joints)
-            self.gained.forget(self.groups.joints)
+            self.commands.discard(self.groups.joints)
+            self.gained.release(self.groups.joints)
         self.groups.proceed(now)
-        self.findings = self.groups.told(self.findings)
+        self.findings = self.groups.summarise(self.findings)
         if text := self.buses.trouble():
             faults.append(text)
         if late > LATE_FAULT * self._tolerance:

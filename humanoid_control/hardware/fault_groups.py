@@ -82,7 +82,7 @@ class FaultGroups:
                 else:
                     self._buses.switch_off(bus)
 
-    def told(self, findings: Sequence[WatchFinding]) -> list[WatchFinding]:
+    def summarise(self, findings: Sequence[WatchFinding]) -> list[WatchFinding]:
         """Replace the findings of stopped joints by one warning a group."""
         if not self.stopped:
             return list(findings)

@@ -160,14 +160,14 @@ class LoopbackTransport(Transport):
         self._waiting: deque[tuple[float, ActuatorCommand]] = deque()
         self._samples: deque[tuple[float, ActuatorState]] = deque(maxlen=1000)
         self._newest: ActuatorState | None = None
-        self._time = self._heard = 0.0
+        self._time = self._received_at = 0.0
 
     # -- the interface ----------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         if self.gone:
             raise HardwareError(f"bus {self._bus.name}: gone")
-        self._time = self._heard = self.clock() - STEP
+        self._time = self._received_at = self.clock() - STEP
         self.opened = True
         self.advance()  # loads compiled kernels before the first cycle
 
@@ -207,7 +207,7 @@ class LoopbackTransport(Transport):
             entered = (d + rises == s.OPERATION_ENABLED) & (rises > 0)
             self._active.q[entered], self._active.v[entered] = (self.q + self.zero)[entered], 0.0
             self._active.mode[entered] = Mode.POSITION
-            self._heard = self._time
+            self._received_at = self._time
             self.drive = d + rises
             return bool((self.drive == s.OPERATION_ENABLED).all())
         falls = (d > s.SWITCH_ON_DISABLED) & (d <= s.OPERATION_ENABLED)
@@ -279,12 +279,12 @@ class LoopbackTransport(Transport):
     # -- for tests --------------------------------------------------------------------------------------------------
 
     def fail(self, name: str, code: int, stays: bool = False) -> None:
-        """Inject a fault; `stays`: its cause remains until `mend`."""
+        """Inject a fault; `stays`: its cause remains until `clear_fault`."""
         k = self.names.index(name)
         self._code[k], self._cause[k] = code, code if stays else 0
         self.drive[k] = DriveState.FAULT
 
-    def mend(self, name: str) -> None:
+    def clear_fault(self, name: str) -> None:
         self._cause[self.names.index(name)] = 0
 
     # -- the drives -------------------------------------------------------------------------------------------------
@@ -300,8 +300,8 @@ class LoopbackTransport(Transport):
             while self._waiting and self._waiting[0][0] <= self._time + h:
                 self._active = self._waiting.popleft()[1]
                 self.commands += 1
-                self._heard = self._time + h
-            silent = self._time - self._heard >= self._watchdog
+                self._received_at = self._time + h
+            silent = self._time - self._received_at >= self._watchdog
             if silent:
                 self._fall_silent()
             c = self._active

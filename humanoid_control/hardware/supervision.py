@@ -230,10 +230,10 @@ class Supervision:
         if seen & ABOVE:
             for level in (FAULT, WARN):
                 k, t = level - WARN, self._tables
-                findings += self._told(t.above[k] >= self._after[k] - 1e-9, level, t.level[k])
+                findings += self._limit_findings(t.above[k] >= self._after[k] - 1e-9, level, t.level[k])
         return sorted(findings, key=lambda f: -f.level)
 
-    def _told(self, bad: np.ndarray, level: int, limit: np.ndarray) -> list[WatchFinding]:
+    def _limit_findings(self, bad: np.ndarray, level: int, limit: np.ndarray) -> list[WatchFinding]:
         out = []
         for c, j in np.argwhere(bad):
             check = self._checks[c]

@@ -305,7 +305,7 @@ def first_posture(
 
 
 @kernel
-def tell(
+def fill_statistics(
     chain: Chain,
     problem: FitProblem,
     work: tuple[Pose, Equations],
@@ -417,7 +417,7 @@ def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool
     q_hold[:] = q
     results.q[t], results.cost[t], results.marker_cost[t] = q, cost, markers
     results.info[t, 0], results.info[t, 1] = steps, why
-    tell(chain, problem, solving, measured, results, t)
+    fill_statistics(chain, problem, solving, measured, results, t)
 
 
 @kernel(allocates=True)

@@ -237,7 +237,7 @@ class WholeBodyIk:
         near: Callable[[], NearPairs] = NearPairs.none
         if apart is not None:
             apart.penetration_depth = depth
-            near = apart.near_later(begun, before, s, self._limits[0], self.v, dt)
+            near = apart.deferred_near(begun, before, s, self._limits[0], self.v, dt)
 
         def report() -> IkReport:
             _, share, rows, slack, _, _, stage = numbers.tolist()

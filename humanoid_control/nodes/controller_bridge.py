@@ -87,7 +87,7 @@ class ControllerBridge(TickNode):
 
     def deactivate(self) -> None:
         if self.follower is not None:
-            self.follower.forget()
+            self.follower.reset()
 
     def parameters_changed(self, changed: set[str]) -> None:
         if self.follower is not None:
@@ -113,7 +113,7 @@ class ControllerBridge(TickNode):
         )
         if not listening:
             if self.follower is not None:
-                self.follower.forget()
+                self.follower.reset()
             self.follower, self.answer = None, None
             return False
         if self.follower is not None:

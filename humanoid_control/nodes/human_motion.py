@@ -271,7 +271,7 @@ class HumanMotion(TickNode):
         self.ages.add(time.monotonic() - frame.arrival)
         self.latency.add(ros - stamp)
         self.iterations.add(found.steps)
-        self.tell(found)
+        self._update_problems(found)
 
     def world_axes(self) -> np.ndarray:
         """Return the rotation (3, 3) from person axes to the world with z up."""
@@ -291,7 +291,7 @@ class HumanMotion(TickNode):
             self.missed += round(interval / self.interval) - 1
         self.interval += 0.05 * (interval - self.interval) if self.interval else interval
 
-    def tell(self, frame: LiveFrame) -> None:
+    def _update_problems(self, frame: LiveFrame) -> None:
         """Update the reported problems."""
         if frame.unknown.any():
             unknown = [self.person.names[k] for k in np.flatnonzero(frame.unknown)]

@@ -108,7 +108,7 @@ class PolicyNode(TickNode):
         self.ticked, self.stalled = time.monotonic(), 0.0
         self.supervisor.reset()
         self.outputs.restart()
-        self.inputs_of.begin_anew()
+        self.inputs_of.start_policy()
         self.outputs.say(WAITING)
 
     # -- requests -----------------------------------------------------------------------------------------------------
@@ -156,9 +156,9 @@ class PolicyNode(TickNode):
         # After a suspension, waiting messages arrive with correct stamps, so the delay is measured by the clock.
         self.stalled = max(self.stalled, (now - self.ticked) * i.pace - 1.0 / self.rate)
         self.ticked = now
-        s.look(now, 1.5 / self.rate, i.pace)
+        s.advance(now, 1.5 / self.rate, i.pace)
         if self.paused:
-            s.look(now, 0.0)
+            s.advance(now, 0.0)
             self.stalled = 0.0
             return
         instant = i.instant(now)
@@ -168,7 +168,7 @@ class PolicyNode(TickNode):
         if not self.running:
             self._prepare(now, instant)
             return
-        if not self.outputs.owner.look(now):
+        if not self.outputs.owner.may_command(now):
             self.health.report("lost", Level.ERROR, "another node commands the robot: waiting")
             self.asked = False
             self.restart()
@@ -183,7 +183,7 @@ class PolicyNode(TickNode):
         i = self.inputs_of
         missing = i.sensors.missing or i.sensors.quiet(self.params.sensor_lost)
         ready = self.asked and instant is not None and not missing and self.power.state in POWERED
-        may = self.outputs.owner.look(now, ready)
+        may = self.outputs.owner.may_command(now, ready)
         if now - self.checked > CHECK_PERIOD:
             self.checked = now
             waits = self.silent("joint_states", now, 0.0) or "joint_states" in self.inputs
@@ -198,7 +198,7 @@ class PolicyNode(TickNode):
             return
         self.supervisor.start()
         self.running = True
-        i.begin_anew()
+        i.start_policy()
 
     def _control(self, now: float) -> None:
         i, sup, begin = self.inputs_of, self.supervisor, time.perf_counter()

@@ -313,7 +313,7 @@ class RobotDriver(DriverNode):
         self.sources.advance(now)
         d.cycle()
         self.action.update(now)
-        self.say_state()
+        self.report_state()
         self.ticks += 1
         if self.ticks % self.params.states_every == 0:
             self._publish_states()
@@ -325,7 +325,7 @@ class RobotDriver(DriverNode):
             stamp = stamp_of(self.present())
             self.applied.publish(fill_joint_state(self.applied_message, stamp, ref.q, ref.v, d.tau))
 
-    def say_state(self) -> None:
+    def report_state(self) -> None:
         d, h = self.driver, self.health
         text = str(d.machine)
         if text != self.said:

@@ -37,8 +37,8 @@ class JointInput:
         """
         self.robot, self.filter, self.health, self._encoders = robot, joint_filter, node.health, encoders
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
-        self._measured, self._begun = np.full(robot.n, np.nan), np.nan
-        self._heard = np.full(robot.n, -np.inf)
+        self._measured, self._first_stamp = np.full(robot.n, np.nan), np.nan
+        self._received_at = np.full(robot.n, -np.inf)
         self._clock, self.clocks, self._twice = node.clock, ClockOffsets(), ""
         self.plausible = JointPlausibility(robot.joint_names, robot.lower, robot.upper, robot.velocity)
         node.listen(JointState, TOPIC, self.on_joint_states)
@@ -63,27 +63,27 @@ class JointInput:
         stamp = self.clocks.time(tuple(m.name), seconds(m.header.stamp), self._clock(), time.monotonic())
         use = self.plausible.check(joints, q, stamp)
         self._measured[:] = np.nan  # joints of other messages are not measured again by this one
-        self._measured[joints[use]], self._heard[joints[use]] = q[use], time.monotonic()
+        self._measured[joints[use]], self._received_at[joints[use]] = q[use], time.monotonic()
         text = self.plausible.problem(stamp)
         self.health.check("implausible", bool(text), Level.WARN, text)
-        self._begun = np.fmin(self._begun, stamp)
+        self._first_stamp = np.fmin(self._first_stamp, stamp)
         for joint, velocity in self.plausible.restarts.items():
             self.filter.restart(joint, stamp, self._measured[joint], velocity)
         self.filter.update(stamp, self._measured)
         missing = joints[:0]
         if len(joints) < np.count_nonzero(self._encoders):
             # for joints never measured: time since the first message
-            age = np.fmin(self.filter.age(stamp), stamp - self._begun)
+            age = np.fmin(self.filter.age(stamp), stamp - self._first_stamp)
             missing = np.flatnonzero(self._encoders & (age > UNMEASURED))
         self.health.check("missing", bool(len(missing)), Level.WARN, f"joints not measured: {self._names(missing)}")
 
     def unmeasured(self, now: float, limit: float) -> np.ndarray:
         """Return encoder joints (n,) without plausible data for `limit` [s]."""
-        return self._encoders & (now - self._heard > limit)
+        return self._encoders & (now - self._received_at > limit)
 
     def shift(self, step: float) -> None:
         """Shift all stored times by `step` [s]."""
-        self._begun += step
+        self._first_stamp += step
         self.clocks.shift(step)
         self.plausible.shift(step)
 
@@ -122,7 +122,7 @@ class StateEstimator(TickNode):
     def clock(self) -> float:
         """Return the ROS time [s]; if the clock was set, shift sample times."""
         now = 1e-9 * self.get_clock().now().nanoseconds
-        if step := self.clock_steps.look(now, time.monotonic()):
+        if step := self.clock_steps.detect(now, time.monotonic()):
             for one in (self.filter, self.encoders, self.tendons):
                 if one is not None:
                     one.shift(step)
@@ -135,7 +135,7 @@ class StateEstimator(TickNode):
     def on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         self.filter.reset()
         if self.encoders is not None:
-            self.encoders.plausible.forget()
+            self.encoders.plausible.reset()
         if self.tendons is not None:
             self.tendons.reset()
         response.success, response.message = True, "estimate discarded"

@@ -63,8 +63,8 @@ class TargetSource(TickNode):
     def activate(self) -> None:
         self.script = None
         self.published = -1
-        self.estimate.forget()
-        self.begun, self.since = 0, time.monotonic()
+        self.estimate.reset()
+        self.started_at, self.since = 0, time.monotonic()
 
     def on_joint_states(self, m: JointState) -> None:
         if self.script is None:
@@ -77,7 +77,7 @@ class TargetSource(TickNode):
         if self.script is None and not self.begin(now, present):
             return
         # Targets are evaluated at their stamp; otherwise their speed would be noisy.
-        seconds, stamp = max(0.0, 1e-9 * (present - self.begun)), stamp_of(present)
+        seconds, stamp = max(0.0, 1e-9 * (present - self.started_at)), stamp_of(present)
         assert self.script is not None
         self.markers.set_stamp(stamp)
         self.markers.set_positions(self.script.at(seconds))
@@ -97,7 +97,7 @@ class TargetSource(TickNode):
         if not (known and followed):
             return False
         hands = self.robot.point_positions(self.robot.q(self.estimate.values), HANDS)
-        self.script, self.begun = ReachScript(self.sampler, hands, self.params.seed, self.settings), nanoseconds
+        self.script, self.started_at = ReachScript(self.sampler, hands, self.params.seed, self.settings), nanoseconds
         return True
 
     def values(self) -> dict[str, Any]:

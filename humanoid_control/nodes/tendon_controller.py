@@ -144,15 +144,15 @@ class TendonControllerNode(TickNode):
         self.listen(JointState, p.angles, self.on_angles)
         self.create_subscription(Float64MultiArray, COVARIANCE, self.on_covariance, 1)
         self._estimator: Any = self.create_client(GetParameters, ESTIMATOR_PARAMETERS)
-        self._mode, self._asked = "", -np.inf
+        self._mode, self._mode_requested_at = "", -np.inf
         self.create_subscription(Bool, "emergency_stop", self.on_emergency_stop, 10)
         self.create_service(Trigger, "~/relax", self.on_relax)
         self.create_service(SetBool, "~/hold", self.on_hold)
         self.create_service(Trigger, "~/tension_up", self.on_tension_up)
         self.power_on: PowerOn | None = None
-        self.begun, self._event = False, ("", -TOLD)
+        self.started, self._event = False, ("", -TOLD)
         self.learner = BodyImageLearner(self, robot, geometry, self.control.stiffness, self._use_image)
-        self._stiffness, self._looked = (float("nan"), float("nan")), -np.inf
+        self._stiffness, self._checked_at = (float("nan"), float("nan")), -np.inf
         self._extra_sent = 0.0
         return p.rate
 
@@ -188,24 +188,24 @@ class TendonControllerNode(TickNode):
     def activate(self) -> None:
         self.commands.restart()
         self.supervisor.release()
-        self.begin_anew()
+        self.restart()
         self._raise_tensions = self.params.tension_up
 
     def _use_image(self, image: BodyImage) -> None:
         self.control.use(image)
-        if self.begun:
-            self.begin_anew()
+        if self.started:
+            self.restart()
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Restart at the current robot state, once tendons and angles arrive."""
-        self.begun, self._last_tick = False, -np.inf
-        self.references.forget()
+        self.started, self._last_tick = False, -np.inf
+        self.references.reset()
         self.commands.pause()
 
     # -- inputs -------------------------------------------------------------------------------------------------------
 
     def on_command(self, m: JointState) -> None:
-        if self.begun and (read := read_command(self, self.reader, m)) is not None:
+        if self.started and (read := read_command(self, self.reader, m)) is not None:
             self.references.add(*read[0], time.monotonic())
 
     def on_states(self, m: JointState) -> None:
@@ -213,13 +213,13 @@ class TendonControllerNode(TickNode):
         try:
             jumped = self.readings.take(m.name, m.position, m.velocity, m.effort, time.monotonic())
         except HumanoidError as e:
-            self._tell(f"{e}: ignored")  # valid messages follow at once, so the event is shown for a while
+            self._show_event(f"{e}: ignored")  # valid messages follow at once, so the event is shown for a while
             return
         text = self.readings.problem
         self.health.check(STATES, bool(text), Level.WARN, text)
-        if jumped and self.begun:
-            self._tell("wire lengths jumped, perhaps of another or a moved robot: restarted")
-            self.begin_anew()
+        if jumped and self.started:
+            self._show_event("wire lengths jumped, perhaps of another or a moved robot: restarted")
+            self.restart()
 
     def on_angles(self, m: JointState) -> None:
         self.estimate.take(m)
@@ -236,9 +236,13 @@ class TendonControllerNode(TickNode):
         self.uncertain[:] = [not sure.get(n, True) for n in self.control.geometry.joint_names]
 
     def _ask_for_mode(self, now: float) -> None:
-        if self.params.angles != ESTIMATED or now - self._asked < MODE_PERIOD or not self._estimator.service_is_ready():
+        if (
+            self.params.angles != ESTIMATED
+            or now - self._mode_requested_at < MODE_PERIOD
+            or not self._estimator.service_is_ready()
+        ):
             return
-        self._asked = now
+        self._mode_requested_at = now
         self._estimator.call_async(GetParameters.Request(names=["source", "mode"])).add_done_callback(self._on_mode)
 
     def _on_mode(self, future: Any) -> None:
@@ -258,7 +262,7 @@ class TendonControllerNode(TickNode):
         if m.data:
             self.supervisor.stop(self.params.stop)
         elif self.supervisor.stopped:
-            self._go_on()
+            self._resume()
 
     # -- services -----------------------------------------------------------------------------------------------------
 
@@ -273,7 +277,7 @@ class TendonControllerNode(TickNode):
         if request.data:
             self.supervisor.stop("hold")
         else:
-            self._go_on()
+            self._resume()
         response.success, response.message = True, "wires are held" if request.data else "following commands"
         return response
 
@@ -282,15 +286,15 @@ class TendonControllerNode(TickNode):
         if not self.readings.known:
             response.success, response.message = False, f"no {STATES} yet"
             return response
-        self._go_on()
+        self._resume()
         self._raise_tensions = True
         response.success, response.message = True, "raising the tensions"
         return response
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         self.supervisor.release()
         self.power_on = None
-        self.begin_anew()
+        self.restart()
 
     # -- the tick -----------------------------------------------------------------------------------------------------
 
@@ -299,17 +303,17 @@ class TendonControllerNode(TickNode):
         self.heartbeat.miss(not self.readings.known)
         waits = not self.readings.known and not self.silent(STATES, now, 0.0)
         self.health.check("lost", lost and not waits, Level.WARN, f"no {STATES}: the drives hold their wires")
-        if self.begun and self.age(STATES, now) > AWAY * self._patience:
-            self.begin_anew()
-        if not self.commands.look(now, self.begun or not lost) or lost:
+        if self.started and self.age(STATES, now) > AWAY * self._patience:
+            self.restart()
+        if not self.commands.may_command(now, self.started or not lost) or lost:
             return
         if self._refuses_angles():
-            if self.begun:
-                self.begin_anew()
+            if self.started:
+                self.restart()
             return
         angles, old = self._angles(now)
         needs = self.params.law in NEEDS_ANGLES
-        if not self.begun:
+        if not self.started:
             self.health.check(
                 "start", needs and angles is None, Level.WARN, "no joint angles yet: nothing is commanded"
             )
@@ -341,7 +345,7 @@ class TendonControllerNode(TickNode):
         self.control.reset(theta, self.readings.states)
         self.references.begin(theta, time.monotonic())
         self.power_on = PowerOn(self.supervisor, self.readings.states) if self._raise_tensions else None
-        self._raise_tensions, self.begun = False, True
+        self._raise_tensions, self.started = False, True
 
     def _command(self, now: float, dt: float, angles: np.ndarray | None, old: bool) -> WinchCommand | None:
         c, s, states = self.control, self.supervisor, self.readings.states
@@ -351,16 +355,16 @@ class TendonControllerNode(TickNode):
             seen = self._seen
             c.geometry.raw_into(angles, seen, self._arms)
         for event in s.step(states, self._path, dt, seen):
-            self._tell(event.text)
+            self._show_event(event.text)
         c.dead[:], c.used[:] = s.snapped, ~s.snapped
         c.warmth[:], c.warm_most[:] = s.heat.warmth, s.heat.most
         if self.power_on is not None:
             return self._power_on_step(dt)
         if old and self.age(self.params.angles, now) > LONG * self._patience:
             for group in s.groups:
-                s.doubt(group, states)
+                s.hold_group(group, states)
         c.trusted[:] = not old
-        for group in s.doubted:
+        for group in s.held_groups:
             c.trusted[self.owned[group]] = False
         c.trusted[self.uncertain] = False
         reference = self.references.at(now, dt)
@@ -375,8 +379,8 @@ class TendonControllerNode(TickNode):
         self.health.check("power_on", bool(power.refused), Level.ERROR, f"tensions not raised: {power.refused}")
         if power.done:
             self.power_on = None
-            self._tell("tensions are raised")
-            self.begin_anew()
+            self._show_event("tensions are raised")
+            self.restart()
             return None
         return command
 
@@ -395,7 +399,7 @@ class TendonControllerNode(TickNode):
 
     # -- reports ------------------------------------------------------------------------------------------------------
 
-    def _tell(self, text: str) -> None:
+    def _show_event(self, text: str) -> None:
         self._event = text, time.monotonic()
 
     def _report(self, now: float) -> None:
@@ -410,8 +414,10 @@ class TendonControllerNode(TickNode):
             text = first_few([names[k] for k in np.flatnonzero(flags)])
             h.check(what, bool(flags.any()), level, f"{what}: {text}")
         h.check("held", bool(c.held), Level.WARN, f"reference held, {c.held}")
-        h.check("doubted", bool(s.doubted), Level.WARN, f"no plausible angles: {', '.join(s.doubted)}; lengths held")
-        silent = self.begun and not self.references.heard(now)
+        h.check(
+            "doubted", bool(s.held_groups), Level.WARN, f"no plausible angles: {', '.join(s.held_groups)}; lengths held"
+        )
+        silent = self.started and not self.references.heard(now)
         h.check("silent", silent and self.references.moved, Level.WARN, "no joint_commands: references are held")
         h.check("stopped", bool(s.stopped), Level.WARN, f"winches are stopped: {s.stopped}")
         if now - self._extra_sent > 1.0 / EXTRA_RATE:
@@ -429,9 +435,9 @@ class TendonControllerNode(TickNode):
         self._ask_for_mode(now)
         self.learner.add(self.readings, now)
         self.learner.slack_time()
-        if not self.begun or now - self._looked < STABILITY_PERIOD:
+        if not self.started or now - self._checked_at < STABILITY_PERIOD:
             return
-        self._looked, c = now, self.control
+        self._checked_at, c = now, self.control
         K = c.settings.stiffness if c.settings.law == "stiffness" else float(np.mean(c.stiffness))
         self._stiffness = c.joint_stiffness(c.reference, self.readings.states.tension, K)
         least, own = self._stiffness

@@ -117,7 +117,7 @@ class TendonDriverNode(DriverNode):
     def tick(self, now: float) -> None:
         d = self.driver
         d.cycle()
-        self.say_state()
+        self.report_state()
         fresh = d.fresh
         if not fresh.any():
             return
@@ -128,7 +128,7 @@ class TendonDriverNode(DriverNode):
             message = joint_state([n for n, f in zip(d.names, fresh, strict=True) if f])
         self.states.publish(fill_joint_state(message, stamp, s.wire[fresh], -s.speed[fresh], s.tension[fresh]))
 
-    def say_state(self) -> None:
+    def report_state(self) -> None:
         d, h = self.driver, self.health
         text = str(d.machine)
         if text != self.said:

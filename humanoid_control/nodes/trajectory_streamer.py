@@ -58,21 +58,21 @@ class ReferenceOutput:
         supervised: monitor of the following robot.
     """
 
-    def __init__(self, node: TickNode, robot: Robot, rate: float, blind: bool, begin_anew: Callable[[], None]) -> None:
+    def __init__(self, node: TickNode, robot: Robot, rate: float, blind: bool, restart: Callable[[], None]) -> None:
         """Load the solver and create the topics.
 
         Args:
             robot: fixed base.
             rate: rate of the messages [Hz].
             blind: start at the neutral posture; False: at the joint states.
-            begin_anew: called to restart from the current posture.
+            restart: called to restart from the current posture.
         """
         self.node, self.robot, self.rate, self.blind = node, robot, rate, blind
         self.retargeter = Retargeter(robot)
         self._compile()
         self._message = joint_state(robot.joint_names)
         self._publisher = CommandOwner(node, "reference_joint_states")
-        self.supervised = SupervisedRobot(node, robot, STATES, begin_anew)
+        self.supervised = SupervisedRobot(node, robot, STATES, restart)
         if not blind:
             node.listen(JointState, STATES, self.supervised.hear)
         self._return = CommandBlend(np.minimum(robot.velocity, RETURN_SPEED))
@@ -83,7 +83,7 @@ class ReferenceOutput:
     def restart(self) -> None:
         """Discard the posture."""
         self.started = False
-        self.supervised.forget()
+        self.supervised.reset()
         self._publisher.pause()
         self._error = float("nan")
         self._stamps.restart()
@@ -103,7 +103,7 @@ class ReferenceOutput:
         if self.blind:
             estimate.values = self.robot.postures["neutral"].copy()
         self.supervised.is_awaited(now)
-        if not self._publisher.look(now, estimate.known):
+        if not self._publisher.may_command(now, estimate.known):
             return None
         joints = estimate.values
         inside = np.clip(joints, self.robot.lower, self.robot.upper)
@@ -123,7 +123,7 @@ class ReferenceOutput:
 
     def verdict(self, now: float) -> Verdict:
         """Return the action of a tick; BEGIN also for a competing node."""
-        if not self._publisher.look(now):
+        if not self._publisher.may_command(now):
             return Verdict.BEGIN
         verdict = self.supervised.verdict(now)
         return Verdict.HOLD if verdict is Verdict.MOVE and self._return.active else verdict
@@ -223,7 +223,7 @@ class TrajectoryStreamer(TickNode):
             self.source.serve("pause")
         self.reference: ReferenceOutput | None = None
         if p.solve:
-            self.reference = ReferenceOutput(self, robot, self.source.rate, p.start_blind, self.begin_anew)
+            self.reference = ReferenceOutput(self, robot, self.source.rate, p.start_blind, self.restart)
             self.reference.supervised.configure(p.following_error, p.robot_timeout)
         self.markers = SerializedMarkers(target_markers(POINTS, p.world))
         self.dancer_message = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03, p.world)])
@@ -247,11 +247,11 @@ class TrajectoryStreamer(TickNode):
             reference.supervised.configure(self.params.following_error, self.params.robot_timeout)
 
     def activate(self) -> None:
-        self.begin_anew()
+        self.restart()
         if self.reference is not None:
             self.reference.yield_commands()
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Restart from the current posture."""
         self.held = False
         if isinstance(self.source, ClipSource):
@@ -273,7 +273,7 @@ class TrajectoryStreamer(TickNode):
         if self.reference is not None and self.scheduled:
             verdict = self.reference.verdict(now)
             if verdict is Verdict.BEGIN:
-                self.begin_anew()
+                self.restart()
                 return
             self.held = verdict is Verdict.HOLD
             if self.held:

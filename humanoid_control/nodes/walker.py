@@ -121,8 +121,8 @@ class WalkerNode(BalancingNode):
 
     def activate(self) -> None:
         """Wait for the sensors; the robot continues meanwhile."""
-        self.sensors.forget()
-        self.velocity.forget()
+        self.sensors.reset()
+        self.velocity.reset()
         self.stopped = ""  # reason why the robot does not walk
         self.restart()
 
@@ -134,7 +134,7 @@ class WalkerNode(BalancingNode):
         self.commands.restart()
         self.walker.reset()
         if self.upper is not None:
-            self.upper.forget()
+            self.upper.reset()
             self.walker.imitate(self.upper.motion)
         self.outputs.restart()
         self.sensors.elsewhere = ""
@@ -142,7 +142,7 @@ class WalkerNode(BalancingNode):
         self.report: WalkReport | None = None
         self.asked, self.checked, self.stamped = np.zeros(3), -np.inf, -1
         self.waiting_since, self.good_since = time.monotonic(), time.monotonic()
-        self.outputs.say(WAITING)
+        self.outputs.publish_state(WAITING)
 
     # -- callbacks --------------------------------------------------------------------------------------------------
 
@@ -236,7 +236,7 @@ class WalkerNode(BalancingNode):
     def on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Restart as after activation, with odometry at zero."""
         self.stopped = ""
-        self.velocity.forget()
+        self.velocity.reset()
         self.restart()
         response.success, response.message = True, "waiting until the robot stands at rest on its feet"
         return response
@@ -248,7 +248,7 @@ class WalkerNode(BalancingNode):
     # -- the tick ---------------------------------------------------------------------------------------------------
 
     def show_state(self, state: str) -> None:
-        self.outputs.say(state)
+        self.outputs.publish_state(state)
 
     @property
     def fallen(self) -> bool:
@@ -258,7 +258,7 @@ class WalkerNode(BalancingNode):
     def check_sources(self, now: float) -> None:
         """Report missing sensors and competing publishers."""
         if self.sensors.missing and not self.running:
-            self.commands.owner.look(time.monotonic(), ready=False)
+            self.commands.owner.may_command(time.monotonic(), ready=False)
         self.report_waiting(not self.running and time.monotonic() - self.waiting_since > PATIENCE)
 
     def control(self, ticks: int, now: float) -> int:
@@ -270,7 +270,7 @@ class WalkerNode(BalancingNode):
     def stand_up(self, now: float) -> None:
         """Start if the robot rests and no other node commands it."""
         ready = not self.params.start_check or self.check.ready(self.sensors.measurement(), 1.0 / self.rate)
-        if not self.commands.owner.look(now, ready):
+        if not self.commands.owner.may_command(now, ready):
             return
         self.begin_running()
         self.commands.begin(self.sensors.measurement().joints.q)
@@ -311,7 +311,7 @@ class WalkerNode(BalancingNode):
         s.carrying = soles_without_force(w, report, measured)
         if p.start_check and report.state == WalkState.WALK and report.steps == 0:
             self._check_shift(report, measured)
-        self._tell(report)
+        self._publish_report(report)
 
     def _check_shift(self, report: WalkReport, measured: Measurement) -> None:
         """Stop before the first step if the weight does not shift."""
@@ -320,7 +320,7 @@ class WalkerNode(BalancingNode):
             return
         forces = w.feet.wrenches(w.estimator.data, measured.foot_wrenches)[:, 2]
         asked = w.plan.path.omega**2 * (w.center[:2] - ref.zmp)
-        self.shift.look(measured, asked, forces, report.balance.wrenches[:, 0], 1.0 / self.rate)
+        self.shift.update(measured, asked, forces, report.balance.wrenches[:, 0], 1.0 / self.rate)
         if self.shift.problem:
             self.stopped = self.shift.problem
             w.emergency_stop()
@@ -343,11 +343,11 @@ class WalkerNode(BalancingNode):
         self.health.check("lost", self.emergency, Level.ERROR, text)
         return late or ([JOINTS] if self.emergency else [])
 
-    def _tell(self, report: WalkReport) -> None:
+    def _publish_report(self, report: WalkReport) -> None:
         self.errors.add(float(np.linalg.norm(report.balance.error)))
         self.margins.add(report.balance.margin)
         fallen = report.state == WalkState.FALLEN
-        self.outputs.say(report.state.name)
+        self.outputs.publish_state(report.state.name)
         self.health.check(
             "fallen", fallen, Level.ERROR, f"fallen: {report.why}; set the robot upright and call ~/reset"
         )

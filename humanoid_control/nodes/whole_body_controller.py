@@ -94,7 +94,7 @@ class WholeBodyControllerNode(BalancingNode):
 
     def activate(self) -> None:
         """Wait for sensors and motion; the robot continues meanwhile."""
-        self.sensors.forget()
+        self.sensors.reset()
         self.stopped, self.wanted = "", False  # reason why it does not perform; whether it should
         self.restart()
 
@@ -112,7 +112,7 @@ class WholeBodyControllerNode(BalancingNode):
         self.preparation.forget_way()
         if not (self.preparation.has_motion or self.preparation.asked):
             self.preparation.make()
-        self.outputs.base.say(WAITING)
+        self.outputs.base.publish_state(WAITING)
 
     # -- services ---------------------------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class WholeBodyControllerNode(BalancingNode):
         super().tick(now)
 
     def show_state(self, state: str) -> None:
-        self.outputs.base.say(state)
+        self.outputs.base.publish_state(state)
 
     @property
     def fallen(self) -> bool:
@@ -177,7 +177,7 @@ class WholeBodyControllerNode(BalancingNode):
         if self.running:
             return
         if self.sensors.missing:
-            self.commands.owner.look(now, ready=False)
+            self.commands.owner.may_command(now, ready=False)
         self.report_waiting(now - self.waiting_since > PATIENCE and not busy)
 
     def _prepared(self) -> None:
@@ -219,7 +219,7 @@ class WholeBodyControllerNode(BalancingNode):
         steady = not self.params.start_check or self.check.ready(measured, 1.0 / self.rate)
         if self.stage is None and steady and self.motion is not None and not self.preparation.asked:
             self._ask_way(standing_configuration(self.robot, self.estimator, self.soles, measured))
-        if not self.commands.owner.look(now, steady and self.stage is not None) or self.stage is None:
+        if not self.commands.owner.may_command(now, steady and self.stage is not None) or self.stage is None:
             return
         self.stage.begin(measured)
         self.begin_running()
@@ -257,7 +257,7 @@ class WholeBodyControllerNode(BalancingNode):
             self.commands.damp()
             self.restart()
             return
-        self._tell()
+        self._publish_report()
 
     def _react(self) -> list[str]:
         """Keep the last readings of silent sensors, or rest; return the late ones."""
@@ -278,12 +278,12 @@ class WholeBodyControllerNode(BalancingNode):
         self.stopped = why  # before the restart, which would otherwise perform again
         super().switch_off(why)
 
-    def _tell(self) -> None:
+    def _publish_report(self) -> None:
         stage = self.stage
         assert stage is not None
         c = stage.controller
         self.errors.add(float(np.linalg.norm(c.dcm_error)))
-        self.outputs.base.say(stage.state.name)
+        self.outputs.base.publish_state(stage.state.name)
         self.health.check("fallen", self.fallen, Level.ERROR, f"fallen: {stage.why}; set it upright and call ~/reset")
         instant = self.sensors.joint_instant
         if self.commands.ticks % self.every == 0 and instant is not None and instant != self.stamped:

@@ -321,7 +321,7 @@ class WholeBodyIkNode(TickNode):
         self.bad_frames: dict[str, tuple[str, float]] = {}  # by topic: problem and its arrival [s]
         self.reports.append(self.report_frames)
         self.listen(JointState, STATES, self.on_joint_states)
-        self.supervised = SupervisedRobot(self, robot, STATES, self.begin_anew)
+        self.supervised = SupervisedRobot(self, robot, STATES, self.restart)
         self.supervised.configure(p.following_error, p.robot_timeout)
         self.target_clocks, self.robot_clock, self.clock_steps = ClockOffsets(), ClockOffset(), ClockSteps()
         self.latency = SampleWindow(int(MAX_TARGET_RATE * max(10.0, p.window)))
@@ -357,12 +357,12 @@ class WholeBodyIkNode(TickNode):
 
     def activate(self) -> None:
         self.commands.restart()
-        self.begin_anew()
+        self.restart()
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Restart at the current posture, once joint states arrive."""
         self.waiting, self.stamp, self.last_command = True, None, None
-        self.supervised.forget()
+        self.supervised.reset()
         self.commands.pause()
         self.follower.start(self.robot.postures["neutral"])
 
@@ -415,7 +415,7 @@ class WholeBodyIkNode(TickNode):
     def nanoseconds(self) -> int:
         """Return the ROS time [ns]; if the clock was set, shift target times."""
         now = self.get_clock().now().nanoseconds
-        if step := self.clock_steps.look(1e-9 * now, time.monotonic()):
+        if step := self.clock_steps.detect(1e-9 * now, time.monotonic()):
             self.follower.shift_time(step)
             self.target_clocks.shift(step)
             self.stamp = None if self.stamp is None else self.stamp + step
@@ -430,14 +430,14 @@ class WholeBodyIkNode(TickNode):
             known = robot.estimate.known
             robot.is_awaited(now)
             ready = robot.may_be_commanded(now) if known else self.params.start_blind
-            if not self.commands.look(now, ready):  # the estimate is still updated meanwhile
+            if not self.commands.may_command(now, ready):  # the estimate is still updated meanwhile
                 return
             self.health.clear("start")
             self.follower.start(robot.estimate.values)
             robot.begin(known)
             self.waiting = False
-        elif not self.commands.look(now):
-            self.begin_anew()
+        elif not self.commands.may_command(now):
+            self.restart()
             return
         age = self.age(STATES, now)
         lost = self.params.feedback > 0 and age > LOST_AFTER
@@ -449,7 +449,7 @@ class WholeBodyIkNode(TickNode):
             return
         verdict = robot.verdict(now)
         if verdict is Verdict.BEGIN:  # the robot is available again
-            self.begin_anew()
+            self.restart()
             return
         self.command(verdict is Verdict.MOVE)
 

@@ -162,7 +162,7 @@ class LiveTargets:
             self._collect(labels, positions, now)
             return self.targets
         markers = self._order.arrange(labels, positions)
-        self._say("labels", f"label {first_few(self._order.twice)} is duplicate: held" if self._order.twice else "")
+        self._report("labels", f"label {first_few(self._order.twice)} is duplicate: held" if self._order.twice else "")
         if self._at_frame is not None and now <= self._last_update:
             self._tracks = self._at_frame
         else:
@@ -193,10 +193,10 @@ class LiveTargets:
     def _collect(self, labels: tuple[str, ...], positions: np.ndarray, now: float) -> None:
         c = self._calibration
         names, at, twice = distinct(labels, positions)
-        self._say("labels", f"label {first_few(twice)} is duplicate: ignored" if twice else "")
+        self._report("labels", f"label {first_few(twice)} is duplicate: ignored" if twice else "")
         c.add(names, at, now)
         if c.collected < 0.999 * c.duration:
-            self._say("calibration", f"calibrating, stand upright: {c.collected:.1f} of {c.duration:g} s")
+            self._report("calibration", f"calibrating, stand upright: {c.collected:.1f} of {c.duration:g} s")
             return
         if now - self._tried < _TRY_EVERY:
             return
@@ -204,7 +204,7 @@ class LiveTargets:
         try:
             self._begin(c.body(), now)
         except HumanoidError as e:
-            self._say("calibration", f"no calibration, so no targets: {e}")
+            self._report("calibration", f"no calibration, so no targets: {e}")
 
     def _begin(self, body: LiveBody | None, now: float) -> None:
         if body is None:
@@ -262,15 +262,15 @@ class LiveTargets:
         assert self._body is not None
         silence = now - self._last_seen
         silent = silence > self.settings.timeout
-        self._say("silence", f"no markers for {silence:.1f} s: the last good posture is held" if silent else "")
+        self._report("silence", f"no markers for {silence:.1f} s: the last good posture is held" if silent else "")
         hidden = self._tracks.hidden > self.settings.fade
         missing = {} if silent or not hidden.any() else self._body.missing(hidden)
         held = first_few([f"{point} ({', '.join(labels)})" for point, labels in missing.items()])
-        self._say("hidden", f"markers are hidden, held: {held}" if missing else "")
+        self._report("hidden", f"markers are hidden, held: {held}" if missing else "")
         wrong = self._guard.problems if not missing and not silent else []
-        self._say("segments", f"{'; '.join(wrong[:2])}: held, check the labels" if wrong else "")
+        self._report("segments", f"{'; '.join(wrong[:2])}: held, check the labels" if wrong else "")
 
-    def _say(self, kind: str, text: str) -> None:
+    def _report(self, kind: str, text: str) -> None:
         if text:
             self.problems[kind] = text
         else:

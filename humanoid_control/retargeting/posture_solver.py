@@ -126,9 +126,9 @@ class PostureSolver(Generic[Shown, Motion]):
 
     def _end(self, distance: float, out: FrameResults) -> None:
         """Keep the clearance [m] and the fallback of the last frame of results."""
-        self._know(distance, int(out.used_fallback[-1]))
+        self._set_distance(distance, int(out.used_fallback[-1]))
 
-    def _know(self, distance: float, used_fallback: int) -> None:
+    def _set_distance(self, distance: float, used_fallback: int) -> None:
         self._distance, self.used_fallback = distance, used_fallback
         self.clearance = distance if distance < FAR else np.inf
 

@@ -127,7 +127,7 @@ class Retargeter(PostureSolver[Targets, JointTrajectory]):
         shown = self._x if self.shift is None else self.shift(self._x)
         self.joints[self.moving] = shown
         self.robot.follow(self.joints)
-        self._know(clearance(self.problem, shown, self.scratch), self.used_fallback)
+        self._set_distance(clearance(self.problem, shown, self.scratch), self.used_fallback)
         return self.joints.copy()
 
     def errors(self, targets: np.ndarray) -> np.ndarray:

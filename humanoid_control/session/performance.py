@@ -40,11 +40,11 @@ def watch(session: Session, seconds: float = math.inf, quiet: bool = True) -> di
     c = Course(session, PERFORMER, "performing/state")
     with progress("preparing", 1.0, quiet=quiet) as show:
 
-        def begun() -> bool:
+        def is_prepared() -> bool:
             show(0.0, c.values.get("preparing", ""))
             return c.state in ("STAND", "PERFORM")
 
-        c.until(begun, PREPARED)
+        c.until(is_prepared, PREPARED)
     started = session.wait_first_motion()
     if not quiet:
         console.print(f"standing after {started:.1f} s; logs and recording: {session.directory}")

@@ -81,7 +81,7 @@ class TendonWatch:
         found = (s for n, s in self.session.monitor.nodes.items() if n.rsplit("/", 1)[-1] == "tendon_controller")
         return next(found, None)
 
-    def look(self, counts: bool) -> None:
+    def spin(self, counts: bool) -> None:
         """Handle messages for one period; `counts`: record errors."""
         self.session.monitor.spin(PERIOD)
         self.session.check()
@@ -149,13 +149,13 @@ def reach_by_tendons(
         _set_fault(session, f"{tendon}=snapped")
         found = -1.0
 
-        def look(done: float) -> None:
+        def observe(done: float) -> None:
             nonlocal found
             if found < 0 and (status := watch.status) is not None and "snapped" in status.message:
                 found = time.monotonic() - cut_at
             show(done, f"{tendon} is cut" + (", detected" if found >= 0 else ""))
 
-        _watch(watch, start, seconds, look)
+        _watch(watch, start, seconds, observe)
     torn = watch.clear()
     most = {t.name: t.max_tension for t in tendons}
     over = sorted(n for n, peak in watch.peaks.items() if peak > OVER * most.get(n, np.inf))
@@ -173,7 +173,7 @@ def reach_by_tendons(
 
 def _watch(watch: TendonWatch, begin: float, until: float, show: Callable[[float], None]) -> None:
     while (done := time.monotonic() - begin) < until and not watch.session.stopped.is_set():
-        watch.look(done > SETTLED)
+        watch.spin(done > SETTLED)
         show(done)
 
 

@@ -51,7 +51,7 @@ class ViewState:
         self._dancer: Any = None
         self._truth: Any = None
         self._odometry: Any = None
-        self._heard = 0.0  # arrival of the last odometry
+        self._received_at = 0.0  # arrival of the last odometry
         self.walking = self.power = self.policy = ""
         self.terms: dict[str, list[float]] = {}
         self.supplies: dict[str, str] = {}
@@ -59,7 +59,7 @@ class ViewState:
         self.markers: dict[str, list[Any] | None] = {}
         self.clip_time: float | None = None
         self.nodes: dict[str, NodeStatus] = {}
-        self._told: dict[str, float] = {}
+        self._reported_at: dict[str, float] = {}
         self.joints = np.full(robot.n, np.nan)
 
     def on_joints(self, message: Any) -> None:
@@ -75,7 +75,7 @@ class ViewState:
         self._truth = message
 
     def on_odometry(self, message: Any) -> None:
-        self._odometry, self._heard = message, time.monotonic()
+        self._odometry, self._received_at = message, time.monotonic()
 
     def on_walking(self, message: Any) -> None:
         self.walking = str(message.data)
@@ -104,7 +104,7 @@ class ViewState:
 
     def on_diagnostics(self, message: Any) -> None:
         found = node_statuses(message)
-        self._told |= dict.fromkeys(found, time.monotonic())
+        self._reported_at |= dict.fromkeys(found, time.monotonic())
         self.nodes |= found
         self.parts |= part_statuses(message)
 
@@ -117,14 +117,14 @@ class ViewState:
         name, status = self.policy_status()
         if status is None or self.policy not in DRIVEN or status.values.get("follows_velocity") != str(True):
             return False
-        return (time.monotonic() if now is None else now) - self._told[name] <= SILENT
+        return (time.monotonic() if now is None else now) - self._reported_at[name] <= SILENT
 
     def troubles(self, now: float | None = None) -> list[str]:
         """Return Markdown lines of hung nodes, errors and warnings."""
         now = time.monotonic() if now is None else now
         lines = []
         for name, status in list(self.nodes.items()):
-            if (age := now - self._told[name]) > SILENT:
+            if (age := now - self._reported_at[name]) > SILENT:
                 lines.append((3, f"**{name} has been silent for {age:.0f} s**"))
             elif status.level:
                 text = status.message.replace("*", r"\*").replace("<", "&lt;")
@@ -163,7 +163,7 @@ class ViewState:
 
         An outdated estimate is not used, because the robot may have fallen since.
         """
-        silent = time.monotonic() - self._heard > STALE
+        silent = time.monotonic() - self._received_at > STALE
         message = self._truth if self._truth is not None and silent else self._odometry or self._truth
         if message is None:
             return None

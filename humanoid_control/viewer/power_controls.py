@@ -52,7 +52,7 @@ class PowerControls:
 
     def __init__(self, server: viser.ViserServer, actions: PowerActions) -> None:
         self.actions, self._server, gui = actions, server, server.gui
-        self._lock, self._asked = threading.Lock(), dict[str, float]()
+        self._lock, self._pending = threading.Lock(), dict[str, float]()
         self._folder = gui.add_folder("Power", visible=False)
         with self._folder:
             self._state = gui.add_html("")
@@ -82,13 +82,13 @@ class PowerControls:
     def ask(self, request: str) -> None:
         """Send a request to the driver, which replies through `answer`."""
         with self._lock:
-            self._asked[request] = time.monotonic()
+            self._pending[request] = time.monotonic()
         if not self.actions.call(request):
             self.answer(request, False, "no driver node is running")
 
     def answer(self, request: str, done: bool, text: str) -> None:
         with self._lock:
-            self._asked.pop(request, None)
+            self._pending.pop(request, None)
         words = text or ("done" if done else "refused")
         color = GREEN if done else RED
         self._answer.content = (
@@ -100,7 +100,7 @@ class PowerControls:
     def update(self, now: float) -> None:
         """Report unanswered requests; `now`: monotonic [s]."""
         with self._lock:
-            late = [r for r, at in self._asked.items() if now - at > PATIENCE]
+            late = [r for r, at in self._pending.items() if now - at > PATIENCE]
         for request in late:
             self.answer(request, False, f"no response for {PATIENCE:g} s")
 

@@ -73,7 +73,7 @@ class DisturbanceObserver:
         self._mean: list[float] | None = None  # means of s (c - p), u, s
         self._age = 0.0
 
-    def look(self, m: MeasuredMotion, dt: float) -> np.ndarray:
+    def update(self, m: MeasuredMotion, dt: float) -> np.ndarray:
         """Update the observer and return the bias (2,) [m]."""
         g, s = self.settings, float(m.reaction.force[2]) / self._weight
         if s < CARRIED:

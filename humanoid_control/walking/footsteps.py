@@ -94,10 +94,10 @@ class VelocityPlanner:
             out.append(step)
             stance = step
         if self.goal is not None and len(listed) == 1:
-            self._go_on(begin, out[0])
+            self._extend(begin, out[0])
         return out, first
 
-    def _go_on(self, stance: Footstep, last: Footstep) -> None:
+    def _extend(self, stance: Footstep, last: Footstep) -> None:
         """Extend a list that ends away from its goal, after slip or shortened steps."""
         assert self.goal is not None
         feet = (stance.X, last.X) if stance.foot == 0 else (last.X, stance.X)

@@ -171,7 +171,7 @@ class Replanner:
         if self._raised == self.raised:
             return
         self._raised = self.raised
-        self.heights.forget(t)
+        self.heights.truncate(t)
         above = self.reach.height(0.0, 0.0, self.raised)
         self.heights.change(above - self._above, t, t + READY + abs(above - self._above) / RAISING)
         self._above, self.omega = above, float(np.sqrt(GRAVITY / above))
@@ -246,7 +246,7 @@ class Replanner:
             until = t + self.settings.settle
             if not standing:
                 until = min(until, plan.phases[0].end)
-            self._go_on(now, self._plan_of(t, feet, phases), self.filter.result(), until)
+            self._continue_with(now, self._plan_of(t, feet, phases), self.filter.result(), until)
             self._swaying = False
         if not self._swaying:
             self._swaying = True
@@ -271,7 +271,7 @@ class Replanner:
         self._set_height(now.t, phases)
         plan = self._plan_of(now.t, self.plan.soles(now.t), phases)
         if self.center_planner is None:
-            self._go_on(now, plan, shift, phases[0].end)
+            self._continue_with(now, plan, shift, phases[0].end)
         else:
             self._plan_center(now, self.center_planner, plan, shift)
         first = self.plan.phases[0]
@@ -359,7 +359,7 @@ class Replanner:
         feet[foot] = ground
         later = schedule(feet, [p.step for p in plan.phases[1:]], first.end, self.terrain)
         new = self._plan_of(t, plan.feet, [first, *later], phase.land)
-        self._go_on(now, new, plan.momentum, first.end)
+        self._continue_with(now, new, plan.momentum, first.end)
         return foot, float(X.translation[2] - ground.translation[2])
 
     def stop_now(self, now: Commanded) -> None:
@@ -368,7 +368,7 @@ class Replanner:
         k = self.plan.index(t)
         soles = list(self.plan.soles(t))
         if k < 0:  # the first step has not begun: return to the middle
-            self._go_on(now, self._plan_of(t, soles, []), MomentumShift.none(), t + self.settings.settle)
+            self._continue_with(now, self._plan_of(t, soles, []), MomentumShift.none(), t + self.settings.settle)
             return
         phase = self.plan.phases[k]
         foot = phase.step.foot if (swinging := t < phase.land - 1e-9) else 1 - phase.step.foot
@@ -404,7 +404,7 @@ class Replanner:
         ahead = float(np.clip((wanted - zero) / (one - zero) * 0.1, -most.backward, most.forward))
         plan = plan_for(ahead)
         self._climb(t, soles, plan.phases)
-        self._go_on(now, plan, MomentumShift.none(), plan.phases[0].end)
+        self._continue_with(now, plan, MomentumShift.none(), plan.phases[0].end)
 
     def settle(self, now: Commanded, height: float) -> None:
         """Continue the plan with a landed foot at another height [m]."""
@@ -454,7 +454,7 @@ class Replanner:
         path, phases = planner.plan(CenterRequest(*state, self.feet, plan.feet, plan.phases, self.settings.settle))
         self.plan = WalkPlan(plan.feet, phases, path, shift)
 
-    def _go_on(self, now: Commanded, plan: WalkPlan, shift: MomentumShift, until: float) -> None:
+    def _continue_with(self, now: Commanded, plan: WalkPlan, shift: MomentumShift, until: float) -> None:
         """Set a plan with continuous references: the ZMP absorbs the difference until a time [s]."""
         old = self.plan.at(now.t)
         velocity = self.plan.path.omega * (old.dcm - now.center[:2])
@@ -479,7 +479,7 @@ class Replanner:
             self.omega = float(np.sqrt(GRAVITY / above))
 
     def _climb(self, t: float, soles: Sequence[pin.SE3], phases: Sequence[Phase]) -> None:
-        self.heights.forget(t)
+        self.heights.truncate(t)
         for floor, begin, end in support_heights([float(X.translation[2]) for X in soles], phases):
             self.heights.change(floor + self._above - self.heights.goal, max(begin, t), max(end, t + 0.1))
 

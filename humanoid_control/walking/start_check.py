@@ -166,10 +166,10 @@ class ShiftCheck:
 
     def restart(self) -> None:
         self.problem, self._swapped = "", 0.0
-        self._along, self._across, self._asked, self._felt = 0.0, 0.0, 0.0, 0.0
-        self._stamp, self._late, self._looks = math.nan, 0, 0
+        self._dot_integral, self._cross_integral, self._commanded_energy, self._measured_energy = 0.0, 0.0, 0.0, 0.0
+        self._stamp, self._late, self._samples = math.nan, 0, 0
 
-    def look(self, m: Measurement, asked: np.ndarray, forces: np.ndarray, wanted: np.ndarray, dt: float) -> None:
+    def update(self, m: Measurement, asked: np.ndarray, forces: np.ndarray, wanted: np.ndarray, dt: float) -> None:
         """Add a tick of the shift; directions are not judged if many ticks are late, or the robot is pushed.
 
         Args:
@@ -180,21 +180,23 @@ class ShiftCheck:
         apart = (wanted[0] - wanted[1]) * (forces[0] - forces[1]) / self.weight**2
         self._swapped = self._swapped + dt if apart < -(SHIFTED**2) else 0.0
         a = (pin.Quaternion(*np.roll(m.imu.orientation, 1)).matrix() @ m.imu.linear_acceleration)[:2]
-        self._along += dt * float(a @ asked)
-        self._across += dt * float(asked[0] * a[1] - asked[1] * a[0])
-        self._asked += dt * float(asked @ asked)
-        self._felt += dt * float(a @ a)
+        self._dot_integral += dt * float(a @ asked)
+        self._cross_integral += dt * float(asked[0] * a[1] - asked[1] * a[0])
+        self._commanded_energy += dt * float(asked @ asked)
+        self._measured_energy += dt * float(a @ a)
         if self._swapped > SWAPPED_TIME:
             self.problem = "the weight shifts to the wrong foot: the wrenches of the feet are swapped"
             return
-        turned = float(np.arctan2(self._across, self._along))
+        turned = float(np.arctan2(self._cross_integral, self._dot_integral))
         self._late += m.joints.stamp - self._stamp > LATE * dt
-        self._looks, self._stamp = self._looks + 1, m.joints.stamp
-        if self._late > MOST_LATE * self._looks:
+        self._samples, self._stamp = self._samples + 1, m.joints.stamp
+        if self._late > MOST_LATE * self._samples:
             return
-        both = math.hypot(self._along, self._across)
-        alike = both > 0.4 * self._asked and both > ALIKE * math.sqrt(self._asked * self._felt)
-        if self._asked > ENOUGH and alike and abs(turned) > TURNED:
+        both = math.hypot(self._dot_integral, self._cross_integral)
+        alike = both > 0.4 * self._commanded_energy and both > ALIKE * math.sqrt(
+            self._commanded_energy * self._measured_energy
+        )
+        if self._commanded_energy > ENOUGH and alike and abs(turned) > TURNED:
             self.problem = (
                 f"the weight shifts {np.degrees(turned):.0f} deg away from the direction that the IMU measures: the "
                 "IMU is rotated"

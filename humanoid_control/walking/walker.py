@@ -285,7 +285,7 @@ class Walker:
         if self.upper is not None:
             self.upper.advance(self.t + dt, dt)
             upper = self.upper.at(self.t + dt)
-            self.replanner.raised = self._raised + self._rise.look(self.joints, dt)
+            self.replanner.raised = self._raised + self._rise.update(self.joints, dt)
         self.tasks.set(soles, self.center + self._lean + along, after.heading, after.swinging, upper)
         self.tasks.hold_pelvis(self.q)
         self.tasks.swing_arms(self.q, self.v, self._turning.at(self.plan, self.t + dt), after.heading)
@@ -330,7 +330,7 @@ class Walker:
             omega = self.plan.path.omega
             seen = MeasuredMotion(now.center[:2], now.center_velocity[:2], self._momentum, reaction, omega)
             self._lean = np.zeros(3)
-            self._lean[:2] = self.observer.look(seen, self.settings.dt)
+            self._lean[:2] = self.observer.update(seen, self.settings.dt)
             self.replanner.filter.lean = self._lean
         return reaction
 

@@ -101,7 +101,7 @@ def _module(group: str) -> Any:
 
 
 @contextmanager
-def compiling_told(say: Callable[[str], Any], advice: str = COMPILING) -> Iterator[None]:
+def report_compiling(say: Callable[[str], Any], advice: str = COMPILING) -> Iterator[None]:
     """Report compilation of kernels, not their loading from disk.
 
     Does nothing when nested, or before numba is loaded.

@@ -81,7 +81,7 @@ def compile_kernels() -> None:
     replies = Replies(sync_read_packet([1], 0, SAMPLE), [1], SAMPLE)
     counts = np.zeros(1, np.int64)
     encode_goals(one, np.ones((1, 4)), counts, (116, 4), counts, np.zeros(LONGEST, np.uint8))
-    decode_samples(replies.data, replies.came, np.ones((1, 4)), np.full((1, 3), np.nan))
+    decode_samples(replies.data, replies.received, np.ones((1, 4)), np.full((1, 3), np.nan))
 
 
 if __name__ == "__main__":

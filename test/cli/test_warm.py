@@ -4,7 +4,7 @@ import numba
 import pytest
 
 from humanoid_control import warm_up
-from humanoid_control.warm_up import GROUPS, compile_first, compile_groups, compiling_told
+from humanoid_control.warm_up import GROUPS, compile_first, compile_groups, report_compiling
 
 
 def test_what_is_compiled_is_said_to_be_ready(humanoid):
@@ -40,13 +40,13 @@ def test_compiling_is_told_once_and_only_where_it_happens():
 
     said = []
     kernel = numba.njit(double)
-    with compiling_told(said.append, "compiling"):
+    with report_compiling(said.append, "compiling"):
         pass
     assert not said
-    with compiling_told(said.append, "compiling"):
+    with report_compiling(said.append, "compiling"):
         kernel(1), kernel(1.0)
     assert said == ["compiling"]
-    with compiling_told(said.append, "compiling"):
+    with report_compiling(said.append, "compiling"):
         kernel(1)
     kernel(1j)
     assert said == ["compiling"]
@@ -58,6 +58,6 @@ def test_compiling_that_takes_long_is_told_of_again(monkeypatch):
 
     monkeypatch.setattr(warm_up, "TELL_EVERY", 0.0)
     said = []
-    with compiling_told(said.append), compiling_told(said.append, "inside"):
+    with report_compiling(said.append), report_compiling(said.append, "inside"):
         numba.njit(thrice)(1), numba.njit(thrice)(1.0)
     assert said[0] == warm_up.COMPILING and said[1].startswith("still compiling: 2 kernels in ") and len(said) == 2

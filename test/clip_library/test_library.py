@@ -22,7 +22,7 @@ from humanoid_control.clip_library import (
 )
 from humanoid_control.clip_library import library as library_module
 from humanoid_control.clip_library import work as work_module
-from humanoid_control.clip_library.library import told_time
+from humanoid_control.clip_library.library import duration_text
 from humanoid_control.clip_library.manifest import RECORDS, manifest_parquet, manifest_table
 from humanoid_control.clip_library.places import Folder
 from humanoid_control.errors import ConfigError
@@ -235,7 +235,7 @@ def test_the_time_that_is_left_is_that_of_the_bytes_that_are_left(library, robot
         (0.3, "3 of 10, 1 failed, 7 s left"),
         (0.4, "4 of 10, 1 failed, 6 s left"),
     ]
-    assert [told_time(t) for t in (5, 59.4, 200, 7500)] == ["5 s", "59 s", "3 min", "2 h 5 min"]
+    assert [duration_text(t) for t in (5, 59.4, 200, 7500)] == ["5 s", "59 s", "3 min", "2 h 5 min"]
 
 
 def test_two_runs_do_not_write_the_same_folder(copy):

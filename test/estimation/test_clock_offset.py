@@ -160,11 +160,11 @@ def test_sources_of_one_topic_have_offsets_of_their_own():
 def test_a_clock_that_is_set_is_noticed_and_simulated_time_is_none():
     for rate in (0.1, 1.0, 10.0):
         steps, t = ClockSteps(), 0.99
-        assert [steps.look(T0 + rate * s, s) for s in np.arange(0, 1, 0.01)] == [0.0] * 100
+        assert [steps.detect(T0 + rate * s, s) for s in np.arange(0, 1, 0.01)] == [0.0] * 100
         for step in (-5.0, HOUR):
             t = t + 0.01
-            assert steps.look(T0 + rate * t + step, t) == pytest.approx(step + (rate - 1) * 0.01, abs=1e-5)
-            steps.look(T0 + rate * t, t)
+            assert steps.detect(T0 + rate * t + step, t) == pytest.approx(step + (rate - 1) * 0.01, abs=1e-5)
+            steps.detect(T0 + rate * t, t)
 
 
 def test_the_time_of_a_stamp_goes_along_with_a_clock_that_is_set():

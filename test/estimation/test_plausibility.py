@@ -97,7 +97,7 @@ def test_forgotten_and_shifted():
     encoder.judge.shift(-5.0)
     encoder.t -= 5.0
     assert encoder.send(0.9) == [False, True], "no five seconds passed"
-    encoder.judge.forget()
+    encoder.judge.reset()
     assert encoder.send(0.9) == [True, True] and encoder.problem == ""
 
 

@@ -28,7 +28,7 @@ class Run:
                 self.s.measure(self.now, BOTH, at, self.now)
             found.append(self.s.judge(self.now, self.now - self.heard, judged))
             if found[-1] is Verdict.BEGIN:
-                self.s.forget()
+                self.s.reset()
                 self.s.begin(True)
                 self.q = robot(self.q.copy())
             elif found[-1] is Verdict.MOVE:
@@ -52,7 +52,7 @@ def test_a_robot_that_follows_moves_and_one_that_does_not_is_stopped_until_it_be
     joint, error = run.s.take_worst()
     assert joint == "knee" and error > 0.15 and run.s.take_worst() == ("", 0.0)
     assert set(run.go(1.0)) == {Verdict.HOLD}, "it does not go on by itself"
-    run.s.forget()
+    run.s.reset()
     run.s.begin(True)
     assert set(run.go(1.0)) == {Verdict.MOVE} and not run.s.fault
 
@@ -153,7 +153,7 @@ def test_a_robot_that_is_elsewhere_after_a_silence_in_which_it_should_have_reste
                 run.s.measure(run.now, BOTH, rests if k < 20 else elsewhere, run.now)
             found.append(run.s.judge(run.now, run.now - run.heard))
             if found[-1] is Verdict.BEGIN:
-                run.s.forget()
+                run.s.reset()
                 run.s.begin(True)
                 rests = elsewhere
             run.s.command(run.now, rests)

@@ -100,7 +100,7 @@ def test_a_step_is_blended_to_and_a_forgotten_controller_begins_anew():
     assert r.follower.state in (Following.BLEND, Following.RUN)
     r.cycle(0.1, (0.8, 0.0))
     assert r.follower.state is Following.BLEND and np.abs(r.speeds()[-20:]).max() < 1.2
-    r.follower.forget()
+    r.follower.reset()
     assert r.follower.state is Following.IDLE and np.isnan(r.follower.reference.q).all()
     r.follower.stop()
     r.cycle(0.1)

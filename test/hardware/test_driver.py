@@ -351,7 +351,7 @@ def test_a_fault_is_cleared_once_its_cause_is_gone_and_power_does_not_come_back(
     assert r.driver.clear_faults() == ""
     r.run(2.1, r.still)
     assert r.state is FAULT, "the cause is still there"
-    r.left.mend(r.names[0])
+    r.left.clear_fault(r.names[0])
     assert r.driver.clear_faults() == ""
     r.to(MONITOR, r.still)
     r.run(1.0, r.still)

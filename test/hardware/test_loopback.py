@@ -117,7 +117,7 @@ def test_a_fault_is_latched_until_its_cause_is_gone_and_somebody_clears_it(bench
     b.bus.clear_faults()
     b.cycle(0.01)
     assert b.state.have(Flag.FAULT)[0], "the cause is still there"
-    b.bus.mend("a")
+    b.bus.clear_fault("a")
     b.cycle(0.01)
     assert b.state.have(Flag.FAULT)[0], "nobody cleared it"
     b.bus.clear_faults()

@@ -27,7 +27,7 @@ from humanoid_control.simulation.drives.position_control import (
     default_gains,
     drive_table,
     switch_drive_step,
-    way_of,
+    switching_rule,
 )
 from test.simulation.recovered import DrivenForces, joint_forces
 from test.simulation.scenes import SCENES, command_anywhere
@@ -270,7 +270,7 @@ def test_pieces_of_coupled_drives_are_found_whatever_couples_them():
         while True:
             rows[ACCELERATION] = np.linalg.solve(M + np.diag(rows[INERTIA]), rows[FORCE] - bias)
             rounds[-1] += 1
-            if not switch_drive_step(drives.table, rows, h, way_of(rounds[-1])):
+            if not switch_drive_step(drives.table, rows, h, switching_rule(rounds[-1])):
                 break
         a, w = rows[ACCELERATION], v + h * rows[ACCELERATION]
         given = motor_law(robot, gains, commands.q_ref, commands.v_ref, q + h * w, w)

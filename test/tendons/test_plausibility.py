@@ -78,11 +78,11 @@ def test_a_first_sample_that_no_posture_has_is_left_out_however_often_it_comes(m
     spoilt = z[10] + long
     spoilt[0] = 0.0
     assert judge.check(0.1, spoilt), "one tendon alone is judged against the others"
-    judge.forget()
+    judge.reset()
     assert all(judge.check(k * DT, z[k] + long) for k in range(11, 100)) and not judge.problem
     assert not judge.check(1.0, FAULTS[fault](z[100] + long)), "nor later"
     for end in GIRDLE_LIMITS.T:
-        judge.forget()
+        judge.reset()
         assert judge.check(0.0, plant(mappings, end[None])[0] + long), "the ends of the ranges are possible"
 
 

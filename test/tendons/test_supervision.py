@@ -70,7 +70,7 @@ def test_a_tendon_that_winds_without_becoming_taut_has_snapped_and_stays_so(supe
     assert supervisor.snapped.tolist() == [True, False, False, False], "latched"
     command = supervisor.override(moving(), states(), 2e4)
     assert command.kind.tolist() == [OFF, HYBRID, HYBRID, HYBRID] and command.tension[0] == 0.0
-    supervisor.mend("a")
+    supervisor.clear_snapped("a")
     assert not supervisor.snapped.any()
 
 
@@ -126,14 +126,14 @@ def test_an_overloaded_tendon_has_its_group_paid_out_until_released(supervisor):
 def test_a_doubted_group_keeps_its_lengths_springily_until_half_a_second_of_calm(supervisor):
     here = states(40.0)
     run(supervisor, [here])
-    supervisor.doubt("left", here)
+    supervisor.hold_group("left", here)
     command = supervisor.override(moving(), with_tendon(0, 40.0, 0.301, states(40.0)), 2e4)
     assert command.kind.tolist() == [TENSION, TENSION, HYBRID, HYBRID]
     assert command.tension[0] == pytest.approx(60.0) and command.tension[1] == pytest.approx(40.0)
     run(supervisor, [here] * 100)
-    assert "left" in supervisor.doubted
+    assert "left" in supervisor.held_groups
     run(supervisor, [here] * 30)
-    assert not supervisor.doubted and supervisor.override(moving(), here, 2e4).kind[0] == HYBRID
+    assert not supervisor.held_groups and supervisor.override(moving(), here, 2e4).kind[0] == HYBRID
 
 
 @pytest.mark.parametrize("how,kind", [("hold", HOLD), ("pay_out", PAY_OUT), ("off", OFF)])
@@ -150,7 +150,7 @@ def test_bad_names_and_sizes_are_one_line(supervisor):
     with pytest.raises(UnknownNameError, match="unknown way to stop 'hodl'"):
         supervisor.stop("hodl")
     with pytest.raises(UnknownNameError, match="unknown group of tendons"):
-        supervisor.doubt("middle", states())
+        supervisor.hold_group("middle", states())
     with pytest.raises(UnknownNameError, match="unknown tendon 'z'"):
         TendonSupervisor(NAMES, {"g": ("z",)}, np.zeros(4), np.ones(4), [MuscleUnit()] * 4)
     with pytest.raises(SizeError, match="expected 4 units, got 1"):

@@ -29,7 +29,7 @@ def observed(force, offset=(0.0, 0.0), seconds=8.0, carried=1.0):
         goal = 0.03 * np.array([np.sin(2.0 * t), np.sin(3.9 * t)])
         p = c + v / OMEGA + 0.9 * (c + v / OMEGA - goal)
         reaction = Reaction(np.array([0.0, 0.0, share * MASS * 9.81]), p, 0.0, 0.0)
-        out.append(observer.look(MeasuredMotion(c + offset, v, L, reaction, OMEGA), DT).copy())
+        out.append(observer.update(MeasuredMotion(c + offset, v, L, reaction, OMEGA), DT).copy())
         for _ in range(n):
             turning = np.array([rate[1], -rate[0]]) / (MASS * 9.81)
             a = OMEGA**2 * share * (c - p) - OMEGA**2 * turning + force(t) / MASS

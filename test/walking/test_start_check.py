@@ -82,7 +82,7 @@ def test_a_turned_shift_is_told_only_where_ticks_came_in_time(standing, every, t
     felt = measured.imu._replace(orientation=np.array([0, 0, 0, 1.0]), linear_acceleration=np.array([0.4, 0.1, 9.81]))
     for k in range(100):
         m = measured._replace(imu=felt, joints=measured.joints._replace(stamp=k * every * DT))
-        check.look(m, asked, forces, forces, DT)
+        check.update(m, asked, forces, forces, DT)
     assert ("rotated" in check.problem) == told
 
 
@@ -95,7 +95,7 @@ def test_weight_that_goes_to_the_other_foot_is_told_after_a_while_and_not_for_a_
     def after(seconds, forces, begun=None):
         check = begun or ShiftCheck(weight)
         for _ in range(round(seconds / DT)):
-            check.look(measured, np.zeros(2), forces, wanted, DT)
+            check.update(measured, np.zeros(2), forces, wanted, DT)
         return check
 
     assert "swapped" in after(0.06, wanted[::-1]).problem
@@ -119,7 +119,7 @@ def test_an_imu_that_is_turned_is_told_by_its_angle(standing, turn):
             felt = R @ [*asked, 9.81]
             imu = measured.imu._replace(orientation=np.array([0, 0, 0, 1.0]), linear_acceleration=felt)
             m = measured._replace(imu=imu, joints=measured.joints._replace(stamp=k * dt))
-            check.look(m, asked, forces, forces, dt)
+            check.update(m, asked, forces, forces, dt)
         told = f"shifts {turn} deg away" in check.problem or (abs(turn) == 180 and "180 deg away" in check.problem)
         assert told == (abs(turn) > 45), check.problem
 
@@ -133,7 +133,7 @@ def test_a_shift_in_which_the_imu_feels_less_than_was_asked_for_is_not_judged(st
         for k in range(200):
             felt = imu._replace(linear_acceleration=np.array([share * 0.4, 0.0, 9.81]))
             m = measured._replace(imu=felt, joints=measured.joints._replace(stamp=k * DT))
-            check.look(m, np.array([0.0, 0.4]), forces, forces, DT)
+            check.update(m, np.array([0.0, 0.4]), forces, forces, DT)
         assert bool(check.problem) == told
 
 
@@ -147,5 +147,5 @@ def test_a_push_during_the_shift_is_not_a_turned_imu(standing):
             a = asked + (push if 190 <= k < 215 else (0.0, 0.0))
             felt = measured.imu._replace(orientation=np.array([0, 0, 0, 1.0]), linear_acceleration=np.array([*a, 9.81]))
             m = measured._replace(imu=felt, joints=measured.joints._replace(stamp=k * DT))
-            check.look(m, asked, forces, forces, DT)
+            check.update(m, asked, forces, forces, DT)
             assert not check.problem, (push, k)

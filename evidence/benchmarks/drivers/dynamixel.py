@@ -56,7 +56,7 @@ def measure(servos: int = 30, rounds: int = 200) -> list[Row]:
         row_of(f"dynamixel_write_{servos}", "us", batches(write, rounds)),
         row_of(f"dynamixel_parse_{servos}", "us", batches(parse, rounds)),
     ]
-    assert group.samples.came.all()
+    assert group.samples.received.all()
     peers = _of_the_sdk(ids, stream, command, rounds)
     for ours, theirs, aim in zip(rows, peers, ("<= 10 us", "<= 3 us"), strict=False):
         ours["aim"] = aim

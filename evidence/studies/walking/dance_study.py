@@ -119,7 +119,7 @@ def dance(
             errors.append(report.balance.error)
             out.torque_share = max(out.torque_share, float((np.abs(engine.torque) / engine.robot.effort).max()))
         if motion.first <= walker.t <= motion.last:
-            score.look(engine.q, motion.at(walker.t))
+            score.add(engine.q, motion.at(walker.t))
     out.steps, out.time = walker.steps, walker.t
     if isinstance(routine, Routine) and routine.made is not None:
         width = walker.planner.limits.width
@@ -223,7 +223,7 @@ def held(engine: Engine, robot: Robot, motion: ClipMotion, dt: float = 0.004) ->
         engine.command(robot.joints(q), result.v[robot.iv :])
         engine.step(round(dt / engine.settings.step))
         if t >= motion.first:
-            score.look(engine.q, motion.at(t))
+            score.add(engine.q, motion.at(t))
     return score.result()
 
 

@@ -377,6 +377,6 @@ class SegmentPairs:
         out = self._out
         return NearSegments(out.pairs.first(n), self.joints, out.volumes[:n].copy(), out.core[:n].copy())
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Discard remembered normals, as after a jump."""
         self._lanes.last_normal[:] = 0.0

@@ -85,8 +85,8 @@ class CanBus:
         self.raw: Any = None
         self.sent = self.received = self.errors = 0
         self._failures = 0
-        self._off = False
-        self._passive, self._lonely = -float("inf"), -float("inf")
+        self._bus_off = False
+        self._passive_at, self._no_ack_at = -float("inf"), -float("inf")
 
     def open(self) -> None:
         """Open the bus.
@@ -105,7 +105,7 @@ class CanBus:
             self.raw = can.Bus(channel=self.channel, interface=self.interface, ignore_config=True, **more)
         except Exception as e:  # drivers also raise exceptions other than CanError
             raise HardwareError(f"bus {self.name}: {self.channel} cannot be opened: {one_line(e)}") from None
-        self._failures, self._off, self._passive, self._lonely = 0, False, -float("inf"), -float("inf")
+        self._failures, self._bus_off, self._passive_at, self._no_ack_at = 0, False, -float("inf"), -float("inf")
 
     def close(self) -> None:
         """Close the bus; idempotent, never raises."""
@@ -157,17 +157,17 @@ class CanBus:
                 out.append(found)
         if out:
             self.received += len(out)
-            self._failures, self._off = 0, False
+            self._failures, self._bus_off = 0, False
         return out
 
     def health(self) -> str:
         """Return why the whole bus fails; empty: it works."""
         now = time.monotonic()
-        if self._off:
+        if self._bus_off:
             return f"bus off: wires, terminators and bitrate ({self.bitrate}) of {self.channel}?"
-        if now - self._passive < PASSIVE_TIME:
+        if now - self._passive_at < PASSIVE_TIME:
             return f"error passive: many damaged frames on {self.channel}; wires, terminators, bitrate?"
-        if now - self._lonely < PASSIVE_TIME:
+        if now - self._no_ack_at < PASSIVE_TIME:
             return f"no device acknowledges frames on {self.channel}: are the drives switched on?"
         return ""
 
@@ -175,16 +175,16 @@ class CanBus:
         kind, data = frame.arbitration_id, frame.data
         self.errors += 1
         if kind & BUS_OFF:
-            self._off = True
+            self._bus_off = True
         if kind & RESTARTED:
-            self._off = False
+            self._bus_off = False
         if kind & NO_ACK:
-            self._lonely = time.monotonic()
+            self._no_ack_at = time.monotonic()
         if kind & CONTROLLER and len(data) > 1:
             if data[1] & (RX_PASSIVE | TX_PASSIVE):
-                self._passive = time.monotonic()
+                self._passive_at = time.monotonic()
             elif data[1] & ACTIVE:
-                self._passive = -float("inf")
+                self._passive_at = -float("inf")
 
     def _fail(self, error: Exception) -> None:
         self.errors += 1

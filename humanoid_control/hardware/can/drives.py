@@ -183,7 +183,7 @@ class CanopenTransport(Transport):
             time.sleep(max(0.0, begin + self._spec.period - time.monotonic()))
         if not self.data.seen.all():
             k = int(np.argmin(self.data.seen))
-            raise HardwareError(f"{self._who(k)} sends no process data: no SYNC, or it did not start")
+            raise HardwareError(f"{self._label(k)} sends no process data: no SYNC, or it did not start")
 
     def read(self, state: ActuatorState, until: float) -> None:
         data, bus = self.data, self.bus
@@ -235,7 +235,7 @@ class CanopenTransport(Transport):
         self._resets = {int(k): 0 for k in np.flatnonzero(self.data.state == State.FAULT)}
         self._pending = True
         lost = self.watch.lost_configuration()
-        self.watch.forget()
+        self.watch.reset()
         self.data.copies[:] = 0
         if lost:
             self._configure_again(lost)
@@ -371,7 +371,7 @@ class CanopenTransport(Transport):
 
     # -- parts of a cycle ---------------------------------------------------------------------------------------------
 
-    def _who(self, k: int) -> str:
+    def _label(self, k: int) -> str:
         return f"{self.names[k]} ({self._spec.name} {self._ids[k]})"
 
     def _try_to_send(self, frame: Any) -> None:

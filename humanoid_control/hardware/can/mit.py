@@ -121,7 +121,7 @@ class MitTransport(Transport):
         self._safe, self._last_q = ActuatorCommand(n), np.zeros(n)
         self._on = self._stopping = False
         self._entered = np.zeros(n, dtype=bool)  # answered since ENTER
-        self._asked = np.zeros(n, dtype=int)  # cycles since ENTER
+        self._cycles_since_enter = np.zeros(n, dtype=int)  # cycles since ENTER
         self._sent_at, self._asked_now = np.nan, False
         self._answers: list[tuple[int, bytes]] = []
         self._measured = np.full(n, np.nan)
@@ -156,7 +156,7 @@ class MitTransport(Transport):
             state.flags[self._take(state, frames)] |= np.uint8(Flag.FRESH)
         if self._on and not self._stopping:
             state.flags[self._entered & ~state.have(Flag.FAULT)] |= np.uint8(Flag.ENABLED)
-        self._asked += self._asked > 0
+        self._cycles_since_enter += self._cycles_since_enter > 0
         self._measured[:] = state.q
 
     def _take(self, state: ActuatorState, frames: list[Any]) -> list[int]:
@@ -179,8 +179,8 @@ class MitTransport(Transport):
                 state.flags[k] |= np.uint8(Flag.FAULT)
             else:
                 state.flags[k] &= ~np.uint8(Flag.FAULT)
-            if self._asked[k]:
-                self._entered[k], self._asked[k] = True, 0
+            if self._cycles_since_enter[k]:
+                self._entered[k], self._cycles_since_enter[k] = True, 0
             out.append(k)
         return out
 
@@ -221,14 +221,16 @@ class MitTransport(Transport):
     def power(self, on: bool) -> bool:
         if not on:
             self._on = self._stopping = False
-            self._entered[:], self._asked[:] = False, 0
+            self._entered[:], self._cycles_since_enter[:] = False, 0
             for i in self._ids:
                 self._try_to_send(i, EXIT)
             return True
         if self._stopping or not self._on:
             self._on, self._stopping = True, False
-        for k in np.flatnonzero(~self._entered & ((self._asked == 0) | (self._asked > ANSWER_CYCLES))):
-            self._asked[k] = 1
+        for k in np.flatnonzero(
+            ~self._entered & ((self._cycles_since_enter == 0) | (self._cycles_since_enter > ANSWER_CYCLES))
+        ):
+            self._cycles_since_enter[k] = 1
             self._try_to_send(self._ids[k], ENTER)
         return bool(self._entered.all())
 

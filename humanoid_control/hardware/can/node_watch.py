@@ -29,28 +29,28 @@ class NodeWatch:
         self._names, self._ids, self._period = tuple(names), tuple(ids), period
         self._row = {i: k for k, i in enumerate(ids)}
         self.codes, self.emergencies, self.failed = np.zeros(n, np.uint32), 0, ""
-        self._heard, self._begun = np.full(n, np.inf), np.full(n, np.inf)
+        self._received_at, self._started_at = np.full(n, np.inf), np.full(n, np.inf)
         self._now = 0.0
         self._fresh: set[int] = set()
         self._restarted: set[int] = set()
         self._left: dict[int, int] = {}
         self._silent: Any = None
-        self._asked = np.zeros(n, dtype=int)
+        self._unknown_cycles = np.zeros(n, dtype=int)
         self._due = 0.0
 
     def begin(self, ids: Sequence[int], now: float) -> None:
         """Expect heartbeats of nodes that were just started."""
         for i in ids:
             k = self._row[i]
-            self._heard[k] = self._begun[k] = now
+            self._received_at[k] = self._started_at[k] = now
             self._restarted.discard(k)
             self._left.pop(k, None)
         self._now = now
         self._fresh.clear()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Clear errors; persistent causes reappear."""
-        self.codes[:], self._asked[:], self.failed = 0, 0, ""
+        self.codes[:], self._unknown_cycles[:], self.failed = 0, 0, ""
 
     def take(self, frame: Any) -> None:
         """Process any frame without process data."""
@@ -72,7 +72,7 @@ class NodeWatch:
             self._restarted.add(k)
         elif state == OPERATIONAL:
             self._left.pop(k, None)
-        elif self._now - self._begun[k] > PATIENCE:
+        elif self._now - self._started_at[k] > PATIENCE:
             self._left[k] = state
 
     def update(self, failed: np.ndarray, now: float, changed: bool) -> Sequence[int]:
@@ -82,22 +82,22 @@ class NodeWatch:
             failed: drives in FAULT (n,).
         """
         # after a pause of this program heartbeats may be queued or lost: count the pause as one heartbeat at most
-        self._heard += max(0.0, now - self._now - self._period)
+        self._received_at += max(0.0, now - self._now - self._period)
         self._now = now
         # the heartbeat came between two cycles: dating it back would age it by a pause in between
-        self._heard[list(self._fresh)] = now
+        self._received_at[list(self._fresh)] = now
         self._fresh.clear()
         if self._period and now >= self._due:
             self._due = now + 0.2 * self._period
-            silence = now - self._heard
+            silence = now - self._received_at
             worst = int(np.argmax(silence))
             self._silent = (worst, float(silence[worst])) if silence[worst] > LOST * self._period else None
-        if not changed and not self._asked.any():
+        if not changed and not self._unknown_cycles.any():
             return ()
         unknown = failed & (self.codes == 0)
-        self._asked[~unknown] = 0
-        self._asked[unknown] += 1
-        return np.flatnonzero(self._asked == ASK_AFTER).tolist()
+        self._unknown_cycles[~unknown] = 0
+        self._unknown_cycles[unknown] += 1
+        return np.flatnonzero(self._unknown_cycles == ASK_AFTER).tolist()
 
     def lost_configuration(self) -> list[int]:
         """Return rows of drives to be configured again."""
@@ -108,17 +108,17 @@ class NodeWatch:
         if self.failed:
             return self.failed
         if self._restarted:
-            return f"{self._who(min(self._restarted))} restarted unexpectedly"
+            return f"{self._label(min(self._restarted))} restarted unexpectedly"
         if self._left:
             k = min(self._left)
             state = STATES.get(self._left[k], f"in state 0x{self._left[k]:02X}")
-            return f"{self._who(k)} left its state unexpectedly: it is {state}"
+            return f"{self._label(k)} left its state unexpectedly: it is {state}"
         if self._silent is not None:
             k, seconds = self._silent
-            return f"{self._who(k)} lost: no heartbeat for {seconds:.2f} s"
+            return f"{self._label(k)} lost: no heartbeat for {seconds:.2f} s"
         return ""
 
-    def _who(self, k: int) -> str:
+    def _label(self, k: int) -> str:
         return f"{self._names[k]} (id {self._ids[k]})"
 
     def figures(self) -> dict[str, Any]:

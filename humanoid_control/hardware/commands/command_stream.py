@@ -248,7 +248,7 @@ class CommandInterpolator:
         self.period, self.last, self.since, self._stamp = 0.0, -np.inf, np.inf, np.nan
         self.direct.restart()
 
-    def forget(self, joints: np.ndarray) -> None:
+    def discard(self, joints: np.ndarray) -> None:
         for rows in self._curves.record[:-1]:
             rows[joints] = np.nan
 

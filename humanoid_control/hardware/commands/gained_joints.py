@@ -82,7 +82,7 @@ class GainedJoints:
         q, v, tau = (np.where(which, np.nan, values) for values in command)
         return JointCommand(q, v, tau)
 
-    def forget(self, joints: np.ndarray) -> None:
+    def release(self, joints: np.ndarray) -> None:
         """Release joints that stopped alone (n,)."""
         self.command.which &= ~joints
         self.command.any = bool(self.command.which.any())

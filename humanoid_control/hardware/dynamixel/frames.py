@@ -305,17 +305,21 @@ class Replies:
     def __init__(self, request: bytes, ids: Sequence[int], length: int, fast: bool = False) -> None:
         k = len(ids)
         self.request, self.expected = request, reply_size(k, length, fast)
-        self.data, self.errors, self.came = np.zeros((k, length), np.uint8), np.zeros(k, np.uint8), np.zeros(k, bool)
+        self.data, self.errors, self.received = (
+            np.zeros((k, length), np.uint8),
+            np.zeros(k, np.uint8),
+            np.zeros(k, bool),
+        )
         self._row_of = np.full(256, -1, np.int64)
         self._row_of[list(ids)] = np.arange(k)
         self.take(np.zeros(1, np.uint8), 0)  # compiles before any motion
 
     def restart(self) -> None:
-        self.came[:] = False
+        self.received[:] = False
 
     def take(self, buffer: np.ndarray, end: int) -> bool:
         """Parse the first `end` bytes; True once complete."""
-        return take_replies(buffer, end, self._row_of, self.data, self.errors, self.came) == len(self.came)
+        return take_replies(buffer, end, self._row_of, self.data, self.errors, self.received) == len(self.received)
 
     def numbers(self, begin: int, width: int) -> np.ndarray:
         """Return unsigned numbers at a place of the data (k,)."""

@@ -79,9 +79,9 @@ class Group:
             Replies(sync_read_packet(self.ids, table.present, SAMPLE, kind), self.ids, SAMPLE, kind)
             for kind in ((True, False) if fast else (False,))
         ]
-        self.status = self._asked(table.torque, STATUS_BYTES)
-        self.supply = self._asked(table.supply, SUPPLY_BYTES)
-        self.watchdog = self._asked(table.watchdog, 1)
+        self.status = self._request(table.torque, STATUS_BYTES)
+        self.supply = self._request(table.supply, SUPPLY_BYTES)
+        self.watchdog = self._request(table.watchdog, 1)
         self.decode()
 
     def _goals(self) -> list[ServoGoal]:
@@ -98,7 +98,7 @@ class Group:
                 out.append(ServoGoal(quantity, rows, self.servos, address, width))
         return out
 
-    def _asked(self, address: int, length: int) -> Replies:
+    def _request(self, address: int, length: int) -> Replies:
         return Replies(sync_read_packet(self.ids, address, length), self.ids, length)
 
     @property
@@ -113,11 +113,11 @@ class Group:
 
     def decode(self) -> None:
         """Convert received samples to SI units."""
-        decode_samples(self.samples.data, self.samples.came, self._conversion, self.values)
+        decode_samples(self.samples.data, self.samples.received, self._conversion, self.values)
 
     def alerts(self) -> np.ndarray:
         """Return servos with nonzero Hardware Error Status (k,)."""
-        return self.samples.came & ((self.samples.errors & ALERT) != 0)
+        return self.samples.received & ((self.samples.errors & ALERT) != 0)
 
     def write_all(self, address: int, data: bytes) -> bytes:
         return sync_write_packet(self.ids, address, [data] * len(self.ids))

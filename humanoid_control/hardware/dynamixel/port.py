@@ -184,7 +184,7 @@ class SerialPort:
             end = self.collect(end, last)
         replies.take(self.buffer, end)
         model, firmware = replies.numbers(0, 2), replies.numbers(2, 1)
-        return {int(k): FoundServo(int(model[k]), int(firmware[k])) for k in np.flatnonzero(replies.came)}
+        return {int(k): FoundServo(int(model[k]), int(firmware[k])) for k in np.flatnonzero(replies.received)}
 
     def rate(self, baud: int) -> None:
         self._serial.baudrate = self.baud = baud

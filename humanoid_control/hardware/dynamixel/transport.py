@@ -86,8 +86,8 @@ class DynamixelTransport(Transport):
     def _reset(self, n: int) -> None:
         self._groups: list[Group] = []
         self._pending, self._command = np.full((2, n, 3), np.nan)
-        self._new = self._asked = self._closing = False
-        self._published, self._came = ActuatorState(n), np.zeros(n, bool)
+        self._new = self._requested = self._closing = False
+        self._published, self._received = ActuatorState(n), np.zeros(n, bool)
         self._alert = np.zeros(n, bool)
         self._hold: np.ndarray | None = None
         self._wanted: bool | None = None
@@ -118,15 +118,15 @@ class DynamixelTransport(Transport):
     def read(self, state: ActuatorState, until: float) -> None:
         with self._turn:
             if not self._new:
-                self._asked = True
+                self._requested = True
                 self._turn.notify_all()
             self._new = False
-            while not self._came.any() and not self._gone and (left := until - time.monotonic()) > 0:
+            while not self._received.any() and not self._gone and (left := until - time.monotonic()) > 0:
                 self._turn.wait(left)
             if self._gone:
                 raise HardwareError(self._gone)
             state.flags &= ~np.uint8(Flag.FRESH)
-            came = self._came
+            came = self._received
             for name in ActuatorState.FIELDS:
                 getattr(state, name)[came] = getattr(self._published, name)[came]
             state.flags[came] |= np.uint8(Flag.FRESH)
@@ -137,7 +137,7 @@ class DynamixelTransport(Transport):
             if self._gone:
                 raise HardwareError(self._gone)
             self._pending[:, 0], self._pending[:, 1], self._pending[:, 2] = command.q, command.v, command.tau
-            self._new = self._asked = True
+            self._new = self._requested = True
             self._turn.notify_all()
 
     def power(self, on: bool) -> bool:
@@ -154,7 +154,7 @@ class DynamixelTransport(Transport):
             if self._hold is None:
                 self._hold = self._published.q.copy()
             self._wanted, self._on, self._sequence = None, False, iter(())
-            self._asked = True
+            self._requested = True
             self._turn.notify_all()
 
     def clear_faults(self) -> None:
@@ -239,9 +239,9 @@ class DynamixelTransport(Transport):
 
     def _wait(self) -> bool:
         with self._turn:
-            while not self._asked and not self._closing:
+            while not self._requested and not self._closing:
                 self._turn.wait()
-            self._asked = False
+            self._requested = False
             self._command[:] = self._pending
             return not self._closing
 
@@ -284,7 +284,7 @@ class DynamixelTransport(Transport):
                 self._write(frame)
 
     def _publish(self, group: Group, stamp: float) -> None:
-        came = group.samples.came
+        came = group.samples.received
         rows, p = group.rows[came], self._published
         self._lost += int((~came).sum())
         with self._turn:
@@ -294,7 +294,7 @@ class DynamixelTransport(Transport):
             unread = self._alert[rows] & (code & 0xFF == 0)
             p.code[rows] = np.where(unread, code | np.uint32(models.UNREAD_CODE), code)
             self._flag(group.rows)
-            self._came[rows] = True
+            self._received[rows] = True
             self._turn.notify_all()
 
     def _flag(self, rows: np.ndarray) -> None:
@@ -313,7 +313,7 @@ class DynamixelTransport(Transport):
     def _read_status(self, group: Group) -> bool:
         assert self._port is not None
         whole = self._port.ask(group.status, PATIENCE)
-        came, p = group.status.came, self._published
+        came, p = group.status.received, self._published
         rows = group.rows[came]
         on, errors = group.status.numbers(0, 1)[came], group.status.numbers(6, 1)[came]
         with self._turn:
@@ -327,7 +327,7 @@ class DynamixelTransport(Transport):
     def _read_supply(self, group: Group) -> None:
         assert self._port is not None
         self._port.ask(group.supply, PATIENCE)
-        came, p = group.supply.came, self._published
+        came, p = group.supply.received, self._published
         rows = group.rows[came]
         with self._turn:
             p.voltage[rows] = VOLT * group.supply.numbers(0, 2)[came]
@@ -336,7 +336,7 @@ class DynamixelTransport(Transport):
     def _read_watchdog(self, group: Group) -> None:
         assert self._port is not None
         self._port.ask(group.watchdog, PATIENCE)
-        came, p = group.watchdog.came, self._published
+        came, p = group.watchdog.received, self._published
         rows = group.rows[came]
         tripped = group.watchdog.numbers(0, 1)[came] == models.WATCHDOG_TRIPPED
         with self._turn:
@@ -405,7 +405,7 @@ class DynamixelTransport(Transport):
             off = True
             for group in self._groups:
                 self._read_status(group)
-                off &= bool((group.status.came & (group.status.numbers(0, 1) == 0)).all())
+                off &= bool((group.status.received & (group.status.numbers(0, 1) == 0)).all())
             if off:
                 break
             yield

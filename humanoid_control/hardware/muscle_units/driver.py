@@ -93,7 +93,7 @@ class TendonDriver(PowerRequests):
         self._bus_of = {row.tendon: u.name for u in self._units for row in u.units.rows}
         self._tension, self._sensed_at = np.full(m, np.nan), np.full(m, -np.inf)
         self._last = self._commanded = self._clear_until = -np.inf
-        self._heard = np.full(m, -np.inf)  # time of each tendon's last command
+        self._received_at = np.full(m, -np.inf)  # time of each tendon's last command
         self._released_at = self._off_at = np.inf
         self._switching_off = False
 
@@ -189,7 +189,7 @@ class TendonDriver(PowerRequests):
                 u.units.loop.record.kind[which] = OFF if torn and kind == TENSION else HOLD
             else:
                 u.units.loop.take(some, *fields)
-            self._heard[[self.names.index(name) for name in some]] = now
+            self._received_at[[self.names.index(name) for name in some]] = now
             self._commanded = now
         for (u, some, _), kind in zip(parts, kinds, strict=True):
             if refused in some:
@@ -332,7 +332,7 @@ class TendonDriver(PowerRequests):
 
     def _entered(self, before: PowerState, after: PowerState) -> None:
         if after not in MOVING:
-            self._heard[:] = (
+            self._received_at[:] = (
                 self._commanded
             ) = -np.inf  # old commands must never move a wire after a stop or without power
         if after is PowerState.ENABLING:
@@ -348,7 +348,7 @@ class TendonDriver(PowerRequests):
             self._switching_off = False
 
     def _act(self, now: float) -> None:
-        silent = now - self._heard > self.hardware.command_timeout
+        silent = now - self._received_at > self.hardware.command_timeout
         for u in self._units:
             r = u.units.loop.record
             if u.pays_out and u.units.mode is not Mode.POSITION:  # position drives give way by themselves

@@ -54,7 +54,7 @@ class CommandFollower:
             self.state = Following.STOPPING
         self.commands.restart()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Reset after a change of the controller: its reference is unknown."""
         self.state = Following.IDLE
         self.reference.q[:], self.reference.v[:], self.reference.clipped[:] = np.nan, 0.0, False

@@ -337,7 +337,7 @@ class StateReader:
             self._frame = frame
         return verdict
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Accept any tick again, after a restart."""
         self._head[3], self._frame = -1, b""
 

@@ -156,7 +156,7 @@ class UnitreeTransport(Transport):
     def open(self) -> None:
         self._ends.open()
         self._opened = True
-        self._reader.forget()
+        self._reader.reset()
         self.phase, self._stamp = LinkPhase.OFF, -np.inf
         self._frame.switch_off()  # loads compiled kernels
         scratch = ActuatorState(len(self.names))

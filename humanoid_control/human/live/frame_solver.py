@@ -97,7 +97,7 @@ def fit_live(table: Table[LiveRecord], markers: np.ndarray, turn: np.ndarray) ->
             break
         fit_frame(fit, live.memory, first, anew, work)
     follow_usual(live, weight, residual)
-    tell_frame(live)
+    fill_frame_statistics(live)
     total, count = 0.0, 0
     for m in range(len(residual)):
         if np.isfinite(residual[m]):
@@ -133,7 +133,7 @@ def follow_usual(live: LiveRecord, weight: np.ndarray, residual: np.ndarray) -> 
 
 
 @kernel(allocates=True)
-def tell_frame(live: LiveRecord) -> None:
+def fill_frame_statistics(live: LiveRecord) -> None:
     fit = live.fit
     layout, pose = fit.problem.layout, fit.pose
     for m in range(len(layout.body)):

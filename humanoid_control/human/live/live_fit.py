@@ -167,15 +167,15 @@ class LiveRecorder:
     def __init__(self, duration: float) -> None:
         self.duration = duration
         self._frames: deque[np.ndarray] = deque(maxlen=20_000)
-        self._begun = float("nan")
+        self._started_at = float("nan")
         self.collected = 0.0
 
     def add(self, markers: np.ndarray, now: float) -> bool:
         """Add a frame (M, 3) at a time [s]; return True when complete."""
         if not self._frames:
-            self._begun = now
+            self._started_at = now
         self._frames.append(markers)
-        self.collected = now - self._begun
+        self.collected = now - self._started_at
         return self.collected >= self.duration
 
     def calibrate(self, person: Person, turn: np.ndarray, labels: Sequence[str]) -> Calibration:

@@ -190,7 +190,7 @@ class LiveContacts:
     def restart(self) -> None:
         self._time = float("nan")
         self._loaded: dict[str, bool] = {}
-        self._who: dict[str, tuple[str, ...]] = {}
+        self._feet_on: dict[str, tuple[str, ...]] = {}
         self._alone: dict[str, float] = {}  # since when a loaded plate has no foot
         self.problems: dict[str, str] = {}
         self.shared = False
@@ -213,7 +213,7 @@ class LiveContacts:
             if load < -LOADED:
                 self.problems[name] = f"the force of {name} points down: send the force on the person, not on the plate"
             if not self._loaded[name]:
-                self._who[name] = ()
+                self._feet_on[name] = ()
                 self._alone.pop(name, None)
                 continue
             who = self._standing(name, plate)
@@ -236,7 +236,7 @@ class LiveContacts:
 
     def standing(self, name: str) -> tuple[str, ...]:
         """Return the feet on a plate."""
-        return self._who.get(name, ())
+        return self._feet_on.get(name, ())
 
     def _standing(self, name: str, plate: PlateWrench) -> tuple[str, ...]:
         """Return the feet under or around the pressure, else the previous ones."""
@@ -250,8 +250,8 @@ class LiveContacts:
         if not near and len(resting) == 2 and both <= settings.distance:
             near = resting
         if near:
-            self._who[name] = tuple(self.feet[k] for k in near[:2])
-        return self._who.get(name, ())
+            self._feet_on[name] = tuple(self.feet[k] for k in near[:2])
+        return self._feet_on.get(name, ())
 
     def _flat_of(self, name: str, normal: np.ndarray) -> np.ndarray:
         known, flat = self._flat.get(name, (np.zeros(3), np.zeros((3, 2))))
@@ -346,7 +346,7 @@ class LiveDynamics:
         self.restart()
 
     def restart(self) -> None:
-        self._time = self._begun = float("nan")
+        self._time = self._started_at = float("nan")
         self._usual_step = 0.0
         feet = len(self.contacts.feet) if self.contacts is not None else 0
         n = self.person.n
@@ -370,7 +370,7 @@ class LiveDynamics:
         n, dt = self.person.n, time - self._time
         if not 0 < dt < LONGEST_STEP:
             self.restart()
-            self._begun, dt = time, 0.0
+            self._started_at, dt = time, 0.0
         if dt > 0:
             self._usual_step += 0.05 * (dt - self._usual_step) if self._usual_step > 0 else dt
         self._time = time
@@ -381,7 +381,7 @@ class LiveDynamics:
         second.update(dt, np.concatenate([first.value[:n], first.rate[:n], first.value[n:]]))
         delay = first.delay + second.delay
         nothing, velocity = np.full(n, np.nan), first.rate[:n]
-        if time - self._begun < SETTLED * delay or not heard:
+        if time - self._started_at < SETTLED * delay or not heard:
             return LiveForces(velocity, nothing, False, delay, None, self.person)
         self._solve(
             (second.value[:n], second.value[n : 2 * n], second.rate[n : 2 * n]), second.value[2 * n :], certainty

@@ -95,7 +95,7 @@ class SelfCollisionLimit(Limit):
     def reset(self) -> None:
         self.recovery.reset()
 
-    def look(
+    def active_pairs(
         self, q: np.ndarray, v: np.ndarray, s: IkSettings, acceleration: np.ndarray, after: np.ndarray, dt: float
     ) -> NearPairs:
         """Return the active pairs of exact shapes at q (nq,) for the previous velocity and this one."""
@@ -106,12 +106,12 @@ class SelfCollisionLimit(Limit):
         count = watch_faster_pairs(pairs.packed.table, iv, after, law, s.activation, dt, count)
         return NearPairs(pairs.arrays.found.first(count), pairs.joints)
 
-    def near_later(self, *tick: Any) -> Callable[[], NearPairs]:
-        """Return a function that returns the `near` of this tick; for exact shapes it computes `look` on access."""
+    def deferred_near(self, *tick: Any) -> Callable[[], NearPairs]:
+        """Return a function for the `near` of this tick; for exact shapes it computes `active_pairs` on access."""
         if self.path is None:
             measured = self.near
             return lambda: measured
-        self._near = near = partial(self.look, *tick)
+        self._near = near = partial(self.active_pairs, *tick)
         return near
 
     def pair_rows(self, dofs: DofSelection, bounds: Bounds, out: SoftRows) -> PairRows:

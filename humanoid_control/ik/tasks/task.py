@@ -204,26 +204,26 @@ class TickData:
 
     def __init__(self, robot: Robot) -> None:
         self._robot, self._data = robot, robot.model.createData()
-        self._begun: np.ndarray | None = None  # q of a pending computation
+        self._pending_q: np.ndarray | None = None  # q of a pending computation
 
     def at(self, q: np.ndarray) -> pin.Data:
         """Compute and return the data of a tick that starts at q (nq,)."""
-        self._begun = None
+        self._pending_q = None
         prepare(self._robot, self._data, q)
         return self._data
 
     def later(self, q: np.ndarray) -> None:
         """Register q (nq,) as the start of a tick, computed on access; q must not change afterwards."""
-        self._begun = q
+        self._pending_q = q
 
     @property
     def waits(self) -> bool:
         """True while the data of the last tick is not computed."""
-        return self._begun is not None
+        return self._pending_q is not None
 
     def get(self) -> pin.Data:
         """Return the data of the last tick."""
-        return self._data if self._begun is None else self.at(self._begun)
+        return self._data if self._pending_q is None else self.at(self._pending_q)
 
 
 def prepared(robot: Robot, q: np.ndarray) -> pin.Data:

@@ -49,7 +49,7 @@ class Size:
         if not (np.isfinite(self.scale) and self.scale > 0):
             raise ConfigError(f"the scale of a clip must be positive, got {self.scale:g}")
 
-    def told(self, length: float, what: str, where: str) -> tuple[float, tuple[str, ...]]:
+    def scale_and_note(self, length: float, what: str, where: str) -> tuple[float, tuple[str, ...]]:
         """Return metres per file unit for the given unit, and a note.
 
         Args:
@@ -144,7 +144,7 @@ def scale_of_markers(
     if np.isnan(extent):
         raise ClipError(f"{where}: no frame contains two markers: record or export it again")
     if size.unit:
-        return size.told(extent, "the markers span", where)
+        return size.scale_and_note(extent, "the markers span", where)
     file_extent, extent = extent, extent * size.scale
     if unit and _EXTENT[0] <= extent * UNITS[unit] <= _EXTENT[1]:
         return size.scale * UNITS[unit], ()
@@ -175,7 +175,7 @@ def scale_of_skeleton(
         ClipError: if no unit gives a person.
     """
     if size.unit:
-        return size.told(chain, "the bones from ankle to head are", where)
+        return size.scale_and_note(chain, "the bones from ankle to head are", where)
     file_chain, chain = chain, chain * size.scale
     if stated is not None and _CHAIN[0] <= chain * stated <= _CHAIN[1]:
         return size.scale * stated, ()

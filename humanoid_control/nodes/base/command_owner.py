@@ -69,15 +69,15 @@ class CommandOwner:
         self._own, self.topic = next(iter(new), b""), self._publisher.topic_name
         self._words = self.topic.rsplit("/", 1)[-1]
         self._others: dict[bytes, tuple[str, float]] = {}  # name, and time of discovery
-        self._heard: dict[bytes, float] = {}
-        self._looked = -LOOK_PERIOD
+        self._last_seen: dict[bytes, float] = {}
+        self._checked_at = -LOOK_PERIOD
         self._claim, self._refused = Claim(self.topic, node.context.get_domain_id()), False
         node.when_stopped.append(self.restart)
         self.restart()
         node.create_subscription(JointState, topic, self._on_command, COMMANDS_IN, raw=True, takes_info=True)
 
     def restart(self) -> None:
-        """Give up ownership until `look` allows it."""
+        """Give up ownership until `may_command` allows it."""
         self._owns = self._refused = False
         self._claim.release()
         self.pause()
@@ -92,15 +92,15 @@ class CommandOwner:
         if self.commanding:
             self._publisher.publish(message)
 
-    def look(self, now: float, ready: bool = True) -> bool:
+    def may_command(self, now: float, ready: bool = True) -> bool:
         """Test in each tick whether the node may command, and report competitors.
 
         Args:
             now: monotonic time [s].
             ready: the node would command now.
         """
-        if now - self._looked >= LOOK_PERIOD:
-            self._looked = now
+        if now - self._checked_at >= LOOK_PERIOD:
+            self._checked_at = now
             self._find_others(now)
         if self.commanding:
             self._owns = self._owns and not self._must_yield()
@@ -124,7 +124,7 @@ class CommandOwner:
     def _on_command(self, _: bytes, info: Mapping[str, Any]) -> None:
         gid, now = gid_of(info), time.monotonic()
         if gid and gid != self._own:
-            self._heard[gid] = now
+            self._last_seen[gid] = now
             self._owns = self._owns and self.commanding  # another node took over during a pause
             self._contested = min(self._contested, now)
 
@@ -137,8 +137,8 @@ class CommandOwner:
         self._others = {gid: (name, self._others.get(gid, ("", now))[1]) for gid, name in found.items()}
 
     def _commanding_others(self, now: float) -> dict[bytes, float]:
-        self._heard = {gid: at for gid, at in self._heard.items() if now - at < HEARD}
-        return self._heard
+        self._last_seen = {gid: at for gid, at in self._last_seen.items() if now - at < HEARD}
+        return self._last_seen
 
     def _must_yield(self) -> bool:
         now = time.monotonic()  # messages may have arrived since the tick began

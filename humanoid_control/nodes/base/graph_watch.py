@@ -63,7 +63,7 @@ class GraphWatch:
         self._node.health.check("twin", twin, Level.ERROR, text)
         return text if twin else ""
 
-    def look(self, now: float) -> None:
+    def check(self, now: float) -> None:
         """Check the graph once a second."""
         if now < self._next:
             return

@@ -61,8 +61,8 @@ class HeartbeatMonitor:
         os.ftruncate(self.descriptor, SIZE)
         self._words = _words_of(self.descriptor)
         self.variable = VARIABLE
-        self._count, self._stall, self._looked, self._waited = -1, 0.0, time.monotonic(), 0.0
-        self._heard = self._looked
+        self._count, self._stall, self._checked_at, self._waited = -1, 0.0, time.monotonic(), 0.0
+        self._received_at = self._checked_at
 
     def handed_over(self) -> None:
         os.close(self.descriptor)
@@ -71,8 +71,8 @@ class HeartbeatMonitor:
         """Return the time for which a required input has been missing [s]."""
         now = time.monotonic()
         if not self._words[MISSING]:
-            self._heard = now
-        return now - self._heard
+            self._received_at = now
+        return now - self._received_at
 
     def stalled(self, pid: int) -> float:
         """Return the time for which the loop has hung [s], without waits for a processor.
@@ -81,8 +81,8 @@ class HeartbeatMonitor:
             pid: process id of the node; its main thread runs the loop.
         """
         now, waited = time.monotonic(), processor_wait(pid)
-        passed = min(now - self._looked, LOOK) - (waited - self._waited)
-        self._looked, self._waited = now, waited
+        passed = min(now - self._checked_at, LOOK) - (waited - self._waited)
+        self._checked_at, self._waited = now, waited
         count, watched = self._words[COUNT], self._words[WATCHED]
         if not watched or count != self._count:
             self._count, self._stall = count, 0.0

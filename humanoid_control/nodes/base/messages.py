@@ -152,11 +152,11 @@ class JointPositions:
         self._robot = robot
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
         self._plausible = JointPlausibility(robot.joint_names, robot.lower, robot.upper, robot.velocity)
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self.values = np.full(self._robot.n, np.nan)
-        self._plausible.forget()
+        self._plausible.reset()
         self._malformed = ""
 
     def take(self, message: JointStateMessage) -> tuple[np.ndarray, np.ndarray]:

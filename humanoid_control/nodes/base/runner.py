@@ -21,7 +21,7 @@ from rclpy.signals import SignalHandlerOptions
 from humanoid_control.errors import HumanoidError
 from humanoid_control.hardware.realtime import COMPILER, SpareTimeCollector, give_back_memory
 from humanoid_control.nodes.base.tick_node import TickNode
-from humanoid_control.warm_up import compiling_told
+from humanoid_control.warm_up import report_compiling
 
 READY = "READY"  # start of the line by which the supervisor detects readiness
 EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
@@ -92,7 +92,7 @@ def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
 
 def _start(node: TickNode) -> int:
     if node.params.autostart:
-        with compiling_told(node.get_logger().info):
+        with report_compiling(node.get_logger().info):
             if node.trigger_configure() != TransitionCallbackReturn.SUCCESS:
                 print(f"{node.node_name}: {node.refused or 'could not be configured'}", file=sys.stderr, flush=True)
                 return EXIT_BAD_INPUT

@@ -35,7 +35,7 @@ class ReportedPower:
             changed: called when the driver starts or stops following commands.
         """
         self._node, self._changed, self._state = node, changed, ""
-        node.create_subscription(String, HARDWARE_STATE, self._hear, LATCHED)
+        node.create_subscription(String, HARDWARE_STATE, self._on_hardware_state, LATCHED)
 
     @property
     def follows(self) -> bool:
@@ -52,7 +52,7 @@ class ReportedPower:
         """Whether no driver ever reported."""
         return not self._state
 
-    def _hear(self, m: String) -> None:
+    def _on_hardware_state(self, m: String) -> None:
         state = m.data.split(":")[0]
         if state != self._state:
             self._state = state
@@ -62,23 +62,23 @@ class ReportedPower:
 class SupervisedRobot(RobotSupervision):
     """`RobotSupervision` with its own subscriptions and reports."""
 
-    def __init__(self, node: TickNode, robot: Robot, states: str, begin_anew: Callable[[], None]) -> None:
+    def __init__(self, node: TickNode, robot: Robot, states: str, restart: Callable[[], None]) -> None:
         """Subscribe to all but the joint states, which `hear` takes.
 
         Args:
             states: topic of its joint states.
-            begin_anew: called to restart from the current posture.
+            restart: called to restart from the current posture.
         """
         self.estimate = JointPositions(robot)
         super().__init__(robot.joint_names, robot.velocity, states, (robot.lower, robot.upper))
-        self._node, self._states, self._begin_anew = node, states, begin_anew
+        self._node, self._states, self._begin_anew = node, states, restart
         self._power = ReportedPower(node, self.restart)
         node.create_subscription(Bool, PAUSED, self._on_paused, LATCHED)
         node.create_service(Trigger, "~/resync", self._on_resync)
 
-    def forget(self) -> None:
-        super().forget()
-        self.estimate.forget()
+    def reset(self) -> None:
+        super().reset()
+        self.estimate.reset()
         self._known_since, self._pace = np.inf, np.inf  # [s]; speed of the fastest joint [rad/s]
         self._seen = (0.0, self.estimate.values)  # time of the last check, and positions at it
 

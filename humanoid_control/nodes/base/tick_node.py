@@ -422,7 +422,7 @@ class TickNode(LifecycleNode):
         """Publish the status once a second, and after problems begin or end."""
         if now - self._last_diagnostics < (NEWS_PERIOD if self.health.news else DIAGNOSTICS_PERIOD):
             return
-        self.graph.look(now)
+        self.graph.check(now)
         self._last_diagnostics, self.health.news = now, False
         r, p = self.statistics.report(), self.params
         if self.active and now - self._active_since > SETTLING:

@@ -70,7 +70,7 @@ class DriverNode(TickNode):
 
     driver: Any
 
-    def say_state(self) -> None:
+    def report_state(self) -> None:
         """Report the power state."""
         raise NotImplementedError
 
@@ -79,10 +79,10 @@ class DriverNode(TickNode):
         end = time.monotonic() + END_TIME
         self.driver.disable()
         while self.driver.machine.powered and time.monotonic() < end:
-            self.say_state()
+            self.report_state()
             time.sleep(self.driver.period)
             self.driver.cycle()
-        self.say_state()
+        self.report_state()
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         if self.active:

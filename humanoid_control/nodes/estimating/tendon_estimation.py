@@ -245,7 +245,7 @@ class TendonInput:
         if self.pair is not None:
             self.pair.reset()
         self.samples.reset()
-        self.plausible.forget()
+        self.plausible.reset()
         self.stamp: float | None = None
         self._used = self._sampled = 0.0
         self._odd = ("", -TOLD)  # last rejected tendons, time [s]
@@ -258,7 +258,7 @@ class TendonInput:
         stamp = self.clocks.time(self.topic, own, now, time.monotonic())
         if self.stamp is not None and stamp < self.stamp - CLOCK_BACK:
             self.samples.reset()
-            self.plausible.forget()
+            self.plausible.reset()
         try:
             sample = self.samples.accept(stamp, m.name, m.position, m.effort, now)
             self.health.clear("sample")

@@ -62,16 +62,16 @@ class PolicyInputs:
 
     def restart(self) -> None:
         """Discard all inputs."""
-        self.sensors.forget()
-        self.velocity.forget()
-        self._body.forget()
+        self.sensors.reset()
+        self.velocity.reset()
+        self._body.reset()
         self._body_heard = np.full(self.robot.n, -np.inf)
         self._odometry: tuple[float, np.ndarray, np.ndarray] | None = None
         for reference in self.references.values():
             reference.restart()
-        self.begin_anew()
+        self.start_policy()
 
-    def begin_anew(self) -> None:
+    def start_policy(self) -> None:
         """Start a policy with the next sensor instant."""
         self._clock.restart()
         self.due: int | None = None  # sensor stamp of the next step [ns]

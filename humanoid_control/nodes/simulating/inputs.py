@@ -69,8 +69,8 @@ class SimulatorInputs:
     def restart(self) -> None:
         """Discard all commands."""
         self._last = float("inf")  # simulated time of the last command [s]
-        self._heard = np.full(self.robot.n, -np.inf)  # simulated time of the last command of each joint [s]
-        self._plausible.forget()
+        self._received_at = np.full(self.robot.n, -np.inf)  # simulated time of the last command of each joint [s]
+        self._plausible.reset()
         self.gained.command.release()  # the engine holds all joints after a reset
         self._changes = -1  # owner changes at the last command
         self._given: tuple[np.ndarray | None, ...] = (None, None, None)  # last command, for the blend
@@ -125,7 +125,7 @@ class SimulatorInputs:
             # Joints under gains follow torques, so they leave the position command.
             under = self.gained.take(position, velocity, effort, gains)
             own = own[~under[own]]
-            self._heard[under] = self._last = self.engine.time
+            self._received_at[under] = self._last = self.engine.time
             self._without_position[under], self._commanded[under] = True, True
             for values in (position, velocity, effort):
                 if values is not None:
@@ -149,12 +149,12 @@ class SimulatorInputs:
             self.engine.command(position, velocity, effort)
         self._commanded |= commanded
         self._without_position[commanded] = position is None
-        self._heard[commanded] = self._last = self.engine.time
+        self._received_at[commanded] = self._last = self.engine.time
         self._changes = self.arbiter.changes
 
     def _begin_blend(self, position: np.ndarray | None) -> None:
         """Blend in joints (n,) after a pause or a new owner."""
-        new = self.engine.time - self._heard > RETURNS
+        new = self.engine.time - self._received_at > RETURNS
         if self.engine.time - self._last > RETURNS or self.arbiter.changes != self._changes:
             self.blend.end()
             new[:] = True
@@ -230,7 +230,7 @@ class SimulatorInputs:
         self.health.check("silent", silent or silence > LATE, Level.WARN, text)
         if silent:
             self.blend.end()
-        alone = self._without_position & ~self.gained.command.which & (self.engine.time - self._heard > timeout)
+        alone = self._without_position & ~self.gained.command.which & (self.engine.time - self._received_at > timeout)
         if alone.any():
             self.engine.drives.hold(alone, self.engine.joints)
             self._commanded |= alone

@@ -112,7 +112,7 @@ class BalancingNode(TickNode):
         if self.paused and not clock.newer(instant):
             self._rest(now)
             return
-        s.look(now, 1.5 / self.rate, clock.pace)
+        s.advance(now, 1.5 / self.rate, clock.pace)
         if now - self.checked > CHECK_PERIOD:
             self.checked = now
             self.check_sources(now)
@@ -131,7 +131,7 @@ class BalancingNode(TickNode):
         if not self.running:
             self.stand_up(now)
             return
-        if not self.commands.owner.look(now):
+        if not self.commands.owner.may_command(now):
             self.restart()
             return
         begin = time.monotonic()
@@ -160,4 +160,4 @@ class BalancingNode(TickNode):
 
     def _rest(self, now: float) -> None:
         self.clock.rest(now)
-        self.sensors.look(now, 0.0)
+        self.sensors.advance(now, 0.0)

@@ -104,7 +104,7 @@ class TurnBalance:
 
     def restart(self) -> None:
         self._before: tuple[float, np.ndarray] | None = None
-        self._said = self._turned = 0.0
+        self._gyro_angle = self._orientation_angle = 0.0
 
     def fault(self, reading: ImuReading, time: float) -> str:
         """Describe an angular velocity that contradicts the orientation; empty: consistent."""
@@ -114,9 +114,9 @@ class TurnBalance:
             return ""
         kept = float(np.exp(-since / WINDOW))
         turned = 2.0 * np.arccos(min(1.0, abs(float(before[1] @ reading.orientation))))
-        self._said = kept * self._said + since * float(np.linalg.norm(reading.angular_velocity))
-        self._turned = kept * self._turned + turned
-        if self._said <= TIMES * self._turned + ROOM:
+        self._gyro_angle = kept * self._gyro_angle + since * float(np.linalg.norm(reading.angular_velocity))
+        self._orientation_angle = kept * self._orientation_angle + turned
+        if self._gyro_angle <= TIMES * self._orientation_angle + ROOM:
             return ""
-        turns = f"rotated it by {self._said:.2g} rad recently, its orientation by {self._turned:.2g}"
+        turns = f"rotated it by {self._gyro_angle:.2g} rad recently, its orientation by {self._orientation_angle:.2g}"
         return f"its angular velocity {turns}: is it in deg/s?"

@@ -55,7 +55,7 @@ class WalkOutputs:
         corners = footprint_polygon(robot)
         self._outline = Polygon(points=[Point32(x=float(x), y=float(y)) for x, y in corners])
         self._footprint, self._second = node.create_publisher(Polygon, "footprint", EVENTS), -1
-        self._said = ""
+        self._published_state = ""
         self.restart()
 
     def restart(self) -> None:
@@ -63,15 +63,15 @@ class WalkOutputs:
         self.way, self._place = 0.0, None
         self.X_odom_footprint = pin.SE3.Identity()
 
-    def say(self, state: str) -> None:
+    def publish_state(self, state: str) -> None:
         """Publish the state if it changed."""
-        if state != self._said:
-            self._said = state
+        if state != self._published_state:
+            self._published_state = state
             self._state.publish(String(data=state))
 
     @property
     def state(self) -> str:
-        return self._said
+        return self._published_state
 
     def publish(self, now: BaseEstimate, stamp: Time, touching: np.ndarray) -> None:
         """Publish odometry, transforms and contacts (2,)."""

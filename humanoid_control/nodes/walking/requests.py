@@ -40,10 +40,10 @@ class VelocityRequest:
             footprint: default frame of velocities.
         """
         self._health, self._frames, self._timeout = health, ("", footprint, root), timeout
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        self.velocity, self._heard = np.zeros(3), -np.inf
+    def reset(self) -> None:
+        self.velocity, self._received_at = np.zeros(3), -np.inf
 
     def take(self, message: Any, now: float = 0.0) -> None:
         """Accept a Twist or TwistStamped at ROS time `now` [s]."""
@@ -55,7 +55,7 @@ class VelocityRequest:
         text = f"cmd_vel: {', '.join(bad)} is not a number: rejected"
         if self._health.check("cmd_vel", bool(bad), Level.ERROR, text):
             return
-        self.velocity, self._heard = v, time.monotonic()
+        self.velocity, self._received_at = v, time.monotonic()
 
     def _current(self, header: Any, now: float) -> bool:
         """Test frame and age of a header, and report faults."""
@@ -69,7 +69,7 @@ class VelocityRequest:
 
     def now(self, now: float, timeout: float) -> np.ndarray:
         """Return the velocity (3,); zero if older than `timeout` [s]."""
-        return self.velocity if now - self._heard <= timeout else np.zeros(3)
+        return self.velocity if now - self._received_at <= timeout else np.zeros(3)
 
 
 class UpperRequest:
@@ -88,9 +88,9 @@ class UpperRequest:
             RobotError: if the robot lacks imitation points.
         """
         self._body, self._health = UpperBody(robot), health
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self.motion, self.count = LiveMotion(self._body), 0
 
     def take(self, names: Sequence[str], positions: np.ndarray, t: float) -> None:

@@ -126,9 +126,9 @@ class Sensors:
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
         self.soles, self._frames, self._imu_frame = soles, SoleFrames(robot, soles), ImuFrame(robot)
         self._turns, self._balance = EncoderTurns(robot.lower, robot.upper), TurnBalance()
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         n = self.robot.n
         self._turns.restart()
         self._imu_frame.restart()
@@ -140,7 +140,7 @@ class Sensors:
         self._wrenches: dict[str, np.ndarray] = {}
         self._stamps: dict[str, int] = {}
         self.silence = dict.fromkeys((JOINTS, IMU, *map(wrench_key, self.soles)), float("inf"))
-        self._looked = time.monotonic()
+        self._updated_at = time.monotonic()
         self._same = dict.fromkeys(self.soles, 0)
         self.elsewhere = ""
         self.carrying: frozenset[str] = frozenset()
@@ -291,7 +291,7 @@ class Sensors:
             out.append(f"{JOINTS} of {self.robot.joint_names[unknown[0]]}")
         return out
 
-    def look(self, now: float, most: float, pace: float = 1.0) -> None:
+    def advance(self, now: float, most: float, pace: float = 1.0) -> None:
         """Increase every silence by the time since the last call.
 
         Args:
@@ -299,8 +299,8 @@ class Sensors:
             most: maximum increase [s], for suspended processes.
             pace: sensor time per clock time.
         """
-        passed = pace * min(now - self._looked, most)
-        self._looked = now
+        passed = pace * min(now - self._updated_at, most)
+        self._updated_at = now
         for key in self.silence:
             self.silence[key] += passed
 

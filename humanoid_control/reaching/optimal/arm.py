@@ -126,11 +126,16 @@ def robot_arm(robot: Robot, side: str, posture: str = "neutral") -> Arm:
         np.array([0.0, 0.0, -GRAVITY]),
     )
     names = tuple(robot.joint_names[j] for j in joints)
-    limits = (robot.lower[joints], robot.upper[joints], _told(robot.velocity[joints]), _told(robot.effort[joints]))
+    limits = (
+        robot.lower[joints],
+        robot.upper[joints],
+        _effective_limits(robot.velocity[joints]),
+        _effective_limits(robot.effort[joints]),
+    )
     return Arm(f"{robot.name}, {side} arm", names, arm, *limits, np.array(first.translation))
 
 
-def _told(limits: np.ndarray) -> np.ndarray:
+def _effective_limits(limits: np.ndarray) -> np.ndarray:
     """Return limits, infinite if absent or 0 in the URDF."""
     return np.where(limits > 0.0, limits, np.inf)
 

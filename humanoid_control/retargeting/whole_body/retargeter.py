@@ -117,7 +117,7 @@ class WholeBodyRetargeter(PostureSolver[WholeBodyTargets, WholeBodyTrajectory]):
         velocity = np.minimum(s.velocity_scale * p.velocity, FASTEST)
         velocity[: p.base] = BASE_SPEED
         p = p._replace(velocity=velocity, weight=weight, soles=np.arange(self.corners, len(points)))
-        self._whose = _parts(robot, moving, p.base)
+        self._point_bodies = _parts(robot, moving, p.base)
         super().__init__(robot, s, moving, self._new_feet(len(points)))
         limits = _accelerations(robot, s, self.legs.moving, moving, p.base)
         self._prepare(p, limits, max(s.activation, ROOM * s.margin), SLACK_WEIGHT, YIELDING)
@@ -136,7 +136,7 @@ class WholeBodyRetargeter(PostureSolver[WholeBodyTargets, WholeBodyTrajectory]):
         return cls(robot, settings, None, targets.forearms is not None, tuple(targets.directions))
 
     def _new_feet(self, points: int) -> FootWork:
-        return FootWork.new(self.rules, self.legs.soles, points, self._whose)
+        return FootWork.new(self.rules, self.legs.soles, points, self._point_bodies)
 
     def inputs(self, targets: WholeBodyTargets) -> FrameInputs:
         """Return the solver inputs of targets.
@@ -255,7 +255,7 @@ class WholeBodyRetargeter(PostureSolver[WholeBodyTargets, WholeBodyTrajectory]):
         frames = self.problem.tree.joints
         self.root = pin.SE3(frames.R[0].copy(), frames.p[0].copy())
         self.contacts = self._feet.out.contact.copy()
-        self._know(distance, used_fallback)
+        self._set_distance(distance, used_fallback)
 
     def _trajectory(self, targets: WholeBodyTargets, out: FrameResults) -> WholeBodyTrajectory:
         named = [k for k in range(len(self.problem.point)) if not CORNERS <= k < self.corners]

@@ -143,11 +143,11 @@ def guess_mapping(tree: UrdfTree) -> Mapping:
     poses = robot.link_poses(robot.q("zero"))
     arms = tuple(_arm(way, tree, robot) for way in (limbs.arms.left, limbs.arms.right))
     first = limbs.arms.left[0]
-    waist = _ways_up(first)
+    waist = _ancestors(first)
     sternum = (arms[0].gh + arms[1].gh) / 2
     if limbs.legs is not None:
         # A joint above one leg only is not part of the waist (NAO's left hip moves both: the right one mimics it).
-        ways = [_ways_up(leg[0]) for leg in (limbs.legs.left, limbs.legs.right)]
+        ways = [_ancestors(leg[0]) for leg in (limbs.legs.left, limbs.legs.right)]
         down = [j for j in ways[0] if any(j is other for other in ways[1])]
         waist = [*_without(down, waist)[::-1], *_without(waist, down)]
         hips = [ball_centre(leg[:3], MEET)[0] for leg in (limbs.legs.left, limbs.legs.right)]
@@ -184,7 +184,7 @@ def _without(joints: list[JointAxis], others: list[JointAxis]) -> list[JointAxis
     return [j for j in joints if all(j is not other for other in others)]
 
 
-def _ways_up(joint: JointAxis) -> list[JointAxis]:
+def _ancestors(joint: JointAxis) -> list[JointAxis]:
     out, at = [], joint.above
     while at is not None:
         out.append(at)

@@ -348,7 +348,7 @@ def stop_piece(d: DriveTable, k: int, q: float, v: float, a: float, h: float) ->
 
 
 @inlined
-def way_of(rounds: int) -> int:
+def switching_rule(rounds: int) -> int:
     """Return the switching rule after a number of solutions; usual are two or three.
 
     SLOWLY needs a last point with the same equations: contact is corrected in earlier rounds only.

@@ -340,11 +340,11 @@ class WinchPlant:
         """Fail or restore a tension sensor; the drive's latch stays until reset."""
         self.record.deaf[tendon] = int(deaf)
 
-    def let_out(self, tendon: int, by: float) -> None:
+    def release_wire(self, tendon: int, by: float) -> None:
         """Release slack wire [m], seen by the encoder."""
         self.record.wire[tendon] += by
 
-    def mend(self, tendon: int) -> None:
+    def clear_fault(self, tendon: int) -> None:
         """Clear all faults; a torn wire is reattached slack."""
         r = self.record
         if r.snapped[tendon] == 1:

@@ -124,7 +124,7 @@ class TendonSensor:
         self._encoders = TendonEncoders(len(self.names), self._errors, self._seed)
         self._sensor.reset()
         self._held: dict[str, float] = {}
-        self._begun = False
+        self._started = False
 
     def read(self, time: float, states: TendonStates) -> TendonStates | None:
         """Return measured tendons without missing ones; None if the sample is lost."""
@@ -135,8 +135,8 @@ class TendonSensor:
         if self._stiffness:
             lengths -= tensions / self._stiffness
         more = self._unwound() - self._encoders.slack
-        self._encoders.slack += np.clip(more, -self._wound, self._wound) if self._begun else more
-        self._begun = True
+        self._encoders.slack += np.clip(more, -self._wound, self._wound) if self._started else more
+        self._started = True
         read = self._sensor.read(time, self._encoders.measure(lengths), tensions)
         if read is None:
             return None

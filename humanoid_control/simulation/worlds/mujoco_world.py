@@ -27,7 +27,7 @@ from humanoid_control.simulation.drives.position_control import (
     default_gains,
     drive_table,
     switch_drive_step,
-    way_of,
+    switching_rule,
 )
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.worlds.base import EngineBase
@@ -222,7 +222,7 @@ class MujocoWorld(EngineBase):
             mj.mj_forward(m, d)
             np.take(d.qacc, self._iv, out=rows[ACCELERATION], mode="clip")
             rounds += 1
-            again = switch_drive_step(self._drives.table, rows, h, way_of(rounds))
+            again = switch_drive_step(self._drives.table, rows, h, switching_rule(rounds))
         mj.mj_Euler(m, d)
 
     def _set_forces(self, h: float) -> None:

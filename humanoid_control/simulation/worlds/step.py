@@ -46,7 +46,7 @@ from humanoid_control.simulation.drives.position_control import (
     stop_piece,
     switch_drives,
     switch_stop,
-    way_of,
+    switching_rule,
 )
 
 FASTEST = 1e4  # [rad/s] or [m/s]: faster means a failed integration
@@ -202,7 +202,7 @@ def _run_steps(
         rounds = 1
         while True:
             # Solve, correct the active pieces of drives and contact, solve again until nothing changes.
-            again = switch_drives(d, joints, speed, a, h, force, inertia, way_of(rounds))
+            again = switch_drives(d, joints, speed, a, h, force, inertia, switching_rule(rounds))
             if rounds == 1 or (again and rounds <= CONTACT_ROUNDS):
                 again = correct_contact(w.W, x, c, h) or again
             if not again:
@@ -439,7 +439,7 @@ def _run_driven_steps(
             _add_stops(d, e, iv, free, light, tau, armature)
             solve_step(t, w, x, c, tau, armature, h)
             rounds += 1
-            again = _switch_stops(x, d, e, h, way_of(rounds))
+            again = _switch_stops(x, d, e, h, switching_rule(rounds))
             if rounds == 1 or (again and rounds <= CONTACT_ROUNDS):
                 again = correct_contact(W, x, c, h) or again
             if not again:

@@ -38,7 +38,7 @@ from humanoid_control.simulation.drives.position_control import (
     advance_drive_references,
     drive_terms,
     switch_drives,
-    way_of,
+    switching_rule,
 )
 from humanoid_control.simulation.drives.winches import (
     WinchTable,
@@ -144,7 +144,7 @@ def _run_winch_steps(
         rounds = 1
         while True:
             _solve(t, w, g, (tau, armature), h, x.acceleration)
-            again = switch_drives(d, joints, speed, a, h, force, inertia, way_of(rounds))
+            again = switch_drives(d, joints, speed, a, h, force, inertia, switching_rule(rounds))
             _end_rates(g, speed, a, h)
             # A limit, since tendons are only released within a step, but released ones change the rates of others.
             if rounds <= SLACK_ROUNDS and release_slack(g.winches, g.rate):

@@ -102,8 +102,8 @@ class WinchedRobot(EngineBase):
             "snapped": lambda k: w.snap(k),
             "slipped": lambda k: w.slip(k, size),
             "deaf": lambda k: w.deafen(k),
-            "slack": lambda k: w.let_out(k, size),
-            "mended": lambda k: w.mend(k),
+            "slack": lambda k: w.release_wire(k, size),
+            "mended": lambda k: w.clear_fault(k),
         }
         if tendon not in w.names:
             raise UnknownNameError("tendon", tendon, w.names)

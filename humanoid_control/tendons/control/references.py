@@ -33,9 +33,9 @@ class JointReferences:
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray, velocity: np.ndarray) -> None:
         self.lower, self.upper, self.velocity = lower, upper, velocity
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         d = len(self.lower)
         self._wanted, self._v, self._tau, self._a = np.zeros((4, d))
         self._position, self._before = np.zeros((2, d))
@@ -43,7 +43,7 @@ class JointReferences:
 
     def begin(self, theta: np.ndarray, now: float) -> None:
         """Rest at theta (D,) [rad] from time `now` [s]."""
-        self.forget()
+        self.reset()
         self._wanted[:], self._position[:], self._since = theta, theta, now
 
     def rest(self, theta: np.ndarray) -> JointReference:
@@ -101,13 +101,13 @@ class WinchReadings:
         """Create the readings; `fastest` (M,) are no-load winch speeds [m/s]."""
         self.names, self._fastest = tuple(names), np.asarray(fastest)
         self._index = {n: k for k, n in enumerate(names)}
-        self.states, self._heard = no_states(len(names)), np.zeros(len(names), dtype=bool)
+        self.states, self._received = no_states(len(names)), np.zeros(len(names), dtype=bool)
         self._order: tuple[list[str], np.ndarray] = ([], np.zeros(0, dtype=int))
         self.problem, self._last = "", -math.inf
 
     @property
     def known(self) -> bool:
-        return bool(self._heard.all())
+        return bool(self._received.all())
 
     def take(
         self,
@@ -153,12 +153,12 @@ class WinchReadings:
             self.problem = f"tendon states: not a number for {names[int(np.argmin(good))]}: its last values are kept"
         rows, x, T = rows[good], x[good], T[good]
         dt = now - self._last
-        moved = np.where(self._heard[rows], x - s.wire[rows], 0.0)
+        moved = np.where(self._received[rows], x - s.wire[rows], 0.0)
         jumped = bool((np.abs(moved) > JUMP + 2.0 * self._fastest[rows] * max(dt, 0.02)).any()) if dt < 10 else False
         if len(velocity) == len(names) and np.isfinite(velocity).all():
             s.speed[rows] = -np.asarray(velocity, dtype=float)[good]
         elif dt > 0:
             s.speed[rows] = -moved / max(dt, 1e-4)
-        s.wire[rows], s.tension[rows], self._heard[rows] = x, np.maximum(T, 0.0), True
+        s.wire[rows], s.tension[rows], self._received[rows] = x, np.maximum(T, 0.0), True
         self._last = now
         return jumped

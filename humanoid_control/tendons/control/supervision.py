@@ -97,10 +97,10 @@ class TendonSupervisor:
 
     Attributes:
         slack: (M,).
-        snapped: (M,) latched until `mend`.
+        snapped: (M,) latched until `clear_snapped`.
         over: (M,) overloaded, latched until `release`.
         unreadable: (M,) True: length unusable, much wound while slack.
-        doubted: groups with doubted angles, and the remaining time [s].
+        held_groups: groups with doubted angles, and the remaining time [s].
         stopped: '' or one of `STOPS`.
     """
 
@@ -134,7 +134,7 @@ class TendonSupervisor:
         self.slack, self.snapped, self.over, self.unreadable = np.zeros((4, m), dtype=bool)
         self._slack_for, self._over_for, self._taut_at, self._hot = np.zeros((4, m))
         self._path_at, self._seen = np.zeros((2, m)), False  # at the reference, at the estimate
-        self.doubted: dict[str, float] = {}
+        self.held_groups: dict[str, float] = {}
         self._frozen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self.stopped = ""
 
@@ -190,8 +190,8 @@ class TendonSupervisor:
             )
             self.over[rows] = True
         self.heat.step(T, dt)
-        self.doubted = {g: left - dt for g, left in self.doubted.items() if left > dt}
-        for g in [g for g in self._frozen if g not in self.doubted]:
+        self.held_groups = {g: left - dt for g, left in self.held_groups.items() if left > dt}
+        for g in [g for g in self._frozen if g not in self.held_groups]:
             del self._frozen[g]
         return out
 
@@ -203,7 +203,7 @@ class TendonSupervisor:
         """
         self.snapped[self._index(tendon)] = True
 
-    def mend(self, tendon: str) -> None:
+    def clear_snapped(self, tendon: str) -> None:
         """Clear a snapped tendon.
 
         Raises:
@@ -217,7 +217,7 @@ class TendonSupervisor:
         self.over[:], self.stopped = False, ""
         self._over_for[:] = 0.0
 
-    def doubt(self, group: str, states: WinchStates) -> None:
+    def hold_group(self, group: str, states: WinchStates) -> None:
         """Doubt the angles of a group for half a second: its tendons hold their lengths as springs.
 
         Raises:
@@ -229,7 +229,7 @@ class TendonSupervisor:
         if group not in self._frozen:
             pulled = states.tension[rows].copy()
             self._frozen[group] = states.wire[rows] + pulled / self.stiffness[rows], pulled
-        self.doubted[group] = CALM
+        self.held_groups[group] = CALM
 
     def stop(self, how: str = "hold") -> None:
         """Stop all winches until `release`.
@@ -284,7 +284,7 @@ class PowerOn:
         alone = [k for k in range(len(supervisor.names)) if k not in grouped]
         queues = [list(rows) for rows in supervisor.groups.values()] + [[k] for k in alone]
         self._queues = [[int(k) for k in q if not supervisor.snapped[k]] for q in queues]
-        self._start, self._begun = states.wire.copy(), [0.0] * len(self._queues)
+        self._start, self._elapsed = states.wire.copy(), [0.0] * len(self._queues)
         self.done, self.refused = False, ""
 
     def step(self, states: WinchStates, command: WinchCommand, dt: float) -> WinchCommand:
@@ -296,13 +296,13 @@ class PowerOn:
         for number, queue in enumerate(self._queues):
             while queue and states.tension[queue[0]] >= REACHED * self._goal[queue[0]]:
                 del queue[0]
-                self._begun[number] = 0.0
+                self._elapsed[number] = 0.0
             if not queue:
                 continue
             k = queue[0]
-            self._begun[number] += dt
+            self._elapsed[number] += dt
             wound = self._start[k] - states.wire[k]
-            if wound > FARTHEST or self._begun[number] > PATIENCE:
+            if wound > FARTHEST or self._elapsed[number] > PATIENCE:
                 why = f"{1e3 * wound:.0f} mm wound" if wound > FARTHEST else f"{PATIENCE:g} s"
                 self.refused = f"{self._s.names[k]} did not become taut ({why}): is its wire on the drum?"
                 return command

@@ -141,7 +141,7 @@ MEMORY = ("integral", "reference", "forward", "by_current", "doubtful", "seen", 
 
 
 @inlined
-def hear_tension(d: LoopTable, k: int, w: float, T: float, h: float) -> float:
+def select_tension(d: LoopTable, k: int, w: float, T: float, h: float) -> float:
     """Return the tension to use [N]: from the sensor, or from the current if the sensor is deaf."""
     turning = 1.0 if w > TURNING else -1.0 if w < -TURNING else 0.0
     # T_c += (1 - exp(-h / 9.5 ms)) (F - b w - f_c sign(w) [|w| > 2 mm/s] - T_c); deaf after T < 2 N, T_c > 30 N for 30
@@ -215,7 +215,7 @@ def winch_force(d: LoopTable, k: int, x: float, w: float, T: float, h: float) ->
     Updates the memory by a period h [s].
     """
     g, u = d.gains, d.unit
-    T = hear_tension(d, k, w, T, h)
+    T = select_tension(d, k, w, T, h)
     d.seen[k] = T
     kind = d.kind[k]
     # A new kind begins without integral, at the present wire and tension.

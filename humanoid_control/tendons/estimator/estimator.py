@@ -95,7 +95,7 @@ class TendonEstimator:
         self.faults.reset()
         self._steps, self.problem = 0, ""
         if self._judge is not None:
-            self._judge.forget()
+            self._judge.reset()
         for passed in self._passed:
             passed.clear()
         self._exchange()

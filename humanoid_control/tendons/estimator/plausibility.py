@@ -67,7 +67,7 @@ class TendonPlausibility:
         if self._timed:  # a node loads compiled code now, not at its first sample
             self._motion(np.zeros(len(names)))
             self._find_spans()
-        self.forget()
+        self.reset()
 
     def place(self) -> None:
         """Treat lengths as calibrated from now on."""
@@ -79,7 +79,7 @@ class TendonPlausibility:
         if self._placed and not self._spans:
             self._spans = [_span_of(f.mapping) for f in self._estimator.filters]
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self._good: tuple[Array, Array] | None = None  # time (M,) and length (M,) of each tendon
         self._refused: tuple[Array, Array] | None = None
         self._count, self.problem = 0, ""

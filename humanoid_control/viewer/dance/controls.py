@@ -127,7 +127,7 @@ class Controls:
         gui, self._gui, self.actions = server.gui, server.gui, actions
         gui.set_panel_label("All robots dance")
         self._status = gui.add_markdown("")
-        self._trouble = gui.add_html("")
+        self._error = gui.add_html("")
         self._upload = gui.add_upload_button(
             "Add a clip or a robot", hint="BVH, FBX, C3D, TRC, NPZ ..., URDF, MJCF, or a zip; or drop it on the page"
         )
@@ -232,15 +232,15 @@ class Controls:
         if self._status.content != text:
             self._status.content = text
 
-    def set_trouble(self, text: str) -> None:
+    def set_error(self, text: str) -> None:
         content = ""
         if text:
             content = (
                 "<div style='margin:4px 12px;padding:6px 10px;border-radius:6px;background:#fff0f0;color:#a61e1e;"
                 f"font-size:13px;overflow-wrap:anywhere'>{html.escape(text)}</div>"
             )
-        if self._trouble.content != content:
-            self._trouble.content = content
+        if self._error.content != content:
+            self._error.content = content
 
     def set_notes(self, notes: Sequence[str]) -> None:
         """Show the first notes."""

@@ -52,7 +52,7 @@ class Loader:
             make: returns a dancer for a body and a robot name.
         """
         self.options, self._make = options or {}, make
-        self._wish: tuple[str, tuple[str, ...]] | None = None
+        self._request: tuple[str, tuple[str, ...]] | None = None
         self._ready: Cast | None = None
         self._body: tuple[str, BodyPoints] | None = None
         self._there: Cast | None = None
@@ -64,7 +64,7 @@ class Loader:
     def want(self, clip: str, robots: Sequence[str]) -> None:
         """Request a cast; `take` returns it when ready."""
         with self._lock:
-            self._wish = clip, tuple(robots)
+            self._request = clip, tuple(robots)
             self.busy = "loading"
             self._lock.notify()
 
@@ -84,15 +84,15 @@ class Loader:
     def _run(self) -> None:
         while True:
             with self._lock:
-                self._lock.wait_for(lambda: self._wish is not None or self._ended)
+                self._lock.wait_for(lambda: self._request is not None or self._ended)
                 if self._ended:
                     return
-                assert self._wish is not None
-                (clip, robots), self._wish = self._wish, None
+                assert self._request is not None
+                (clip, robots), self._request = self._request, None
             cast = self._load(clip, robots)
             with self._lock:
                 self._ready = cast
-                if self._wish is None:
+                if self._request is None:
                     self.busy = ""
 
     def _load(self, clip: str, robots: Sequence[str]) -> Cast:
@@ -102,7 +102,7 @@ class Loader:
             if self._body is None or self._body[0] != clip:
                 self._body = clip, load_body_points(clip, **self.options.get(clip, {}))
         except Exception as e:
-            cast.clip_problem = told(e)
+            cast.clip_problem = error_line(e)
             return cast
         body = self._body[1]
         cast.notes += body.warnings
@@ -117,12 +117,12 @@ class Loader:
                 cast.dancers[name] = before[name]
                 cast.notes += before[name].notes
             except Exception as e:
-                cast.failed[name] = told(e)
+                cast.failed[name] = error_line(e)
         self._there = cast
         return cast
 
 
-def told(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """Return an error as one line."""
     if isinstance(error, HumanoidError):
         return str(error)

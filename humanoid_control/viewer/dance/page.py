@@ -14,7 +14,7 @@ from humanoid_control.errors import HumanoidError
 from humanoid_control.retargeting.trajectory import JointTrajectory
 from humanoid_control.viewer.dance.controls import NO_JOINT, Actions, ControlRow, Controls
 from humanoid_control.viewer.dance.dancer import DancerView, advance
-from humanoid_control.viewer.dance.loader import AnyDancer, Cast, Loader, told
+from humanoid_control.viewer.dance.loader import AnyDancer, Cast, Loader, error_line
 from humanoid_control.viewer.dance.stage import DanceStage
 from humanoid_control.viewer.dance.uploads import ROBOT, Uploads, let_files_drop
 from humanoid_control.viewer.server import HOST, open_server
@@ -69,7 +69,7 @@ class DancePage:
         self.clips, self.titles = dict(programme.clips), dict[str, str]()
         self.server = open_server(port, host, origins)
         self.stage = DanceStage(self.server, shadows)
-        self._asked: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._pending: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.controls = Controls(self.server, tuple(self.clips), programme.robots, self._actions())
         self.controls.offer_others(programme.others)
         let_files_drop(self.server)
@@ -81,7 +81,7 @@ class DancePage:
         self._next: Cast | None = None
         self._sought: float | None = None
         self.playing, self.speed, self.loop, self.follow = True, 1.0, True, True
-        self.trouble = ""
+        self.error = ""
         self._left: dict[int, float] = {}
         self._grades: dict[int, Future[tuple[str, str]]] = {}
         self._count, self._now, self._busy_since = 0, 0.0, 0.0
@@ -94,7 +94,7 @@ class DancePage:
         """Return callbacks that queue the work for `tick`."""
 
         def later(do: Callable[..., None]) -> Callable[..., None]:
-            return lambda *values: self._asked.put(lambda: do(*values))
+            return lambda *values: self._pending.put(lambda: do(*values))
 
         return Actions(
             later(self.choose_clip),
@@ -113,7 +113,7 @@ class DancePage:
 
     def choose_clip(self, title: str) -> None:
         if title in self.clips and title != self.clip:
-            self.clip, self.trouble = title, ""
+            self.clip, self.error = title, ""
             self._want()
 
     def choose_robot(self, name: str, dances: bool) -> None:
@@ -123,7 +123,7 @@ class DancePage:
             self.robots.remove(name)
         else:
             return
-        self.trouble = ""
+        self.error = ""
         self._want()
 
     def press(self, button: str) -> None:
@@ -157,9 +157,9 @@ class DancePage:
         try:
             upload = self.uploads.keep(name, content)
         except (HumanoidError, OSError) as e:
-            self.trouble = told(e)
+            self.error = error_line(e)
             return
-        self.trouble, source = "", str(upload.path)
+        self.error, source = "", str(upload.path)
         if upload.kind == ROBOT:
             self.titles[source] = upload.title
             self.loader.guess.add(source)
@@ -189,11 +189,11 @@ class DancePage:
 
     def tick(self, passed: float) -> list[DancerView]:
         """Handle requests, advance by `passed` [s] and draw."""
-        while not self._asked.empty():
+        while not self._pending.empty():
             try:
-                self._asked.get()()
+                self._pending.get()()
             except HumanoidError as e:
-                self.trouble = self.uploads.plain(told(e))
+                self.error = self.uploads.plain(error_line(e))
         if self._sought is not None:
             moment, self._sought = self._sought, None
             self.seek(moment)
@@ -215,13 +215,13 @@ class DancePage:
             if self._count % PLOT_EVERY == 0:
                 self._plot()
             if self._count % TABLE_EVERY == 0:
-                self._tell(views)
+                self._update_panel(views)
         return views
 
     def _change(self, cast: Cast) -> None:
         problems = [cast.clip_problem] if cast.clip_problem else list(cast.failed.values())
         if problems:
-            self.trouble = self.uploads.plain(problems[0])
+            self.error = self.uploads.plain(problems[0])
         if cast.clip_problem:
             self._drop_clip(cast.clip)
             return
@@ -273,7 +273,7 @@ class DancePage:
 
     # -- reports
 
-    def _tell(self, views: Sequence[DancerView]) -> None:
+    def _update_panel(self, views: Sequence[DancerView]) -> None:
         rows = []
         for dancer, view in zip(self.dancers, views, strict=True):
             name = next(name for name, d in self.cast.dancers.items() if d is dancer)
@@ -296,7 +296,7 @@ class DancePage:
         else:
             words = f"{'playing' if self.playing else 'paused'} at {self.time:.1f} of {self.dancers[0].duration:.1f} s"
         self.controls.set_status(f"**{self.clip}**: {words}{busy if self.dancers else ''}")
-        self.controls.set_trouble(self.trouble)
+        self.controls.set_error(self.error)
         self.controls.set_notes([self.uploads.plain(note) for note in dict.fromkeys(self.cast.notes)])
 
     def _graded(self, dancer: AnyDancer) -> tuple[str, str]:
@@ -305,7 +305,7 @@ class DancePage:
             return "", ""
         if not future.done():
             return "", "grading ..."
-        return future.result() if future.exception() is None else ("", told(future.exception()))  # type: ignore[arg-type]
+        return future.result() if future.exception() is None else ("", error_line(future.exception()))  # type: ignore[arg-type]
 
     def _plot(self) -> None:
         for plot in self.controls.plots:

@@ -118,7 +118,7 @@ class EditorDistances:
         if self._calculator is None or self._calculator.model is not model:
             self._calculator = segment_pairs(self.robot, model)
         pin.forwardKinematics(self.robot.model, self._data, self.robot.q(joints))
-        self._calculator.forget()
+        self._calculator.reset()
         self._calculator.place(self._poses.rows())
         return self._calculator
 

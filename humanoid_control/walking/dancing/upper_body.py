@@ -149,7 +149,7 @@ class CenterRise:
         self._rest = self._height(robot.postures["neutral"])
         self._stand, self._smooth, self.height = stand, 0.0, stand
 
-    def look(self, joints: np.ndarray, dt: float) -> float:
+    def update(self, joints: np.ndarray, dt: float) -> float:
         """Return the CoM rise at constant leg bend [m], low-pass filtered, in steps of RISE."""
         self._smooth += min(dt / RISING, 1.0) * (self._height(joints) - self._rest - self._smooth)
         if abs(self._stand + self._smooth - self.height) > RISE:
@@ -299,7 +299,7 @@ class GestureScore:
         self._R_upright = robot.data.oMf[self._chest].rotation.copy()
         self.errors: list[np.ndarray] = []
 
-    def look(self, q: np.ndarray, goal: UpperGoal) -> np.ndarray:
+    def add(self, q: np.ndarray, goal: UpperGoal) -> np.ndarray:
         """Add and return distances (6,) of ARM_POINTS to a goal at q (nq,) [m]."""
         pin.framesForwardKinematics(self._robot.model, self._data, q)
         X = self._data.oMf[self._chest]

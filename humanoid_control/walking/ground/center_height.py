@@ -44,7 +44,7 @@ class CenterHeight:
         if abs(amount) > LEAST:
             self.rises.append(Rise(amount, begin, max(end, begin + 0.05)))
 
-    def forget(self, t: float) -> None:
+    def truncate(self, t: float) -> None:
         """Discard changes that have not begun at t, and sum up finished ones."""
         over = [r for r in self.rises if r.end <= t]
         self._base += sum(r.amount for r in over)

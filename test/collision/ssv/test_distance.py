@@ -184,7 +184,7 @@ def test_cores_that_pierce_each_other_keep_the_normal_they_came_with():
             assert near.distance[0] == pytest.approx(height - 0.2)
             assert np.allclose(near.point_2, near.point_1 + near.distance[:, None] * near.normal, atol=1e-12)
         assert near.penetrating[0]
-        calculator.forget()
+        calculator.reset()
         near = calculator.nearest()
         assert np.allclose(np.abs(near.normal), [[0, 0, 1]]) and near.penetrating[0]
 

@@ -122,8 +122,8 @@ def chain(ids, length=10):
 )
 def test_the_others_replies_are_found_whatever_is_wrong_with_one(stream, came):
     replies, whole = taken(stream, [1, 2, 3, 4, 5], 10)
-    assert "".join(str(int(c)) for c in replies.came) == came and whole == (came == "11111")
-    for k in np.flatnonzero(replies.came):
+    assert "".join(str(int(c)) for c in replies.received) == came and whole == (came == "11111")
+    for k in np.flatnonzero(replies.received):
         assert replies.data[k].tobytes() == SAMPLES[k]
 
 
@@ -150,8 +150,8 @@ def test_ten_thousand_strings_of_bytes_make_no_error_and_no_wrong_sample():
         buffer[: len(data)] = data
         replies.restart()
         replies.take(buffer, len(data))
-        found += int(replies.came.sum())
-        for row in np.flatnonzero(replies.came):
+        found += int(replies.received.sum())
+        for row in np.flatnonzero(replies.received):
             assert replies.data[row].tobytes() == SAMPLES[row]
     assert found > 10_000
 

@@ -181,7 +181,7 @@ def test_the_tick_must_advance():
     message.motor_state[1].q = 0.6
     assert reader.read(signed("hg", message), state, 2.0) == FROZEN
     assert state.q[1] == 0.5 and state.stamp[1] == 1.0
-    reader.forget()
+    reader.reset()
     assert reader.read(signed("hg", message), state, 3.0) == FRESH
 
 

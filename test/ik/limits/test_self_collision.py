@@ -196,7 +196,7 @@ def test_pairs_that_are_passed_over_close_no_faster_than_their_rows_would_let_th
             v = np.concatenate([np.zeros(robot.iv), share * rng.uniform(-1, 1, robot.n) * robot.velocity])
         v[: robot.iv] = rng.normal(size=robot.iv)
         most[: robot.iv] = 1e-3  # the base is no joint: it moves both sides
-        found = set(limit.look(q, v, s, most, v, dt).pair.tolist())
+        found = set(limit.active_pairs(q, v, s, most, v, dt).pair.tolist())
         d, speed = np.empty(n), np.empty(n)
         d[near.pair], speed[near.pair] = near.distance, -(g @ v)
         brake = np.zeros(n)

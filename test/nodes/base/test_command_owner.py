@@ -130,7 +130,7 @@ class Commander(TickNode):
         begin = self.now
         while self.now < begin + seconds:
             self.now += 0.01
-            if self.commands.look(self.now):
+            if self.commands.may_command(self.now):
                 return self.now - begin
         return None
 
@@ -148,7 +148,7 @@ def test_of_two_that_the_graph_has_not_shown_to_each_other_one_commands(graph, m
         assert second.begins_within(5.0) is None
         level, problem = second.health.open["owner"]
         assert level == Level.ERROR and "of this machine" in problem and "nothing is commanded" in problem
-        assert first.commands.look(first.now + 1.0), "and the first goes on"
+        assert first.commands.may_command(first.now + 1.0), "and the first goes on"
         first.commands.pause()
         assert second.begins_within(5.0) is None, "a break is no end"
         first.trigger_activate()
@@ -183,8 +183,8 @@ def test_a_node_that_pauses_goes_on_beside_one_that_waits_unless_that_has_comman
         assert node.begins_within(1.0) == pytest.approx(0.3, abs=0.03), "nobody else is there"
         other = graph.node.create_publisher(JointState, "joint_commands", 5)
         graph.until(lambda: node.count_publishers("joint_commands") == 2, "the other")
-        assert owner.look(node.now + 1.0), "it goes on"
-        for stop in (owner.pause, lambda: owner.look(node.now, ready=False)):
+        assert owner.may_command(node.now + 1.0), "it goes on"
+        for stop in (owner.pause, lambda: owner.may_command(node.now, ready=False)):
             stop()
             assert node.begins_within(5.0) == pytest.approx(0.3, abs=0.03), "after a break"
         owner.pause()

@@ -44,7 +44,7 @@ def listener(graph):
 def looked(node):
     """Open problems of a node after one more look."""
     node.graph._next = 0.0
-    node.graph.look(time.monotonic())
+    node.graph.check(time.monotonic())
     return node.health.open
 
 

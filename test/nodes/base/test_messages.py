@@ -74,7 +74,7 @@ def test_positions_are_those_that_can_be_and_problems_are_named():
     assert take([home[elbow], 0.4], ["l_elbow_flexion"] * 2) == home[elbow] and "named twice" in known.problem
     odd[elbow] = home[elbow] + 1.0
     assert [take(odd) for _ in range(3)] == [home[elbow], home[elbow], odd[elbow]] and "accepted" in known.problem
-    known.forget()
+    known.reset()
     assert not known.known and known.problem == ""
 
 

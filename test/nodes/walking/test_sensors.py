@@ -86,13 +86,13 @@ def test_silence_counts_while_the_node_listens_and_a_message_sent_again_is_no_ne
     robot, s, _ = sensed
     s.on_joints(joints(robot, 1))
     begin = time.monotonic()
-    s.look(begin, 0.0)  # from here on the time is the test's
+    s.advance(begin, 0.0)  # from here on the time is the test's
     for k in range(1, 7):
-        s.look(begin + k * DT, 1.5 * DT)
+        s.advance(begin + k * DT, 1.5 * DT)
         s.on_joints(joints(robot, 1))
     assert s.silence["joint_states"] == pytest.approx(6 * DT) and s.quiet(0.02)[0] == "joint_states"
     s.on_joints(joints(robot, 2))
-    s.look(begin + 1000.0, 1.5 * DT)  # the process did not run
+    s.advance(begin + 1000.0, 1.5 * DT)  # the process did not run
     assert s.silence["joint_states"] == pytest.approx(1.5 * DT)
 
 
@@ -306,7 +306,7 @@ def test_a_velocity_of_another_frame_or_time_is_refused_by_name():
         assert any(words in text for _, text in health.open.values())
         assert not asked.now(time.monotonic(), 0.5).any()
     for frame in ("", "base_footprint", "pelvis"):
-        asked.forget()
+        asked.reset()
         asked.take(stamped(frame, 0.4), 1000.0)
         assert asked.now(time.monotonic(), 0.5)[0] == 0.3 and not health.open
 

@@ -121,7 +121,7 @@ def test_files_are_dropped_on_the_page(page, browser, short_clip):
     assert page.dancers and page.controls.clips.value == "dance"
     drop(browser, "three seconds.trc", short_clip.read_bytes())
     waits(browser, lambda: page.cast.clip.endswith("three seconds.trc"), "the clip that was dropped is danced to")
-    assert browser.wait_for("three seconds.trc: playing at") and not page.trouble
+    assert browser.wait_for("three seconds.trc: playing at") and not page.error
     assert browser.wait_for("of 3.0 s")
 
 

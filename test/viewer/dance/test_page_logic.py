@@ -11,7 +11,7 @@ from humanoid_control.cli.dance import _grade
 from humanoid_control.errors import RobotError
 from humanoid_control.paths import share_dir
 from humanoid_control.viewer.dance.controls import NO_JOINT, ControlRow, row_html
-from humanoid_control.viewer.dance.loader import Loader, told
+from humanoid_control.viewer.dance.loader import Loader, error_line
 from humanoid_control.viewer.dance.page import DancePage, Programme
 from humanoid_control.viewer.dance.stage import (
     ASIDE,
@@ -99,7 +99,7 @@ def test_a_clip_that_is_dropped_is_danced_to_and_a_grade_follows(page, short_cli
     ready(page, "hrp2")
     page.receive(short_clip.name, short_clip.read_bytes())
     until(page, lambda: page.cast.clip.endswith(short_clip.name), "the clip that was dropped")
-    assert page.controls.clips.value == short_clip.name and not page.trouble
+    assert page.controls.clips.value == short_clip.name and not page.error
     duration = page.dancers[0].duration
     assert duration == pytest.approx(3.0, abs=0.05)
     until(page, lambda: "<b>hrp-2" in page.controls._table.content.lower() and page.loader.busy == "", "its row")
@@ -121,10 +121,10 @@ def test_a_broken_file_is_told_in_one_line_and_nothing_else_changes(page):
         ("broken.npz", b"PK\3\4 nothing", "broken.npz"),
     ):
         page.receive(name, content)
-        until(page, lambda says=says: says in page.trouble and not page.loader.busy, f"{name} must be told")
-        until(page, lambda says=says: says in page.controls._trouble.content, "on the page")
-        assert len(page.trouble.splitlines()) == 1
-        assert page.trouble.startswith(name), "by its name, not by the place where it is kept"
+        until(page, lambda says=says: says in page.error and not page.loader.busy, f"{name} must be told")
+        until(page, lambda says=says: says in page.controls._error.content, "on the page")
+        assert len(page.error.splitlines()) == 1
+        assert page.error.startswith(name), "by its name, not by the place where it is kept"
         assert page.dancers == [dancer] and page.controls.clips.value == "dance"
         assert tuple(page.controls.clips.options) == tuple(CLIPS), "and is offered no more"
     before = page.time
@@ -135,12 +135,12 @@ def test_a_robot_that_is_dropped_dances_too(page):
     ready(page, "hrp2")
     folder = share_dir() / "urdf"
     page.receive("mine.urdf", (folder / "wabian2.urdf").read_bytes())
-    until(page, lambda: len(page.dancers) == 2 or page.trouble, "it must join", 120)
-    assert not page.trouble and page.dancers[1].view().error < 0.3
+    until(page, lambda: len(page.dancers) == 2 or page.error, "it must join", 120)
+    assert not page.error and page.dancers[1].view().error < 0.3
     path = next(name for name in page.cast.dancers if name.endswith("mine.urdf"))
     assert Path(path).with_suffix(".yaml").is_file() and page.titles[path] == "mine.urdf"
     page.receive("bare.urdf", b'<robot name="bare"><link name="a"/></robot>')
-    until(page, lambda: page.trouble and not page.loader.busy, "one without arms cannot")
+    until(page, lambda: page.error and not page.loader.busy, "one without arms cannot")
     assert len(page.dancers) == 2 and len(page.robots) == 2
     assert not [box for name, box in page.controls._boxes.items() if name.endswith("bare.urdf") and box.value]
 
@@ -222,7 +222,7 @@ def test_the_loader_does_what_was_asked_for_last():
         assert loader.take() is None
     finally:
         loader.close()
-    assert told(ValueError("a\nb")).count("\n") == 0
+    assert error_line(ValueError("a\nb")).count("\n") == 0
 
 
 def test_errors_have_the_colours_of_their_lengths():

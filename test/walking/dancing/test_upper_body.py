@@ -47,7 +47,7 @@ def test_arms_on_a_trunk_that_turns_are_found_in_the_axes_of_the_chest(hrp2):
         joints[arms] = np.clip(joints[arms] + 0.4 * rng.uniform(-1, 1, len(arms)), hrp2.lower[arms], hrp2.upper[arms])
         q, R = hrp2.q(joints), pin.exp3(rng.uniform(-0.1, 0.1, 3))
         row = body.rows((hip + (seven_points(hrp2, q) - hip) @ R.T)[None])[0]
-        assert score.look(q, UpperGoal(np.eye(3), row[3:].reshape(6, 3), np.zeros((6, 3)))).max() < 1e-6
+        assert score.add(q, UpperGoal(np.eye(3), row[3:].reshape(6, 3), np.zeros((6, 3)))).max() < 1e-6
         assert pin.exp3(row[:3]) == pytest.approx(bounded_turn(R, body.roll), abs=1e-9)
     assert body.rows(seven_points(hrp2, hrp2.q("neutral"))[None])[0] == pytest.approx(body.rest, abs=1e-9)
 
@@ -148,13 +148,13 @@ def test_arms_overhead_lift_the_center_of_mass_and_legs_keep_their_bend(hrp2):
     up = neutral.copy()
     up[[hrp2.joint_names.index(f"{s}_shoulder_flexion") for s in "lr"]] -= 1.5
     rise = CenterRise(hrp2, 0.03)
-    assert rise.height == 0.03 and rise.look(neutral, 0.01) == 0.03
-    lifted = [rise.look(up, 0.01) for _ in range(500)][-1]
+    assert rise.height == 0.03 and rise.update(neutral, 0.01) == 0.03
+    lifted = [rise.update(up, 0.01) for _ in range(500)][-1]
     exact = hrp2.center_of_mass(hrp2.q(up))[2] - hrp2.center_of_mass(hrp2.q("neutral"))[2]
     assert exact > 0.02 and lifted - 0.03 == pytest.approx(exact, abs=0.011)
     bent = up.copy()
     bent[arms.l_leg] += 0.3  # legs are no reason
-    assert [rise.look(bent, 0.01) for _ in range(500)][-1] == lifted
+    assert [rise.update(bent, 0.01) for _ in range(500)][-1] == lifted
 
 
 def test_a_robot_dances_on_its_feet_as_well_as_with_its_pelvis_held(hrp2):

@@ -24,13 +24,13 @@ def test_changes_add_up_without_a_jump_and_new_plans_do_not_disturb_those_that_h
     h.change(0.1, 1.0, 2.0)
     h.change(-0.2, 5.0, 6.0)
     before = h.at(1.5)
-    h.forget(1.5)
+    h.truncate(1.5)
     assert h.at(1.5) == before and h.goal == pytest.approx(1.0), "what has not begun is forgotten"
     h.change(0.05, 1.7, 2.5)
     t = np.linspace(0.5, 4, 2000)
     z = np.array([h.at(x) for x in t])
     assert np.abs(np.diff(z)).max() < 5e-4 and h.at(4) == pytest.approx(1.05)
-    h.forget(3.0)
+    h.truncate(3.0)
     assert not h.rises and h.at(3.0) == pytest.approx(1.05)
 
 
