@@ -266,5 +266,7 @@ def test_a_robot_imitates_the_person(graph, model):
     assert np.linalg.norm(np.ptp(moved, axis=0), axis=1).max() > 0.05, "hands move"
     joints = np.array([m.position for m in commands[::10]])
     assert np.ptp(joints, axis=0).max() > 0.1, "and so does the robot"
-    said = graph.diagnostics("whole_body_ik", stage.send)
-    assert "target" not in said["message"], said
+    end = time.monotonic() + 60
+    # a busy machine may take so long from a marker to a target that the clocks seem to differ
+    while "target" in (said := graph.diagnostics("whole_body_ik", stage.send))["message"]:
+        assert time.monotonic() < end, said
