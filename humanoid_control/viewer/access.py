@@ -11,6 +11,7 @@ import hmac
 import os
 import secrets
 import sys
+import time
 from collections.abc import Sequence
 from contextvars import ContextVar
 from http.cookies import CookieError, SimpleCookie
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 KEY = "token"  # key in the address, prefix of the cookie name
 REFUSED = "refused: open the page with the address that the command printed; it ends with a token"
 _BYTES = 16
+NOTICE = 10.0  # [s] that a notice is shown; a pad asks seven times a second
 _made: list[str] = []  # token of a process that cannot store one
 
 
@@ -65,6 +67,7 @@ class Access:
         self._token, self._cookie = page_token(), f"{KEY}_{port}"
         self.shown = ContextVar(f"token shown to {port}", default=False)
         self.clients = set[int]()
+        self.notified: dict[int | None, float] = {}
 
     def in_address(self, path: str) -> bool:
         """Test whether a request path contains the token."""
@@ -95,12 +98,15 @@ ACCESS: WeakKeyDictionary[viser.ViserServer, Access] = WeakKeyDictionary()
 
 
 def may_command(server: viser.ViserServer, event: Any) -> bool:
-    """Test whether the browser of an event has the token; otherwise notify its user."""
+    """Test whether the browser of an event has the token; otherwise notify its user, once while the notice is shown."""
     access, client = ACCESS.get(server), getattr(event, "client_id", None)
     if access is not None and client in access.clients:
         return True
     if (page := getattr(event, "client", None)) is not None:
-        page.add_notification("No token", REFUSED, auto_close_seconds=10.0, color="red")
+        now, notified = time.monotonic(), {} if access is None else access.notified
+        if now - notified.get(client, -NOTICE) >= NOTICE:
+            notified[client] = now
+            page.add_notification("No token", REFUSED, auto_close_seconds=NOTICE, color="red")
     return False
 
 
