@@ -235,12 +235,14 @@ class Buses:
         return "; ".join([*self.lost.values(), *texts])
 
     def fault_text(self, actuator: int) -> str:
+        """Return the fault of an actuator in words."""
         for rows, transport in zip(self._rows(), self.transports.values(), strict=True):
             if rows.start <= actuator < rows.stop:
                 return transport.fault_text(int(self.state.code[actuator]))
         raise IndexError(actuator)
 
     def serials(self) -> dict[str, str]:
+        """Return the drives' serial numbers by actuator."""
         found: list[str] = []
         for transport in self.transports.values():
             found += transport.serials()
@@ -261,6 +263,7 @@ class Buses:
         return [views[name][0].damping_frame(views[name][1]) for name in names]
 
     def figures(self) -> dict[str, Any]:
+        """Return counters for diagnostics."""
         own = {f"{name} {key}": value for name, t in self.transports.items() for key, value in t.figures().items()}
         missed = {
             f"{name} missed_percent": round(100 * float(self.missed[k].max()), 2)
@@ -269,6 +272,7 @@ class Buses:
         return {**missed, **own, **({"dry_run_frames": self.sent} if self._dry else {})}
 
     def reports(self) -> list[BusReport]:
+        """Return the state of each bus."""
         out = []
         for (name, transport, state, _), rows, load in zip(self._views, self._rows(), self._loads, strict=True):
             problem = self.lost.get(name) or transport.trouble()

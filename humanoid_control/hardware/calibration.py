@@ -234,6 +234,7 @@ class Homing:
         return bool(self.failure) or not self._queues
 
     def abort(self, home: Home) -> None:
+        """End the homing of all active drives."""
         for joint in np.flatnonzero(self.active).tolist():
             home(self._actuators[joint], False)
         self.active[:] = False
@@ -312,6 +313,7 @@ class Encoders:
         return over
 
     def abort(self, home: Home) -> None:
+        """Cancel homing."""
         if self.homing is not None:
             self.homing.abort(home)
         self.homing = None

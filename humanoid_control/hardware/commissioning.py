@@ -127,6 +127,7 @@ class Jog:
         self.target, self._held_until = np.nan, -np.inf
 
     def press(self) -> None:
+        """Handle a press or repetition of the key."""
         self._held_until = self.driver.clock() + HELD
 
     def cycle(self) -> None:
@@ -145,6 +146,7 @@ class Jog:
         driver.cycle()
 
     def arrived(self) -> bool:
+        """Return True once the goal is commanded."""
         return self.target == self.angle
 
     def position(self) -> float:

@@ -54,7 +54,9 @@ class Driver(PowerRequests):
     Attributes:
         joints: measured; `joints.q` holds plausible values only.
         tau: feed-forward sent (n,) [N m].
+        estop: reason by active source of the emergency stop.
         last_heartbeat: monotonic time of the last emergency-stop heartbeat [s]; -inf: none.
+        stopped: after a stop request: commands are ignored until `enable`.
     """
 
     def __init__(
@@ -249,6 +251,7 @@ class Driver(PowerRequests):
             self.findings = device_findings(self, lasting) + self.findings
 
     def _watch(self, now: float) -> None:
+        """Check everything that ends motion."""
         late, self._last = now - self._last - self.period, now
         beat = self.hardware.estop_heartbeat
         if beat and self.last_heartbeat > -np.inf and now - self.last_heartbeat > beat:
@@ -346,6 +349,7 @@ class Driver(PowerRequests):
                 self.machine.handle(Event.CLEAR, now)
 
     def _entered(self, before: PowerState, after: PowerState) -> None:
+        """Apply the immediate effects of a transition."""
         now = self.machine.since
         self.gained.entered(after, now)
         if after not in MOVING:

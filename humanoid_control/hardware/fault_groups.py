@@ -101,6 +101,7 @@ class FaultGroups:
             reference.v[self.joints] = 0.0
 
     def reasons(self) -> list[str]:
+        """Return a line for each stopped group."""
         return [f"group {group} stopped: {text}" for group, text in self.stopped.items()]
 
     def clear(self) -> None:

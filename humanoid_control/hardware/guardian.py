@@ -70,6 +70,7 @@ class SharedBeat:
         self.words = self._bytes.cast("Q")
 
     def put(self, powered: bool, frames: Sequence[bytes]) -> None:
+        """Write a heartbeat and the frame of each bus."""
         count = self.words[COUNTER] + 1
         for bus, frame in enumerate(frames):
             at = self._place(bus, count)

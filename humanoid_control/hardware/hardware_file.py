@@ -298,6 +298,7 @@ def robot_of(file: Row) -> Robot:
 
 
 def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> DrivenJoint:
+    """Read a driven joint: limits from its row, else shares of the URDF limits."""
     k = robot.index[name]
     most = {"velocity": float(robot.velocity[k]), "effort": float(robot.effort[k])}
     limits = row.row("limits")

@@ -1,4 +1,7 @@
-"""Transport `loopback`: simulated CiA 402 drives with injectable faults."""
+"""Transport `loopback`: simulated CiA 402 drives with injectable faults.
+
+Each drive moves one joint with constant inertia and load.
+"""
 
 from __future__ import annotations
 
@@ -285,6 +288,7 @@ class LoopbackTransport(Transport):
         self.drive[k] = DriveState.FAULT
 
     def clear_fault(self, name: str) -> None:
+        """Remove the cause of a fault."""
         self._cause[self.names.index(name)] = 0
 
     # -- the drives -------------------------------------------------------------------------------------------------
@@ -319,6 +323,7 @@ class LoopbackTransport(Transport):
         self._sample()
 
     def _fall_silent(self) -> None:
+        """Apply the behaviour of drives without frames."""
         on = self.drive == OPERATION_ENABLED
         if self.silence is Silence.STOPS:
             self.drive[on], self._code[on] = DriveState.FAULT, 0x8130
@@ -411,6 +416,7 @@ class LoopbackMotion(NamedTuple):
 
     Attributes:
         drive: `DriveState`.
+        held: braked or stuck.
         load: external torque [N m].
     """
 

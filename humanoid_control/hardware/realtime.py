@@ -161,6 +161,7 @@ class Fact(NamedTuple):
 
 
 def real_time_facts(root: Path = Path("/")) -> list[Fact]:
+    """Return machine properties with remedies."""
     limits = "then log in again; in /etc/security/limits.conf, for the group GROUP"
     priority, memory = (resource.getrlimit(x)[0] for x in (resource.RLIMIT_RTPRIO, resource.RLIMIT_MEMLOCK))
     may_anything = os.geteuid() == 0
@@ -204,6 +205,7 @@ def _limit(value: int, unit: int) -> str:
 
 
 def real_time_report(root: Path = Path("/")) -> dict[str, str]:
+    """Return machine properties by name, for diagnostics."""
     return {fact.name: fact.value for fact in real_time_facts(root)}
 
 

@@ -284,6 +284,7 @@ class Transmission:
         gain_gears(self._gaining.table(kp, kd, out))
 
     def actuators_of(self, joint: int) -> tuple[int, ...]:
+        """Return the actuators that move a joint."""
         return tuple(sorted(set(self._of_joint[joint].tolist())))
 
     def zero_offsets(self, joint: int, angle: float, state: ActuatorState) -> dict[int, float]:

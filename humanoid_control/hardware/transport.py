@@ -1,6 +1,7 @@
 """Transports: the actuators of one bus behind one interface, as preallocated arrays.
 
-A new one inherits from `Transport` and is listed in `TRANSPORTS`.
+A transport speaks the protocol of its drives; limits, interpolation and power states are above it. A new one inherits
+from `Transport` and is listed in `TRANSPORTS`.
 
 ```python
 state, command = ActuatorState(len(transport.names)), ActuatorCommand(len(transport.names))

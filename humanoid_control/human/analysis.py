@@ -1,6 +1,7 @@
 """Analysis of a recorded motion: from markers and force plates to joint angles and moments.
 
-Moments are NaN where forces do not explain the motion.
+The steps are fit, filter with derivatives, assignment of forces to feet, inverse dynamics. Moments are NaN where forces
+do not explain the motion.
 """
 
 from __future__ import annotations
@@ -193,6 +194,7 @@ def analyse(
 
 
 def _said_of_time(clip: MarkerClip, asked: tuple[float, float] | None) -> tuple[str, ...]:
+    """Warn if a task set requests only a part of the clip."""
     first, last = clip.timestamps[[0, -1]].tolist()
     if asked is None or (asked[0] <= first + 0.5 / clip.rate and asked[1] >= last - 0.5 / clip.rate):
         return ()
@@ -215,6 +217,7 @@ def _check_same_set(person: Person, clip: MarkerClip) -> None:
 
 
 def _seen_enough(person: Person, clip: MarkerClip, tasks: FitTasks) -> tuple[np.ndarray, list[str]]:
+    """Return frames (T,) with enough markers, and notes."""
     pairs = match_markers(person, clip.labels, tasks)
     count = np.isfinite(clip.positions[:, [k for k, _ in pairs]]).all(axis=2).sum(axis=1)
     least = max(3, int(np.ceil(LEAST_SEEN * len(pairs))))
@@ -268,6 +271,7 @@ def _moments(
     settings: AnalysisSettings,
     of: tuple[np.ndarray, float],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return tau (T, n), residuals (T, 6) before and after; NaN: unexplained."""
     seen, rate = of
     T, n = found.q.shape
     tau, before, after = np.full((T, n), np.nan), np.full((T, 6), np.nan), np.full((T, 6), np.nan)
@@ -343,6 +347,7 @@ def upward(person: Person) -> np.ndarray:
 
 
 def with_free_root(person: Person) -> Person:
+    """Return the person with an unbounded root."""
     root = {person.names[k] for k in root_coordinates(person)}
     free = tuple(replace(c, clamped=False) if c.name in root else c for c in person.all_coordinates)
     return replace(person, all_coordinates=free)
@@ -390,6 +395,7 @@ def upright(
 
 
 def _said_of_axes(turn: np.ndarray, person: Person) -> list[str]:
+    """Return a sentence if the clip was turned."""
     up = turn.T @ upward(person)
     axis = f"{'+' if up.sum() > 0 else '-'}{'xyz'[int(np.argmax(np.abs(up)))]}"
     return [] if np.array_equal(turn, np.eye(3)) else [f"up is {axis} in the clip: turned to the model's axes"]

@@ -54,6 +54,8 @@ class Calibration:
         person: scaled, with moved markers.
         factors: by body.
         moved: marker -> distance from its scaled place [m].
+        before: fit of the given person.
+        after: fit of the result.
     """
 
     person: Person
@@ -78,6 +80,7 @@ def calibrate(
 
     Args:
         markers: (T, M, 3) [m]; NaN: not visible.
+        tasks: marker weights.
         used: frame indices; default: spread over the clip.
 
     Raises:
@@ -253,6 +256,7 @@ def _check_factors(person: Person, factors: np.ndarray) -> None:
 
 
 def _with_all_markers(first: Person, person: Person, factors: Mapping[str, float]) -> Person:
+    """Return the calibrated person with absent markers scaled."""
     own = {m.name: m for m in person.markers}
     out: list[Marker] = [
         own.get(m.name, replace(m, place=factors[m.body] * np.asarray(m.place))) for m in first.markers

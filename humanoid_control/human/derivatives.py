@@ -1,7 +1,8 @@
 """OpenSim's low-pass filter and derivatives.
 
 The signal is padded by half its length as its point reflection 2 y_0 - y_i. A third-order Butterworth filter runs
-forward and backward (-6 dB at the cut-off). A natural quintic spline gives the derivatives.
+forward and backward (-6 dB at the cut-off). A natural quintic spline gives the derivatives. `mocap.cleaning.low_pass`
+is for marker noise.
 """
 
 from __future__ import annotations
@@ -115,6 +116,7 @@ class _Report:
 
 
 def _checked(times: np.ndarray, values: np.ndarray, cutoff: float | None) -> np.ndarray:
+    """Return the values as floats after all checks."""
     times, values = np.asarray(times), np.asarray(values, dtype=float)
     if times.ndim != 1 or values.ndim < 1 or len(values) != len(times):
         raise SizeError(f"differentiate: expected values of shape ({len(times)}, ...), got {values.shape}")
@@ -189,6 +191,7 @@ def _smooth(times: np.ndarray, part: np.ndarray, cutoff: float | None, order: in
 
 
 def _even(times: np.ndarray, part: np.ndarray, report: _Report) -> tuple[np.ndarray, np.ndarray]:
+    """Return evenly spaced times and the signal at them."""
     grid = np.linspace(times[0], times[-1], len(times))
     step = grid[1] - grid[0]
     if np.abs(times - grid).max() <= _UNEVEN * step:

@@ -163,6 +163,7 @@ def _run(
     correction: Correction,
     out: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
+    """Fill tau and, with a correction, accelerations and residual before."""
     T = len(motion[0])
     wrenches, bodies = np.zeros((T, len(loads or {}), 6)), []
     for k, (name, wrench) in enumerate((loads or {}).items()):

@@ -51,6 +51,7 @@ class AnatomicalJoint:
 
     Attributes:
         parent: body name or "ground".
+        child: body name.
         P: joint frame in the parent.
         C: joint frame in the child.
         rotations: axes in order.
@@ -73,6 +74,8 @@ class Coordinate:
     Attributes:
         rotational: angle, else length.
         default: at rest.
+        lower: end of the range.
+        upper: end of the range.
         clamped: the range is a bound.
         locked: fixed at its default.
     """

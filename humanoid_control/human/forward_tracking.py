@@ -139,6 +139,7 @@ def track(
 
 
 def _with_sway(person: Person, correction: Correction, settings: TrackingSettings) -> Correction:
+    """Return variances increased for the root's translations."""
     # Variances of translations grow by sway^2, covariances with angles by sway.
     room = np.where(person.rotational[correction.root], 1.0, settings.sway)
     W_a = correction.W_a.copy()
@@ -174,6 +175,8 @@ class Constants:
     """Fitted constants of person and plates.
 
     Attributes:
+        person: with fitted mass and trunk.
+        loads: without plate zeros.
         mass: factor.
         moved: (3,) trunk centre of mass, trunk axes [m].
         zeros: body -> (6,) wrench about the mean point of application.

@@ -22,6 +22,7 @@ class Function:
     Attributes:
         coefficients: constant first.
         x: rising abscissae.
+        y: ordinates.
         gain: factor of the value.
     """
 
@@ -76,6 +77,7 @@ class FunctionTable(NamedTuple):
 
 
 def pack_functions(functions: list[Function]) -> FunctionTable:
+    """Return functions as flat arrays."""
     kind, start, count, data = [], [], [], list[float]()
     # Lengths differ, so each function starts at its own offset in the shared data; gains are included there.
     for f in functions:

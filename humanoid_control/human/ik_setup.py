@@ -38,6 +38,7 @@ class FitTasks:
 
     Attributes:
         markers: weight by name; 0 excludes.
+        coordinates: tasks by name.
         others: weight of other markers.
         time_range: [s] of a setup file; reported, not applied.
     """

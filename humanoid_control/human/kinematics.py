@@ -46,6 +46,7 @@ class Chain(NamedTuple):
         com: (nb, 3) body axes [m].
         inertia: (nb, 3, 3) about com, body axes [kg m^2].
         gravity: (3,) [m/s^2].
+        n: number of coordinates.
     """
 
     parent: I1
@@ -167,6 +168,7 @@ def _is_identity(R: np.ndarray, *p: float) -> int:
 
 
 def _line(f: Function) -> tuple[float, float]:
+    """Return offset and slope of a straight line."""
     return f.gain * f.coefficients[0], f.gain * f.coefficients[1] if len(f.coefficients) > 1 else 0.0
 
 
@@ -188,6 +190,7 @@ def axis_value(chain: Chain, a: int, q: np.ndarray) -> tuple[float, float, float
 
 @kernel
 def find_values(chain: Chain, q: np.ndarray, pose: Pose) -> None:
+    """Fill values and derivatives of all axes."""
     # Before `place_body`, whose loop stays tight without the branches of the functions.
     for a in range(len(chain.turns)):
         if chain.coupling[a] == STRAIGHT:
@@ -221,6 +224,7 @@ def turn(R: np.ndarray, b: int, own: int, axis: tuple[float, float, float], angl
 
 @inlined
 def place_body(chain: Chain, b: int, pose: Pose) -> None:
+    """Fill pose and axis directions of a body."""
     up, R, p, o, W = chain.parent[b], pose.R, pose.p, pose.pivot, pose.W
     P, r = chain.R_P, chain.p_P
     # Full indices instead of row views: a view costs more than the arithmetic on it.
@@ -280,6 +284,7 @@ def place_some(chain: Chain, bodies: np.ndarray, q: np.ndarray, pose: Pose) -> N
 
 @kernel(allocates=True)
 def make_pose(chain: Chain) -> Pose:
+    """Return memory for one frame."""
     nb, na = len(chain.parent), len(chain.turns)
     bodies, axes = np.zeros((2, nb, 3)), np.zeros((3, na))
     return Pose(np.zeros((nb, 3, 3)), bodies[0], bodies[1], np.zeros((na, 3)), axes[0], axes[1], axes[2])

@@ -83,6 +83,7 @@ class Prior(NamedTuple):
     Attributes:
         u: (nf,) weights [m^2; 1 for lengths].
         reference: (nf,) targets.
+        hold: small common weight.
         q_hold: (n,).
     """
 
@@ -163,6 +164,7 @@ def _rows_above(
 
 
 def _screw_of(row: int, parts: Sequence[tuple[int, int]], screws: int) -> int:
+    """Return a screw of the coordinate of a row."""
     return row if row < screws else parts[row - screws][1]
 
 
@@ -182,6 +184,7 @@ def _skyline(parent: np.ndarray, first: Sequence[int], rank: np.ndarray, n: int)
 
 @kernel(allocates=True)
 def make_equations(chain: Chain, layout: MarkerLayout) -> Equations:
+    """Return work memory for a layout."""
     ns, n = len(layout.rank), len(layout.entry)
     return Equations(
         np.zeros((ns, 3)),
@@ -244,6 +247,7 @@ def add_markers(
 
 @kernel
 def find_screws(chain: Chain, layout: MarkerLayout, pose: Pose, centre: np.ndarray, eq: Equations) -> None:
+    """Fill the screws about the centre."""
     for s in range(len(layout.rank) - len(layout.parts)):
         for i in range(3):
             eq.omega[s, i] = eq.v[s, i] = 0.0
@@ -295,6 +299,7 @@ def twist_of_force(
 
 @inlined
 def add_body(layout: MarkerLayout, b: int, eq: Equations, exact: float) -> None:
+    """Add gradient and Hessian of a body's screws."""
     # Both indices instead of row views: a view costs more than the arithmetic on it.
     s, omega, velocity = eq.sums, eq.omega, eq.v
     w0, w1, w2, w3 = s[b, 0], s[b, 1], s[b, 2], s[b, 3]

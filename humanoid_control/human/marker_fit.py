@@ -52,6 +52,7 @@ class FitSettings:
         starts: random postures in the first frame and after jumps of the cost.
         spread: standard deviation of starts [rad].
         outliers: residual in medians from which the weight falls; 0: never.
+        swaps: detect swapped sides.
         root: compute the root covariance.
     """
 
@@ -73,6 +74,7 @@ class Fit:
     Attributes:
         q: (T, n) [rad, m].
         std: (T, n); inf: undetermined, 0: locked.
+        labels: of the M markers used.
         residuals: (T, M) [m]; NaN: not visible.
         weights: (T, M) final; 0: not visible.
         cost: (T,).
@@ -189,6 +191,7 @@ class ClipFit:
         )  # fmt: skip
 
     def _check_size(self, markers: np.ndarray) -> None:
+        """Reject a clip of implausible size."""
         place = marker_positions(self.person.chain.table, self.person.rest[None], self.bodies, self.places)[0]
         counts = np.isfinite(markers).all(axis=2).sum(axis=1)
         frame = int(np.argmax(counts))
@@ -235,6 +238,7 @@ class ClipFit:
         return problem, np.ascontiguousarray(reference[:, layout.entry])
 
     def record(self) -> Packed[FitRecord]:
+        """Return the kernel record with the present weights and targets."""
         chain, layout = self.person.chain.record, self.problem.layout
         data = FrameData(self.targets, np.ascontiguousarray(self.weights), self.reference)
         work = make_pose(chain), make_equations(chain, layout)
@@ -257,6 +261,7 @@ class ClipFit:
         return out
 
     def run(self) -> Fit:
+        """Run all passes."""
         T = len(self.targets)
         self.solve(np.arange(T), True)
         if self.settings.swaps:
@@ -325,6 +330,7 @@ class ClipFit:
                 self.warnings.append(f"{self.labels[a]} and {self.labels[b]} were swapped in {count} frame(s)")
 
     def _exchange(self, frames: np.ndarray, a: int, b: int) -> None:
+        """Swap two markers and their weights."""
         for array in (self.targets, self.weights):
             array[frames, a], array[frames, b] = array[frames, b].copy(), array[frames, a].copy()
 
@@ -351,6 +357,7 @@ class ClipFit:
         return [array[frames].copy() for array in self.results]
 
     def _sides(self) -> list[tuple[int, int]]:
+        """Return pairs of left and right markers."""
         place = {name: k for k, name in enumerate(self.labels)}
         pairs = ((k, place.get(other_side(name), -1)) for name, k in place.items())
         return [(k, j) for k, j in pairs if j > k]

@@ -33,6 +33,7 @@ class FitProblem(NamedTuple):
 
     Attributes:
         u: (nf,) weights of targets.
+        hold: weight of undetermined coordinates.
         tolerance: last step [rad, m].
         most: steps of a frame.
         rest: (n,) also of fixed coordinates.

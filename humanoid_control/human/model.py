@@ -193,6 +193,7 @@ def _scaled_joint(joint: AnatomicalJoint, s_parent: float, s_child: float, perso
 
 
 def _check(person: Person) -> None:
+    """Raise RobotError for inconsistent names, ranges or inertias."""
     where = person.name
     named: dict[str, Sequence[str]] = {
         "body": [b.name for b in person.bodies],
@@ -247,6 +248,7 @@ def _check_couplings(person: Person, coordinates: set[str]) -> None:
 
 
 def _parents_first(person: Person) -> list[str]:
+    """Return the body names, each after its parent."""
     parent = {j.child: j.parent for j in person.joints}
     lonely = [b.name for b in person.bodies if b.name not in parent]
     if lonely:

@@ -43,6 +43,7 @@ class Correction(NamedTuple):
 
     @classmethod
     def none(cls, n: int) -> Correction:
+        """Return an empty correction for n coordinates."""
         return cls(np.zeros(0, dtype=np.int64), np.zeros((0, n)), np.zeros(0), np.zeros((0, ROOT, ROOT)))
 
 
@@ -78,6 +79,7 @@ INERTIA = 10  # values a body: m, m c (3), inertia about the origin (6)
 
 
 def make_motion(chain: Chain) -> SegmentMotion:
+    """Return work memory for a chain."""
     nb = len(chain.parent)
     omega, alpha, a, force, moment = (np.zeros((nb, 3)) for _ in range(5))
     return SegmentMotion(omega, alpha, a, force, moment, np.zeros((nb, INERTIA)))
@@ -149,6 +151,7 @@ def world_inertia(R: np.ndarray, I_body: np.ndarray, j: int, k: int) -> float:
 
 @inlined
 def body_force(chain: Chain, pose: Pose, motion: SegmentMotion, b: int) -> None:
+    """Fill force and moment about the origin."""
     R, com, omega, alpha, m = pose.R[b], chain.com[b], motion.omega[b], motion.alpha[b], chain.mass[b]
     force, moment, a = motion.force[b], motion.moment[b], motion.a[b]
     cx = R[0, 0] * com[0] + R[0, 1] * com[1] + R[0, 2] * com[2]
@@ -352,12 +355,14 @@ def correct(record: DynamicsRecord, t: int, work: CorrectionWork) -> None:
 
 @kernel(allocates=True)
 def make_correction_work(n: int) -> CorrectionWork:
+    """Return work memory for n coordinates."""
     square = np.zeros((2, ROOT, ROOT))
     return CorrectionWork(np.zeros((ROOT, n)), square[0], square[1], np.zeros(ROOT), np.zeros(n), np.zeros(n))
 
 
 @kernel
 def forces_of_frame(record: DynamicsRecord, t: int, work: CorrectionWork) -> None:
+    """Fill the generalised forces of frame t, and correct it."""
     chain, pose, motion = record.chain, record.pose, record.motion
     place(chain, record.q[t], pose)
     newton_euler(chain, pose, motion, (record.qd[t], record.qdd[t]), 1.0)
@@ -375,6 +380,7 @@ def forces_of_frame(record: DynamicsRecord, t: int, work: CorrectionWork) -> Non
 
 @kernel(allocates=True)
 def generalised_forces(table: Table[DynamicsRecord]) -> None:
+    """Process all frames of a `DynamicsRecord`."""
     record = unpack(table, DynamicsRecord)
     work = make_correction_work(record.chain.n)
     for t in range(len(record.q)):

@@ -92,6 +92,7 @@ def objects(parent: ET.Element, name: str) -> list[ET.Element]:
 
 
 def text_of(element: ET.Element, key: str, default: str = "") -> str:
+    """Return the stripped text of a child."""
     found = element.find(key)
     return default if found is None or found.text is None else found.text.strip()
 
@@ -121,6 +122,7 @@ def numbers_of(element: ET.Element, key: str, count: int = 0, default: tuple[flo
 
 
 def flag(element: ET.Element, key: str, default: bool = False) -> bool:
+    """Return the truth value of a child element."""
     return text_of(element, key, str(default)).lower() in ("true", "1", "yes")
 
 
@@ -174,6 +176,7 @@ class _OsimReader:
         self.coordinates: list[Coordinate] = []
 
     def person(self) -> Person:
+        """Return the person."""
         bodies = [e for e in objects(self.model, "BodySet") if e.get("name") != GROUND]
         self._component_frames([*bodies, *self.model.findall("Ground")])
         joints = [self._joint(*pair) for pair in self._joint_elements(bodies)]
@@ -204,6 +207,7 @@ class _OsimReader:
         return PersonBody(element.get("name", ""), mass, com, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
 
     def _component_frames(self, bodies: list[ET.Element]) -> None:
+        """Store offset frames of bodies and ground."""
         for body in bodies:
             name = body.get("name") or GROUND
             for offset in body.iter("PhysicalOffsetFrame"):
@@ -211,6 +215,7 @@ class _OsimReader:
                 self.frames[path] = self.frames[path.removeprefix("/bodyset")] = name, _offset(offset)
 
     def _body_of(self, path: str, local: dict[str, ET.Element], where: str, depth: int = 0) -> tuple[str, OffsetFrame]:
+        """Return the body of a frame, and its pose there."""
         name = path.rpartition("/")[2]
         if path in self.frames:
             return self.frames[path]
@@ -226,6 +231,7 @@ class _OsimReader:
     # -------- Joints
 
     def _joint_elements(self, bodies: list[ET.Element]) -> Iterator[tuple[ET.Element, str]]:
+        """Yield joints, with their body in old versions."""
         if self.apart:
             yield from ((e, "") for e in objects(self.model, "JointSet"))
             return
@@ -301,6 +307,7 @@ class _OsimReader:
         return couplings, notes
 
     def _left_out(self) -> list[str]:
+        """Return a sentence on omitted parts, or []."""
         counts: Counter[str] = Counter()
         for name, word in _COUNTED.items():
             for element in objects(self.model, name):
@@ -367,6 +374,7 @@ def _simple_axes(
 
 
 def _custom_axes(element: ET.Element, where: str) -> tuple[tuple[CoordinateAxis, ...], tuple[CoordinateAxis, ...]]:
+    """Return the three rotations and three translations of a CustomJoint."""
     transform = element.find("SpatialTransform")
     found = {e.get("name", ""): e for e in transform.iter("TransformAxis")} if transform is not None else {}
     axes = []

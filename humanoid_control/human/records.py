@@ -38,8 +38,10 @@ def write_storage(
     """Write an OpenSim table (.mot, .sto).
 
     Args:
+        labels: of the C columns after the time.
         times: (n,) [s].
         values: (n, C).
+        in_degrees: header flag.
     """
     head = [name, "version=1", f"nRows={len(times)}", f"nColumns={len(labels) + 1}"]
     lines = [*head, f"inDegrees={'yes' if in_degrees else 'no'}", "endheader", "\t".join(["time", *labels])]
@@ -120,6 +122,7 @@ def write_records(a: Analysis, folder: Path) -> None:
 
 
 def _urdf(person: Person) -> tuple[str, list[str]]:
+    """Return URDF text and notes, or "" and the reason."""
     try:
         out = urdf_of(person)
     except RobotError as error:
@@ -128,6 +131,7 @@ def _urdf(person: Person) -> tuple[str, list[str]]:
 
 
 def _write_tracked(a: Analysis, folder: Path) -> dict[str, Any]:
+    """Write tables of the tracked motion, if any; return arrays."""
     if a.tracking is None:
         return {}
     m = a.tracking.motion
@@ -140,6 +144,7 @@ def _write_tracked(a: Analysis, folder: Path) -> dict[str, Any]:
 
 
 def tracking_summary(a: Analysis) -> dict[str, Any]:
+    """Return residuals, deviations and constants of forward tracking."""
     assert a.tracking is not None
     m, c = a.tracking.motion, a.tracking.constants
     e = np.isfinite(m.tau).all(axis=1)
@@ -161,6 +166,7 @@ def tracking_summary(a: Analysis) -> dict[str, Any]:
 
 
 def summary(a: Analysis) -> dict[str, Any]:
+    """Return numbers of fit, residual and contacts, and warnings."""
     out: dict[str, Any] = {
         "clip": a.clip.name,
         "model": a.person.name,

@@ -232,6 +232,7 @@ def _bridge(point: str, filled: dict[str, np.ndarray], rate: float) -> bool:
 
 
 def _unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Normalise vectors (T, 3)."""
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
@@ -336,6 +337,7 @@ def _up(points_F: Mapping[str, np.ndarray], where: str) -> np.ndarray:
 
 
 def _up_notes(points_F: Mapping[str, np.ndarray], where: str, clip: MarkerClip) -> list[str]:
+    """Note a guessed up axis, or a contradicting posture."""
     body, _ = _body_line(points_F)
     likely = int(np.argmax(np.abs(body)))
     posture = f"{'-' if body[likely] < 0 else '+'}{'xyz'[likely]}"
@@ -358,5 +360,6 @@ def _body_line(points_F: Mapping[str, np.ndarray]) -> tuple[np.ndarray, str]:
 
 
 def _mean(path: np.ndarray, start: slice) -> np.ndarray:
+    """Return the mean of the first visible frames of a path (T, 3)."""
     seen = path[~np.isnan(path[:, 0])]
     return seen[start].mean(axis=0) if len(seen) else np.full(3, np.nan)

@@ -17,6 +17,8 @@ class Gap:
 
     Attributes:
         start: first frame.
+        frames: number.
+        filled: short enough to be filled.
     """
 
     label: str
@@ -62,6 +64,7 @@ def _limit(limit_s: float, rate: float) -> float:
 
 
 def _edges(hidden: np.ndarray) -> np.ndarray:
+    """Return first frame and end (G, 2) of each gap."""
     return np.flatnonzero(np.diff(np.concatenate([[0], hidden.astype(np.int8), [0]]))).reshape(-1, 2)
 
 
@@ -74,6 +77,7 @@ def _gap_lengths(hidden: np.ndarray) -> np.ndarray:
 
 
 def _filled(path: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    """Return a path (T, 3) with frames `gap` (T,) interpolated."""
     from scipy.interpolate import PchipInterpolator  # slow import, seldom needed
 
     seen = np.flatnonzero(~np.isnan(path[:, 0]))
@@ -93,11 +97,13 @@ _PAD = 6.0  # periods of the cut-off by which the ends are padded
 class CleaningSettings:
     """Settings of `clean`.
 
-    10 Hz keeps fast dance and arm motion (residual analysis after Winter 2009, section 3.4.4).
+    10 Hz keeps fast dance and arm motion (residual analysis after Winter 2009, section 3.4.4); 6 Hz, usual for walking,
+    attenuates fast arms.
 
     Attributes:
         cutoff: [Hz]; None: no filter.
         max_gap: longest filled gap [s].
+        check_labels: detect swaps and jumps.
         repair_swaps: undo swaps of exactly two markers.
         max_acceleration: beyond it a marker jumps [m/s^2].
         max_speed: after a gap [m/s].
@@ -124,7 +130,9 @@ class CleaningReport:
     """Findings and changes of `clean`.
 
     Attributes:
+        gaps: of visible markers.
         swaps: labels swapped between frames.
+        repaired: undone swaps.
         jumps: implausible motions, unchanged.
         cutoff: applied [Hz]; None: no filter.
         change: label -> RMS change by the filter [m].
@@ -165,7 +173,10 @@ class CleaningReport:
 
 
 def clean(clip: MarkerClip, settings: CleaningSettings | None = None) -> tuple[MarkerClip, CleaningReport]:
-    """Check labels, fill gaps, filter noise; return the clip with warnings, and the report."""
+    """Check labels, fill gaps, filter noise; return the clip with warnings, and the report.
+
+    A body point of several markers would hide the faulty one. Gaps are filled before the filter.
+    """
     settings = settings or CleaningSettings()
     swaps: tuple[Swap, ...] = ()
     repaired: tuple[Swap, ...] = ()
@@ -201,7 +212,7 @@ def low_pass(paths: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
     """Return paths (T, ...) after a zero-lag second-order Butterworth filter, forward and backward.
 
     Source: Winter 2009, section 3.4.4. The single-pass cut-off is raised: both passes have the gain 0.71 at the cut-off
-    and fall by 24 dB an octave.
+    and fall by 24 dB an octave. The ends are padded by point reflection.
 
     Args:
         paths: (T, ...) without NaN.

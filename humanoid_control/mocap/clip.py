@@ -45,6 +45,7 @@ class MarkerClip(Frames):
     """Trajectories of named points on a moving person, in file axes.
 
     Attributes:
+        labels: M distinct labels.
         rate: [Hz].
         positions: (T, M, 3) [m]; NaN in all three: not visible. Read-only copy.
         source: path, or "built in".

@@ -120,6 +120,7 @@ def _choose(where: str, clips: list[str], formats: tuple[str, ...]) -> str:
 
 
 def _members(path: Path) -> list[PurePath]:
+    """Return the file names in a zip archive, or raise ClipError."""
     try:
         with zipfile.ZipFile(path) as archive:
             return sorted(PurePath(info.filename) for info in archive.infolist() if not info.is_dir())
@@ -128,6 +129,7 @@ def _members(path: Path) -> list[PurePath]:
 
 
 def _unpacked(path: Path, name: PurePath) -> bytes:
+    """Return the bytes of a member, or raise ClipError."""
     where = f"{path}:{name}"
     try:
         with zipfile.ZipFile(path) as archive:
@@ -143,6 +145,7 @@ def _unpacked(path: Path, name: PurePath) -> bytes:
 
 
 def _not_found(path: Path, formats: tuple[str, ...], names: tuple[str, ...]) -> str:
+    """Return the message for a missing path, with the nearest names."""
     beside = []
     if path.parent.is_dir():
         beside = [other.name for other in path.parent.iterdir() if other.suffix.lower() in (*formats, ".zip")]

@@ -64,6 +64,7 @@ def _smooth(share: np.ndarray) -> np.ndarray:
 
 
 def _both(joint: str, *arguments: float) -> list[Move]:
+    """Return the move on both sides."""
     return [Move(f"{side}_{joint}", *arguments) for side in "lr"]
 
 

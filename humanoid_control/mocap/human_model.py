@@ -119,6 +119,7 @@ _Turns = tuple[tuple[str, int, int], ...]
 
 
 def _ball(joint: str, s: int) -> _Turns:
+    """Return flexion, abduction and inward rotation of a ball joint."""
     return (f"{joint}_flex", Y, -1), (f"{joint}_abd", X, s), (f"{joint}_rot", Z, -s)
 
 
@@ -165,7 +166,7 @@ def legs_to_feet(
 ) -> dict[str, np.ndarray]:
     """Return the leg joints (T,) [rad] in closed form; feet point along world x.
 
-    Thigh, shank and foot lie in one plane.
+    The knee follows from the distance of hip and ankle. Thigh, shank and foot lie in one plane.
 
     Args:
         pelvis: pelvis_x ... pelvis_roll, each (T,).

@@ -77,6 +77,7 @@ class LabelWord:
         word: part of the body; "": none.
         place: "front", "back", "around" or "".
         number: for ordering.
+        tip: far end of a bone.
         odd: misspelt.
     """
 
@@ -154,5 +155,6 @@ def _glued_side(words: list[str], compact: str) -> tuple[str, list[str]]:
 
 
 def _is_word(text: str, words: list[str]) -> bool:
+    """Return True for a known word, alone or with a place."""
     bare = text if len(words) == 1 else "".join(t for t in [text[: len(words[0]) - 1], *words[1:]] if t not in _PLACES)
     return text in _WORDS or text in _NO_POINT or bare in _WORDS

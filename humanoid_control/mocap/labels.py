@@ -92,6 +92,7 @@ class _State:
         self.settled = np.zeros(n_markers, dtype=int)  # consecutive good frames
 
     def settled_throughout(self) -> bool:
+        """Return True if the velocity of every visible marker is trusted."""
         return bool((self.settled[self.age == 0] >= _SETTLED).all())
 
     def skip(self, frame: int, following: int) -> None:
@@ -135,6 +136,7 @@ class _State:
         return (self.age == 0) & (self.settled >= _SETTLED)
 
     def _expected(self) -> np.ndarray:
+        """Return the expected positions (M, 3) in the next frame [m]."""
         return self.last + np.where(self._moving()[:, None], self.velocity, 0.0)
 
 

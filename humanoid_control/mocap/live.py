@@ -106,6 +106,7 @@ class MarkerTracks:
         return shown
 
     def _plausible(self, positions: np.ndarray, dt: float) -> np.ndarray:
+        """Return True (M,) for visible markers with plausible motion."""
         with np.errstate(invalid="ignore"):
             measured = (np.abs(positions) < FARTHEST).all(axis=1)
             time = self._absent + dt
@@ -190,6 +191,7 @@ class LabelOrder:
     """
 
     def __init__(self, labels: tuple[str, ...]) -> None:
+        """Set the order of M labels."""
         self.labels, self.twice = labels, list[str]()
         self._frame: tuple[str, ...] | None = None
         self._columns = np.zeros(len(labels), dtype=int)
@@ -212,10 +214,14 @@ TRUNK = ("l_hip", "r_hip", "sternum", "l_shoulder", "r_shoulder")
 class LiveBody:
     """Marker set applied to single frames.
 
+    Every rule input is a mean of markers: one matrix computes all.
+
     Attributes:
         labels: M used markers, in the order of `locate`.
         trunk: indices on pelvis and chest.
+        names: P body points.
         start: (M, 3) at the end of the calibration [m], recording axes.
+        calibration: body during the calibration.
     """
 
     def __init__(
@@ -226,6 +232,7 @@ class LiveBody:
         Args:
             locator: of the calibration frames.
             placement: recording to world.
+            calibration: its body points.
             sternum: (3,) from the middle of the shoulders, chest axes [m]; None: marker.
         """
         self.names, self.calibration, self.placement = calibration.names, calibration, placement
@@ -265,6 +272,7 @@ class LiveBody:
         return self.placement.apply(np.concatenate([at[name] for name in self.names]))
 
     def _estimate(self, l_hip: np.ndarray, r_hip: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the sternum (1, 3), fixed in the chest."""
         hips = (l_hip + r_hip) / 2
         return (left + right) / 2 + chest_axes(left - hips, right - hips) @ self._sternum
 
@@ -277,6 +285,7 @@ class LiveBody:
 
 
 def _last_seen(path: np.ndarray) -> np.ndarray:
+    """Return the last visible position (3,) of a path (T, 3)."""
     return path[~np.isnan(path[:, 0])][-1]
 
 
@@ -292,7 +301,7 @@ _TRUNK = (0.15, 1.2)  # [m] plausible distance between the middles of hips and s
 class LiveCalibration:
     """Calibration from the last seconds of live frames.
 
-    The person should stand upright with all markers visible.
+    The person should stand upright with all markers visible. A failed calibration can succeed later.
     """
 
     def __init__(self, duration: float = 2.0, marker_set: str | Path | None = None, up: str = "auto") -> None:
@@ -317,6 +326,7 @@ class LiveCalibration:
         """Add a frame.
 
         Args:
+            labels: M distinct names.
             positions: (M, 3) [m], NaN: hidden.
             time: [s].
         """
@@ -376,6 +386,7 @@ class LiveCalibration:
 
 
 def _check_seen(seen: dict[str, float], locator: BodyLocator) -> None:
+    """Raise ClipError for mostly hidden required markers, except the sternum."""
     needed = [p for p in REQUIRED if p in locator.points and p not in ESTIMATED]
     labels = dict.fromkeys(label for p in needed for label in locator.labels(p))
     hidden = [f"{label} ({100 * seen[label]:.0f} % of the time)" for label in labels if seen[label] < _SEEN]
@@ -384,6 +395,7 @@ def _check_seen(seen: dict[str, float], locator: BodyLocator) -> None:
 
 
 def _check_sizes(points: dict[str, np.ndarray]) -> None:
+    """Raise ClipError for implausible sizes."""
     middle = [(points[f"l_{p}"] + points[f"r_{p}"]) / 2 for p in ("hip", "shoulder")]
     trunk = float(np.median(np.linalg.norm(middle[1] - middle[0], axis=1)))
     if not _TRUNK[0] <= trunk <= _TRUNK[1]:

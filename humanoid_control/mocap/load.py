@@ -58,10 +58,12 @@ def _read_amc(file: ClipFile, rate: float | None, size: Size) -> MarkerClip:
 
 
 def _stating(parse: Callable[[bytes, str, Size], MarkerClip]) -> _Format:
+    """Return a format with files that state their rate."""
     return _Format(lambda file, rate, size: parse(file.read(), file.where, size))
 
 
 def _at_rate(parse: Callable[[bytes, str, float | None, Size], MarkerClip], kind: _Rate = _Rate.OPTIONAL) -> _Format:
+    """Return a format with a rate that the caller may give."""
     return _Format(lambda file, rate, size: parse(file.read(), file.where, rate, size), kind)
 
 
@@ -116,6 +118,7 @@ def load_clip(
             one clip; or a member `clips.zip:walk.bvh`. Write ./dance for a file with a built-in name.
         rate: [Hz], for a file of `MAY_LACK_RATE` without a rate or times, or a BVH file with a wrong rate.
         unit: mm, cm, m or inch; "": stated, or plausible for a person.
+        scale: factor of positions.
         up: x, y, z, -x, -y, -z; "": stated, or guessed from the posture.
 
     Raises:
@@ -151,6 +154,7 @@ def load_clip(
 
 
 def _axis(text: str) -> str:
+    """Return an axis as "+z", "" as "", or raise ConfigError."""
     if not text:
         return ""
     sign, axis = ("+", text) if len(text) == 1 else (text[0], text[1:])

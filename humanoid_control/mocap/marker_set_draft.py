@@ -48,6 +48,7 @@ class DraftEntry:
 
     Attributes:
         labels: alternatives; empty for a rule.
+        how: how it was found.
         weak: a guess.
         rule: name; "": at its markers.
     """
@@ -64,6 +65,9 @@ class Draft:
 
     Attributes:
         skeleton: joints, else markers on the skin.
+        landmarks: entries by name.
+        points: entries by name.
+        unused: labels without an entry.
     """
 
     clip: MarkerClip
@@ -122,6 +126,7 @@ class _Drafter:
         return [self._group(level, words) for (level, _), words in sorted(groups.items())]
 
     def tips(self, part: str, side: str) -> list[str]:
+        """Return labels of the far end of a part's bone."""
         return [
             word.label
             for word in self.words
@@ -152,6 +157,7 @@ class _Drafter:
         self.points[point] = DraftEntry((found.labels,), how, not sure or found.odd)
 
     def used(self) -> set[str]:
+        """Return the labels of all entries."""
         entries = [*self.points.values(), *self.landmarks.values()]
         return {label for entry in entries for labels in entry.labels for label in labels}
 
@@ -177,6 +183,7 @@ class _Drafter:
         self.landmarks["mid_psis"] = DraftEntry(tuple(back), "by name")
 
     def limbs(self) -> None:
+        """Add arms and legs by name, checked by bone lengths."""
         for limb, parts in _BONES.items():
             for side in "lr":
                 names = [f"{side}_{part}" for part in parts]
@@ -213,6 +220,7 @@ class _Drafter:
                 )
 
     def feet_head_and_sternum(self) -> None:
+        """Add the optional points and the sternum."""
         for side in "lr":
             for part in ("toe", "heel"):
                 options = [c for c in self.candidates(part, side) if not set(c.labels) & self.used()]
@@ -353,6 +361,7 @@ def draft_marker_set(clip: MarkerClip) -> Draft:
 
 
 def _written(clip: MarkerClip, label: str, plain: str) -> str:
+    """Return the clip's spelling without the character name."""
     short = label.rpartition(":")[2].strip()
     return short[len(short) - len(plain) :] if short.casefold().endswith(plain) else plain
 
@@ -361,6 +370,7 @@ def _written(clip: MarkerClip, label: str, plain: str) -> str:
 
 
 def draft_text(draft: Draft) -> str:
+    """Return the draft as YAML with remarks."""
     kind = "joints of a skeleton" if draft.skeleton else "markers"
     lines = [
         f"# Drafted from labels and geometry of {draft.clip.name}: check every line, especially those marked GUESS.",
@@ -388,6 +398,9 @@ def _line(name: str, entry: DraftEntry) -> str:
 
 def write_draft(clip: MarkerClip, path: Path) -> tuple[Draft, str]:
     """Write a draft for `find_body_points`; return it, and why it is not sufficient yet, or "".
+
+    Args:
+        path: new .yaml file.
 
     Raises:
         ClipError: if the path is not a new .yaml file, or no point was found.

@@ -73,6 +73,7 @@ def shoulder_centre(
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
+    """Normalise vectors (T, 3); zero stays zero."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(length > 0, length, 1.0)
 
@@ -183,11 +184,13 @@ def _rule(point: str, value: Any, landmarks: Mapping[str, Alternatives], where: 
 
 
 def _alternatives_by_name(entries: Any, known: tuple[str, ...], where: str) -> dict[str, Alternatives]:
+    """Return the landmarks section."""
     _check_names(entries, known, where)
     return {name: _alternatives(value, f"{where} {name}") for name, value in entries.items()}
 
 
 def _check_names(entries: Any, known: tuple[str, ...], where: str) -> None:
+    """Raise ClipError for an unknown key."""
     for name in entries if isinstance(entries, dict) else [entries]:
         if name not in known:
             raise ClipError(f"{where} '{name}' is unknown: {offer_names(str(name), known)}")
@@ -343,6 +346,7 @@ class SetMatch:
     Attributes:
         points: body points with markers in the clip.
         missing: absent label -> required body points; empty: the set fits.
+        unknown: labels unknown to the set.
     """
 
     name: str
@@ -352,6 +356,7 @@ class SetMatch:
 
     @property
     def fits(self) -> bool:
+        """True if the set gives every required point."""
         return not self.missing
 
 
@@ -383,6 +388,7 @@ def _has(rule: MarkerSetRule, labels: Labels) -> bool:
 
 
 def _missing(marker_set: MarkerSet, labels: Labels) -> dict[str, list[str]]:
+    """Return absent label -> required body points."""
     missing: dict[str, list[str]] = {}
     for point in _NEEDED:
         for alternatives in marker_set.points[point].inputs.values():
@@ -394,6 +400,7 @@ def _missing(marker_set: MarkerSet, labels: Labels) -> dict[str, list[str]]:
 
 
 def _vocabulary(marker_set: MarkerSet) -> dict[str, str]:
+    """Return all labels of a set by their plain form."""
     used = (
         label
         for rule in marker_set.points.values()
@@ -405,6 +412,7 @@ def _vocabulary(marker_set: MarkerSet) -> dict[str, str]:
 
 
 def _strangers(labels: Labels, marker_set: MarkerSet) -> tuple[str, ...]:
+    """Warn of skeleton joints unknown to the set."""
     known = _vocabulary(marker_set)
     if not marker_set.unused:
         return ()

@@ -76,10 +76,12 @@ def head_joint(names: Sequence[str]) -> int:
 def with_head_front(clip: MarkerClip, head: int, R: np.ndarray) -> MarkerClip:
     """Return the clip with "<head>_front", about 10 cm in front of the head joint.
 
-    People look ahead on average: the head's front is its mean direction along the chest's. Clips without a fitting
-    marker set stay.
+    Files do not state joint axes. People look ahead on average: the head's front is its mean direction along the
+    chest's. Clips without a fitting marker set stay.
 
     Args:
+        clip: of joints.
+        head: index.
         R: (T, 3, 3) of the head, clip axes.
     """
     from humanoid_control.mocap.marker_set_draft import sure_marker_set

@@ -220,6 +220,7 @@ def three_sphere_intersection(
 
 
 def _mean_breadth(p_L: np.ndarray, p_R: np.ndarray) -> float:
+    """Return the mean shoulder distance [m]."""
     return _mean(np.linalg.norm(p_L - p_R, axis=1))
 
 
@@ -229,5 +230,6 @@ def _mean(values: np.ndarray) -> float:
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
+    """Normalise vectors (T, 3); NaN for zero length."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(length > 1e-9, length, np.nan)

@@ -25,7 +25,9 @@ class StickFigure:
     """One frame of a clip, upright and facing +x.
 
     Attributes:
+        labels: of the K visible points.
         positions: (K, 3) [m], z up; x forward if hips are known.
+        bones: connected pairs.
         placed: up and forward are not guessed.
     """
 
@@ -101,6 +103,7 @@ def _placement(clip: MarkerClip, marker_set: str | Path | None) -> tuple[Placeme
 
 
 def _found(clip: MarkerClip, labels: tuple[str, ...]) -> list[str]:
+    """Return the clip's labels that end with those of a draft."""
     return [own for label in labels for own in clip.labels if own.casefold().endswith(label.casefold())][: len(labels)]
 
 

@@ -207,7 +207,7 @@ class Viewer(TickNode):
             m = Twist()
             m.linear.x, m.linear.y, m.angular.z = (speeds * velocity).tolist()
             if stamped:
-                header = Header(stamp=self.get_clock().now().to_msg())  # without a frame: that of the robot's heading
+                header = Header(stamp=self.get_clock().now().to_msg())  # an empty frame means the robot's heading
                 self.velocities.publish(TwistStamped(header=header, twist=m))
             else:
                 self.velocities.publish(m)

@@ -46,6 +46,7 @@ def load_robot(name_or_path: str | Path, base: str | None = None, guess: bool = 
 
 
 def _robot_file(name: str, path: Path, tree: UrdfTree, guess: bool) -> RobotFile:
+    """Read the robot file, or create the one of a third-party humanoid."""
     beside = path.with_suffix(".yaml")
     if name in KNOWN or name not in humanoids():
         if beside.exists():

@@ -1,6 +1,7 @@
 """Pairs of shapes that joint speeds would bring too near within a horizon.
 
-All pairs of two links share one bound on their motion.
+All pairs of two links share one bound on their motion, so a step without danger looks at pairs of links only, and
+places and measures no shape.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class ClosingPairs(NamedTuple):
 
         Args:
             monitor: of its shapes; None: no pairs.
+            ignored: indices of pairs to leave out.
         """
         if monitor is None:
             shapes, pairs, bound = ShapeArrays.build([], [], [], [], []), np.zeros((0, 2), int), np.zeros((0, robot.n))
@@ -109,6 +111,7 @@ class ClosingPairs(NamedTuple):
 
 
 def _balls(shapes: ShapeArrays, joints: int) -> np.ndarray:
+    """Return `ClosingPairs.ball`."""
     out = np.zeros((joints, 4))
     for j in np.unique(shapes.joint):
         mine = shapes.joint == j

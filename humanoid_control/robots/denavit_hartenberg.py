@@ -29,6 +29,7 @@ class DenavitHartenberg:
 
     Attributes:
         base: first link.
+        tip: last link or point.
         a: (n,) along x_i [m].
         alpha: (n,) about x_i [rad].
         d: (n,) along z_{i-1} [m].

@@ -34,6 +34,7 @@ class Kind:
     """Requirements of a kind of drive.
 
     Attributes:
+        joints: number of driven joints and motors.
         screw: has a lead, not a ratio.
         vectors: keys of points (3,).
         pairs: keys of two points (2, 3).

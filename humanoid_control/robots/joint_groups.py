@@ -53,14 +53,17 @@ class JointGroups:
 
     @property
     def arms(self) -> np.ndarray:
+        """Both arms."""
         return np.concatenate([self.l_arm, self.r_arm])
 
     @property
     def legs(self) -> np.ndarray:
+        """Both legs."""
         return np.concatenate([self.l_leg, self.r_leg])
 
 
 def _moving(robot: Robot, point: str) -> np.ndarray:
+    """Return the mask (n,) of joints that move a point."""
     return np.asarray(robot.ancestor_mask[robot.model.frames[robot.points[point]].parentJoint][robot.iv :] != 0)
 
 

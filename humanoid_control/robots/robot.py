@@ -33,6 +33,7 @@ class Robot:
 
     Attributes:
         height: [m].
+        provenance: number of values by provenance.
         urdf: as published on `robot_description`.
         base: 'fixed' or 'floating'.
         anchor: link held by a fixed base.
@@ -51,6 +52,7 @@ class Robot:
         optional_joints: indices kept neutral by imitation.
         meanings: anatomical name -> joint, such as `l_elbow_flexion`.
         points: tracked point -> frame id.
+        feet: soles.
         pairs: (P, 2) shapes that must not touch.
         shapes_from: origin of unmeasured shapes, printed with results.
         ancestor_mask: (njoints, nv) 1 where a velocity moves a pinocchio joint.
@@ -67,6 +69,7 @@ class Robot:
         """Build the robot from a checked URDF.
 
         Args:
+            file: data besides the URDF.
             base: 'fixed' or 'floating'; default: robot file.
 
         Raises:

@@ -144,7 +144,11 @@ def monitor_moving_shapes(
 
 @kernel
 def find_faster_shapes(table: Table[MonitorArrays], v: np.ndarray, law: tuple, count: int) -> int:
-    """Add pairs skipped by `monitor_moving_shapes` that matter at velocities v (nv,); return the number of rows."""
+    """Add pairs skipped by `monitor_moving_shapes` that matter at velocities v (nv,); return the number of rows.
+
+    Args:
+        count: filled rows.
+    """
     a = unpack(table, MonitorArrays)
     joint_twists(a.tree, a.world, v, a.twist)
     return find_faster_pairs(a.shapes, a.R, a.p, a.bounds, PairReach(a.twist, law[0], law[1], law[2]), count, a.found)
@@ -153,18 +157,23 @@ def find_faster_shapes(table: Table[MonitorArrays], v: np.ndarray, law: tuple, c
 class ShapePairs(CollisionMonitor):
     """Collision pairs of a robot, measured exactly.
 
-    A pair is measured only if joint motion times motion bound may have brought it within its activation distance.
+    A pair is measured only if joint motion times motion bound may have brought it within its activation distance. Jumps
+    are safe, only slow.
 
     Attributes:
+        shapes: of the robot.
         pairs: (P, 2) of their indices.
         motion_bound: (P, nv) of `motion_bounds`.
         arrays: input of `monitor_shapes`.
+        packed: the same, packed.
+        poses: of the joints.
         R: (S, 3, 3) of the shapes.
         p: (S, 3) of the shapes [m].
         lower: (P,) lower bounds [m], exact for near pairs.
     """
 
     def __init__(self, robot: Robot) -> None:
+        """Create the pairs of a robot's shapes."""
         self.shapes = shape_arrays(robot.model, robot.shapes)
         self.pairs = np.ascontiguousarray(robot.pairs, dtype=np.int64).reshape(-1, 2)
         self.joints = Packed(pair_joints(self.shapes.joint, self.pairs, robot.ancestor_mask))
@@ -236,7 +245,12 @@ def _farthest(p: np.ndarray, R: np.ndarray, size: tuple[float, float, float, flo
 
 
 class VolumePairs(CollisionMonitor):
-    """Pairs of swept-sphere segments."""
+    """Pairs of swept-sphere segments.
+
+    Attributes:
+        model: segments and pairs.
+        segments: distance computation.
+    """
 
     def __init__(self, robot: Robot, model: SsvModel | None = None) -> None:
         """Create the pairs, by default of `volumes_of`.

@@ -22,6 +22,7 @@ class StandardFrame(NamedTuple):
     """Frame with a standard name.
 
     Attributes:
+        link: carries it.
         X_link_frame: its pose in the link.
         own: the description has a link of this name.
     """
@@ -84,6 +85,7 @@ def _link_of(robot: Robot, joint: int) -> str:
 
 
 def _head(robot: Robot) -> tuple[str, np.ndarray] | None:
+    """Return head link and frame position (3,) in the neutral posture [m], or None."""
     model, data = robot.model, robot.data
     limbs = {int(k) for f in robot.points.values() for k in model.supports[model.frames[f].parentJoint]}
     free = [

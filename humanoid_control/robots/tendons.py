@@ -140,6 +140,7 @@ def read_units(rows: Any, where: str) -> dict[str, MuscleUnit]:
 
 
 def _unit_of(row: dict[str, Any], units: dict[str, MuscleUnit], where: str) -> MuscleUnit | None:
+    """Return the unit of a tendon with its own values, or None."""
     own: dict[str, Any] = {key: number(row, key, where) for key in OWN_KEYS if key in row}
     if "unit" not in row and not own:
         return None

@@ -53,6 +53,7 @@ def model_of(robot: Robot, file: SegmentFile) -> SsvModel:
 
 
 def segments_of(robot: Robot, by_link: bool = False) -> tuple[Segment, ...]:
+    """Return the segments of the robot's collision shapes."""
     if not by_link:
         return tuple(Segment(s.name, s.link, volumes_of_shape(s.shape, s.name)) for s in robot.shapes)
     links: dict[str, list[Volume]] = {}

@@ -36,7 +36,9 @@ class LegChain:
     """Chain from the held link, the robot's fixed base, to a foot.
 
     Attributes:
+        joints: from the pelvis down.
         index: (k,) in the robot.
+        frame: of the foot link.
         offset: sole centre in it.
     """
 
@@ -117,6 +119,7 @@ class Fixture:
     """One mounting of a leg in the jig.
 
     Attributes:
+        pose: sole relative to the held link.
         nominal: (n,) joint angles of the jig [rad].
         reading: (n,) encoders [rad]; NaN without one.
     """

@@ -60,6 +60,8 @@ def simulate_many(
 
     Args:
         make: builds a world; importable if there are several workers.
+        variations: conditions by name.
+        seconds: simulated time.
         observe: creates an observer; importable as `make`.
         workers: spawned processes; default: one per core; 1: this process.
         progress: called with (done, total, text).

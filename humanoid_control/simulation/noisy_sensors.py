@@ -17,7 +17,12 @@ NOISE = Imperfection.from_texts(
 
 
 class NoisySensors:
-    """Joint, IMU and foot-wrench sensors with errors, each a `Sensor`."""
+    """Joint, IMU and foot-wrench sensors with errors, each a `Sensor`.
+
+    Attributes:
+        engine: simulation of the robot.
+        last: newest measurement.
+    """
 
     def __init__(self, engine: Engine, model: Imperfection, seed: int) -> None:
         n = engine.robot.n

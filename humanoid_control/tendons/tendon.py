@@ -33,6 +33,7 @@ class Wrap:
 
     Attributes:
         kind: 'sphere' or 'cylinder' (infinite).
+        link: carrier.
         centre: [m] in the link frame.
         radius: [m].
         axis: non-zero cylinder axis in the link frame.
@@ -131,6 +132,7 @@ class TendonGroup:
     Attributes:
         own: joints estimated here.
         borrow: crossed joints that other groups estimate.
+        tendons: names.
     """
 
     name: str
@@ -148,6 +150,7 @@ class JointCoupling:
     """Joint that follows a master joint of value x: q = c_0 + c_1 x + c_2 x^2 + ...
 
     Attributes:
+        joint: following joint.
         master: empty: the joint is fixed at c_0.
         polynomial: c [rad, m].
     """
@@ -157,6 +160,7 @@ class JointCoupling:
     polynomial: tuple[float, ...]
 
     def value(self, x: float) -> float:
+        """Return the joint value for the master's value x."""
         return float(np.polynomial.Polynomial(self.polynomial)(x))
 
 

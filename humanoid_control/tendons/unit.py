@@ -34,6 +34,7 @@ class MuscleUnit:
         damping: wire [N s/m].
         stiffening: s1, at which the stiffness doubles [m]; 0: linear.
         drum: radius [m].
+        gear: ratio.
         force_per_current: at the wire [N/A].
         resistance: motor [Ohm].
         thermal: resistances core to case, case to air [K/W]; capacities of core, case [J/K].
@@ -95,6 +96,7 @@ def unit_of_motor(motor: WinchMotor, **more: float) -> MuscleUnit:
     """Return the unit of a motor, gear and drum.
 
     Args:
+        motor: data sheet.
         **more: other `MuscleUnit` attributes.
 
     Raises:

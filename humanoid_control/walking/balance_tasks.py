@@ -63,6 +63,7 @@ class BalanceTasks:
     """Whole-body tasks that remove their errors within one tick.
 
     Attributes:
+        feet: a FrameTask per sole.
         swing: arm swing, unless a person is followed.
         pelvis: lean limit while the chest follows a person; only with a waist.
     """

@@ -69,6 +69,7 @@ class DisturbanceObserver:
         self.reset()
 
     def reset(self) -> None:
+        """Reset the bias and the averages."""
         self.bias, self.seen = np.zeros(2), np.zeros(2)
         self._mean: list[float] | None = None  # means of s (c - p), u, s
         self._age = 0.0

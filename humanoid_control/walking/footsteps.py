@@ -274,6 +274,7 @@ class VelocityPlanner:
         return True
 
     def aim(self, X_goal: pin.SE3) -> None:
+        """Set the goal of the list."""
         self.goal, self._retries = X_goal.copy(), RETRIES
 
     def walk_to(self, X_goal: pin.SE3, feet: Sequence[pin.SE3], swinging: int | None = None) -> list[Footstep]:

@@ -34,6 +34,7 @@ def wrenches_of_motion(
     Args:
         estimator: after `kinematics` of this tick.
         measured: sole -> (6,), of feet with sensors.
+        silent: whether each foot lacks force data.
         in_air: foot that cannot have landed yet.
     """
     data, mass = estimator.data, estimator.robot.mass

@@ -116,6 +116,7 @@ class Stabilizer:
         self.reset()
 
     def reset(self) -> None:
+        """Reset all corrections."""
         self.integral[:] = 0.0
         self.ankles, self.height = np.zeros((2, 2)), 0.0
         self.offsets, self.turns = np.zeros((2, 3)), np.zeros((2, 3))

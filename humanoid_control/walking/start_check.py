@@ -74,6 +74,7 @@ class StartCheck:
         self.restart()
 
     def restart(self) -> None:
+        """Restart the wait."""
         self.problems: list[str] = ["nothing measured yet"]
         self._steady, self._forces = 0.0, np.zeros(2)
 
@@ -165,6 +166,7 @@ class ShiftCheck:
         self.restart()
 
     def restart(self) -> None:
+        """Restart the check."""
         self.problem, self._swapped = "", 0.0
         self._dot_integral, self._cross_integral, self._commanded_energy, self._measured_energy = 0.0, 0.0, 0.0, 0.0
         self._stamp, self._late, self._samples = math.nan, 0, 0

@@ -1,6 +1,7 @@
 """Step limits of a robot, computed by its inverse kinematics from the URDF.
 
-A trial simulates a few equal steps with `WholeBodyIk` and the walking tasks; a missed sole means failure.
+A trial simulates a few equal steps with `WholeBodyIk` and the walking tasks; a missed sole means failure. Bisection
+finds each limit.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _powers(c: np.ndarray, s: float) -> np.ndarray:
 class Cruise:
     """Path between two rests with constant speed and smooth ramps.
 
-    Its peak speed is 1 / (1 - (r0 + r1) / 2) times the mean.
+    Its peak speed is 1 / (1 - (r0 + r1) / 2) times the mean; a minimum-jerk path has 1.9 times.
 
     Attributes:
         t0: start [s].
@@ -135,6 +135,8 @@ class SwingPath:
 
     Attributes:
         across: x, y and rotation vector from `start`.
+        up: height until the top.
+        down: height after the top.
     """
 
     start: pin.SE3

@@ -60,6 +60,7 @@ class WalkReport:
     """Result of a tick.
 
     Attributes:
+        why: reason of a fall or rejection.
         foot_error: (2,) sole error of the inverse kinematics [m].
         reaction: measured, of the ground on both soles.
         bias: (2,) lean of the CoM against disturbances [m].

@@ -120,7 +120,7 @@ def answered(sent: np.ndarray, arrivals: np.ndarray, every: int) -> tuple[np.nda
 
 
 def notes(rows: list[Row]) -> list[str]:
-    """Lines on what is counted."""
+    """Return notes on the counted times."""
     way = rows[0]
     ways = ", ".join(f"{k} {v or 'not reported'}" for k, v in way["scheduling"].items())
     return [

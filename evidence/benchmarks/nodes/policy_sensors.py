@@ -90,7 +90,7 @@ class PolicySensors:
             self.play(0.5)
 
     def play(self, seconds: float, show: Callable[[float], None] = lambda _: None) -> None:
-        """Publish for so long; `show` is told how long it has been [s]."""
+        """Publish for a duration; `show` gets the elapsed time [s]."""
         due = begin = time.monotonic()
         for _ in range(round(seconds * self.rate)):
             phase = 2 * math.pi * (due % SWAY_TIME) / SWAY_TIME

@@ -194,10 +194,12 @@ class CanBus:
             raise HardwareError(f"bus {self.name}: {self.channel} disappeared: {one_line(error)}") from None
 
     def figures(self) -> dict[str, Any]:
+        """Return counters for diagnostics."""
         return {"sent": self.sent, "received": self.received, "errors": self.errors}
 
 
 def one_line(error: Exception) -> str:
+    """Return the first line of an error, or its type."""
     text = str(error).strip().splitlines()
     return text[0] if text else type(error).__name__
 

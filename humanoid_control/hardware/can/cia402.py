@@ -238,6 +238,7 @@ class ProcessData:
         seen: any sample has come (n,).
         complete: all samples of this cycle have come.
         copies: surplus of samples (n,); large: two devices share an id; negative: samples are missing.
+        changed: a status word changed in this cycle.
         unpowered: rows without power, target = position; None: none.
     """
 
@@ -313,6 +314,7 @@ class ProcessData:
         self.control[:] = CONTROL_WORDS[wish][self.state]
 
     def set_homed(self, row: int, homed: bool) -> None:
+        """Set whether a drive knows its zero."""
         bit = np.uint8(Flag.HOMED)
         self.always[row] = self.always[row] | bit if homed else self.always[row] & ~bit
         self._read_status()
@@ -335,6 +337,7 @@ class ProcessData:
         self._sampled_before, self._sampled = self._sampled, now
 
     def _end_cycle(self, state: ActuatorState) -> None:
+        """Account for missing, late or surplus samples."""
         if self.complete:
             self._fresh[:] = True
         late = self._fresh & ~self._decoded & (not self._decoded_all) & (self._sampled == self._sampled)

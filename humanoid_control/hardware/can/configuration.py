@@ -45,6 +45,7 @@ class Identity(NamedTuple):
         return all(want in (0, have) for want, have in zip(self, found, strict=True))
 
     def short(self, expected: Identity) -> str:
+        """Format the compared entries."""
         pairs = zip(self, (True, True, expected.revision, expected.serial), strict=True)
         return "/".join(f"0x{value:X}" for value, shown in pairs if shown)
 
@@ -334,6 +335,7 @@ def period_of(seconds: float) -> tuple[int, int]:
 
 
 def _write_pdos(sdo: Sdo, drive: DriveSetup, setup: BusSetup) -> None:
+    """Synchronise process data with SYNC; disable unused ones."""
     used = {0x1400: cia402.RPDO1, 0x1800: cia402.TPDO1}
     if setup.second:
         used[0x1401] = cia402.RPDO2

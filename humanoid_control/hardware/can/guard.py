@@ -41,6 +41,7 @@ class CanGuard:
         self._bus = can.Bus(channel=channel, interface=interface, ignore_config=True, **more)
 
     def damp(self, frame: bytes) -> None:
+        """Send damping frames."""
         if self._raw is not None:
             for k in range(0, len(frame) - FRAME.size + 1, FRAME.size):
                 try:
@@ -55,9 +56,11 @@ class CanGuard:
                     continue
 
     def off(self) -> None:
+        """Switch the drives off."""
         self.damp(self._off)
 
     def close(self) -> None:
+        """Close the bus."""
         if self._raw is not None:
             self._raw.close()
         if self._bus is not None:

@@ -49,11 +49,16 @@ class DriveHoming:
             self._course, self.aborted, self.found = self._return(), True, False
 
     def take(self, data: bytes) -> None:
+        """Store an SDO answer."""
         if len(data) == 8:
             self._answer = bytes(data)
 
     def step(self, status: int, now: float) -> list[Any]:
-        """Advance by one cycle; return frames to send."""
+        """Advance by one cycle; return frames to send.
+
+        Args:
+            status: latest status word.
+        """
         self._status, self._now = status, now
         if not self.over and next(self._course, True):
             self.over = True

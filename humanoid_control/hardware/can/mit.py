@@ -160,6 +160,7 @@ class MitTransport(Transport):
         self._measured[:] = state.q
 
     def _take(self, state: ActuatorState, frames: list[Any]) -> list[int]:
+        """Store answers; return actuators that answered."""
         out = []
         for f in frames:
             data = f.data

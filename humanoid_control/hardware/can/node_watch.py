@@ -80,6 +80,7 @@ class NodeWatch:
 
         Args:
             failed: drives in FAULT (n,).
+            changed: a status word changed.
         """
         # after a pause of this program heartbeats may be queued or lost: count the pause as one heartbeat at most
         self._received_at += max(0.0, now - self._now - self._period)
@@ -122,4 +123,5 @@ class NodeWatch:
         return f"{self._names[k]} (id {self._ids[k]})"
 
     def figures(self) -> dict[str, Any]:
+        """Return counters for diagnostics."""
         return {"emergencies": self.emergencies}

@@ -127,6 +127,7 @@ class DirectCommands:
         self._last, self.timeout, self._any = np.full(n, -np.inf), timeout, False
 
     def restart(self) -> None:
+        """Drop all commands."""
         self._v[:], self._tau[:], self._last[:], self._any = np.nan, np.nan, -np.inf, False
 
     def add(self, command: JointCommand, now: float) -> np.ndarray:
@@ -242,6 +243,7 @@ class CommandInterpolator:
         self.restart()
 
     def restart(self) -> None:
+        """Drop all commands."""
         for rows in self._curves.record[:-1]:
             rows[:] = np.nan
         self._curves.record.given[:] = False
@@ -249,6 +251,7 @@ class CommandInterpolator:
         self.direct.restart()
 
     def discard(self, joints: np.ndarray) -> None:
+        """Drop the commands of `joints` (n,)."""
         for rows in self._curves.record[:-1]:
             rows[joints] = np.nan
 
@@ -326,7 +329,9 @@ class Blend:
         return np.where(np.isfinite(q_command), self.hold + share * (q_command - self.hold), self.hold)
 
     def share(self, now: float) -> float:
+        """Return the share s of the commands."""
         return minimum_jerk(min(max((now - self._begin) / self.duration, 0.0), 1.0))
 
     def over(self, now: float) -> bool:
+        """Return True after the blend."""
         return now >= self._begin + self.duration

@@ -1,7 +1,7 @@
 """Velocity and torque commands.
 
 References are always positions inside the limits: a commanded velocity moves them, a commanded torque lets them follow
-the joint.
+the joint. So every joint stops, holds and is supervised alike.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class DriveModes:
         return ref.q + share * v * step, share * v
 
     def release(self) -> None:
+        """Drop all torque commands."""
         self._pushed[:] = False
 
     def follow(self, q: np.ndarray, v: np.ndarray, ref: LimiterReference) -> None:

@@ -103,6 +103,7 @@ class GainedCommand:
         self.release()
 
     def release(self) -> None:
+        """Release all joints."""
         self.which[:] = False
         self._given[:], self.last, self.any, self.descending = 0.0, -np.inf, False, False
 

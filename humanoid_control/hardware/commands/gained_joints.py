@@ -49,10 +49,12 @@ class GainedJoints:
 
     @property
     def any(self) -> bool:
+        """True if joints are under gains."""
         return self.command.any
 
     @property
     def takes_any(self) -> bool:
+        """True if a drive takes gains."""
         return bool(self._takes.any())
 
     def set_damping(self, damping: np.ndarray) -> None:
@@ -99,6 +101,7 @@ class GainedJoints:
         return self.any and now < self.command.last + self.command.silence + DESCENT
 
     def fill(self, now: float, moving: bool) -> None:
+        """Fill the output; `now` [s]."""
         c, s, j = self.command, self._setpoint, self._joints
         if not c.any or not (moving or self._since is not None):
             self._since = None

@@ -42,6 +42,7 @@ class SetpointColumns(NamedTuple):
         commanded: present commands (2, n) [rad], [rad/s].
         target: last target [rad]; NaN: none.
         goal: of the limiter (2, n) [rad], [rad/s].
+        feed: commanded torque.
         sent: reference of the last cycle [rad].
         clipped: time at limits [s].
         behind: distance to a goal that counts as clipped [rad].
@@ -181,7 +182,9 @@ class Setpoint:
         self.goal[1] = np.nan
 
     def advance(self, aim: Aim) -> None:
+        """Advance the reference by one cycle."""
         advance_reference(self._packed.table, int(aim))
 
     def fill(self, feed: float, kp: float, kd: float) -> None:
+        """Fill the output; feed, kp, kd: shares of torque and gains."""
         fill_setpoint(self._packed.table, feed, kp, kd)

@@ -46,6 +46,7 @@ class CommandSources:
         self.player.start(names, left, ref.q, ref.v, now + delay if delay > 0.0 else -float("inf"))
 
     def stop(self) -> None:
+        """Discard the trajectory."""
         self.player.stop()
 
     def advance(self, now: float) -> None:

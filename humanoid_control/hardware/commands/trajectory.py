@@ -173,6 +173,7 @@ class TrajectoryPlayer:
         self._begin, self._earliest = np.nan, earliest
 
     def stop(self) -> None:
+        """Discard the trajectory."""
         self.spline = None
 
     def command(self, now: float, follows: bool) -> JointCommand | None:
@@ -198,6 +199,7 @@ class TrajectoryPlayer:
         return now - self._begin
 
     def over(self, now: float) -> bool:
+        """Return True after the last point."""
         return self.spline is None or bool(now - self._begin >= self.spline.duration)
 
 

@@ -146,6 +146,7 @@ class GoalFollower:
 
     @staticmethod
     def _tolerances(names: tuple[str, ...], given: Sequence[Tolerance], default: float) -> np.ndarray:
+        """Return tolerances (2, k)."""
         out = np.full((2, len(names)), np.inf)
         out[0] = default or np.inf
         for t in given:

@@ -116,10 +116,12 @@ def packet(to: int, instruction: int, parameters: bytes = b"") -> bytes:
 
 
 def read_packet(to: int, address: int, length: int) -> bytes:
+    """Return a request for `length` bytes of one servo."""
     return packet(to, READ, _words(address, length))
 
 
 def write_packet(to: int, address: int, data: bytes) -> bytes:
+    """Return a packet that writes to one servo."""
     return packet(to, WRITE, _words(address) + data)
 
 
@@ -129,6 +131,7 @@ def sync_read_packet(ids: Sequence[int], address: int, length: int, fast: bool =
 
 
 def sync_write_packet(ids: Sequence[int], address: int, data: Sequence[bytes]) -> bytes:
+    """Return a packet that writes individual bytes to many servos."""
     rows = b"".join(bytes([i]) + d for i, d in zip(ids, data, strict=True))
     return packet(BROADCAST, SYNC_WRITE, _words(address, len(data[0])) + rows)
 
@@ -225,6 +228,7 @@ def take_replies(
 
 @kernel
 def _take_data(buffer: np.ndarray, begin: int, stop: int, out: np.ndarray) -> int:
+    """Copy parameters without stuffing; return their number."""
     n, k = 0, begin
     while k < stop:
         if n < out.shape[0]:
@@ -315,6 +319,7 @@ class Replies:
         self.take(np.zeros(1, np.uint8), 0)  # compiles before any motion
 
     def restart(self) -> None:
+        """Discard received replies."""
         self.received[:] = False
 
     def take(self, buffer: np.ndarray, end: int) -> bool:
@@ -328,6 +333,7 @@ class Replies:
 
 
 def reply_size(k: int, length: int, fast: bool) -> int:
+    """Return the reply bytes of k servos."""
     return 8 + k * (length + 4) if fast else k * (OVERHEAD + length)
 
 

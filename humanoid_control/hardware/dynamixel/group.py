@@ -103,6 +103,7 @@ class Group:
 
     @property
     def samples(self) -> Replies:
+        """Sample request in use."""
         return self.sample_requests[0]
 
     def without_fast_reads(self) -> bool:
@@ -120,6 +121,7 @@ class Group:
         return self.samples.received & ((self.samples.errors & ALERT) != 0)
 
     def write_all(self, address: int, data: bytes) -> bytes:
+        """Return a packet that writes the same bytes to all."""
         return sync_write_packet(self.ids, address, [data] * len(self.ids))
 
     def goal_frames(self, command: np.ndarray, hold: np.ndarray | None = None) -> Iterator[memoryview]:

@@ -66,6 +66,7 @@ class ServoModel(NamedTuple):
     """Servo model.
 
     Attributes:
+        counts: per turn.
         zero: position of 0 rad [counts].
         velocity: unit [rad/s].
         current: unit [A]; 0: none or unknown.
@@ -137,6 +138,7 @@ MODELS: dict[int, ServoModel] = {
 
 
 def model_name(number: int) -> str:
+    """Return name and number of a model."""
     return f"{MODELS[number].name} ({number})" if number in MODELS else f"unknown model {number}"
 
 

@@ -187,10 +187,12 @@ class SerialPort:
         return {int(k): FoundServo(int(model[k]), int(firmware[k])) for k in np.flatnonzero(replies.received)}
 
     def rate(self, baud: int) -> None:
+        """Change the baud rate."""
         self._serial.baudrate = self.baud = baud
 
 
 def servos_at_other_rates(port: SerialPort) -> dict[int, dict[int, FoundServo]]:
+    """Return servos at other baud rates, by rate."""
     out, own = {}, port.baud
     for baud in BAUD_RATES:
         if baud == own:
@@ -204,10 +206,12 @@ def servos_at_other_rates(port: SerialPort) -> dict[int, dict[int, FoundServo]]:
 
 
 def scan_lines(found: Mapping[int, FoundServo], baud: int) -> list[str]:
+    """Return a line for each servo."""
     return [f"id {k}: {model_name(s.model)}, firmware {s.firmware}, {baud} baud" for k, s in found.items()]
 
 
 def ids_text(ids: Iterable[int]) -> str:
+    """Format ids."""
     return first_few([str(i) for i in ids], 8) or "none"
 
 

@@ -123,6 +123,7 @@ def _identified(port: SerialPort, bus: BusSpec, spec: ActuatorSpec, watchdog: bo
 
 
 def _store(port: SerialPort, who: str, servo: int, name: str, address: int, value: int, memory: np.ndarray) -> None:
+    """Write an EEPROM byte if it differs."""
     if int(memory[address]) == value:
         return
     problem = port.store(servo, address, value, 1)

@@ -84,6 +84,7 @@ class DynamixelTransport(Transport):
         self._reset(len(bus.actuators))
 
     def _reset(self, n: int) -> None:
+        """Reset measurements, commands and errors."""
         self._groups: list[Group] = []
         self._pending, self._command = np.full((2, n, 3), np.nan)
         self._new = self._requested = self._closing = False
@@ -311,6 +312,7 @@ class DynamixelTransport(Transport):
             (self._read_status, self._read_supply, self._read_watchdog)[at // SLOW](group)
 
     def _read_status(self, group: Group) -> bool:
+        """Read torque and errors; True if all servos have torque."""
         assert self._port is not None
         whole = self._port.ask(group.status, PATIENCE)
         came, p = group.status.received, self._published
@@ -347,6 +349,7 @@ class DynamixelTransport(Transport):
     # -- power --------------------------------------------------------------------------------------------------------
 
     def _switch_on(self) -> Iterator[None]:
+        """Step through watchdog, goals, torque; ends if a watchdog is rejected."""
         for group in self._groups:
             self._write(group.write_all(group.table.watchdog, b"\x00"))  # clears a tripped watchdog
         yield

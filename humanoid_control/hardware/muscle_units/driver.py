@@ -53,6 +53,8 @@ class TendonDriver(PowerRequests):
     Attributes:
         states: wires, winding speeds, tensions (M,); NaN before the first sample.
         stamp: monotonic sample times (M,) [s].
+        estop: reason by active source of the emergency stop.
+        stopped: after a stop request: commands are ignored until `enable`.
     """
 
     def __init__(
@@ -149,6 +151,7 @@ class TendonDriver(PowerRequests):
 
     @property
     def follows(self) -> bool:
+        """True if commands are followed now."""
         return self.machine.state in (PowerState.HOLD, *MOVING) and not self.stopped
 
     def command(

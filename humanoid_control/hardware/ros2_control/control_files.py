@@ -4,6 +4,7 @@ The plugin JointStateTopicSystem determines the files:
 
 * It publishes only if command and state differ by a threshold, which would trip a watchdog at rest. Threshold -1:
   always.
+* It publishes only if command and state differ by a threshold; -1: always.
 * All joints of its tag need the same interfaces; mimic joints are left to the URDF.
 """
 

@@ -42,6 +42,7 @@ _domains: dict[int, tuple[str, Domain]] = {}
 
 @cache
 def message_type(struct: Struct) -> Any:
+    """Return the middleware's class of a message."""
     fields = {}
     for name, kind, count in struct.fields:
         one = message_type(kind) if isinstance(kind, Struct) else KINDS[kind]
@@ -116,6 +117,7 @@ class Ends:
             raise HardwareError(f"DDS domain {self._domain} on {self._interface or 'any interface'}: {e}") from None
 
     def close(self) -> None:
+        """Leave the domain."""
         for name in ("_waiting", "_watcher", "_reader", "_writer"):
             self.__dict__.pop(name, None)
         self._participant = None
@@ -196,9 +198,11 @@ class DampingGuard:
             raise OSError(str(e)) from None
 
     def off(self) -> None:
+        """Remove the power."""
         for _ in range(OFF_FRAMES):
             self.damp(self._off)
             time.sleep(OFF_PAUSE)
 
     def close(self) -> None:
+        """Leave the domain."""
         self._ends.close()

@@ -56,6 +56,7 @@ def _after(k: int, word: int) -> int:
 
 @inlined
 def _word(body: np.ndarray, source: np.ndarray, i: int) -> int:
+    """Return word i of the C structure."""
     return np.int64((body[source[i, 0]] >> source[i, 1]) & source[i, 2])
 
 
@@ -194,6 +195,7 @@ class CommandFrame:
         return Packing(self._body, motors, self._gains, targets, self._source)
 
     def damp(self) -> bytes:
+        """Return a frame that damps every motor."""
         pack_command(self._damped.table, 1.0)
         return self.buffer.tobytes()
 
@@ -409,6 +411,7 @@ FAULTS = {
 
 
 def fault_words(code: int) -> str:
+    """Return a fault code in words."""
     names = [text for bit, text in FAULTS.items() if code & bit]
     rest = code & ~sum(FAULTS)
     return ", ".join([*names, *([f"fault 0x{rest:X}"] if rest else [])])

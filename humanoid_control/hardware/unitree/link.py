@@ -178,6 +178,7 @@ class UnitreeTransport(Transport):
             )
 
     def _missing(self) -> str:
+        """Return why no robot is reachable."""
         place = f"{self._interface or 'any interface'}, domain {self._domain}"
         if np.isfinite(self._stamp):
             return f"{COMMAND} has no subscriber on {place}"
@@ -337,6 +338,7 @@ class UnitreeTransport(Transport):
 
 
 def _seen(count: int, reader: StateReader) -> str:
+    """Describe the states received in a scan."""
     models: list[UnitreeModel] = [m for m in MODELS.values() if reader.machine and reader.machine in m.machines]
     name = f" ({' or '.join(m.name for m in models)})" if models else ""
     return f"{count / (OPEN_TIME / 2):.0f} a second, mode_machine {reader.machine}{name}, tick {reader.tick}"

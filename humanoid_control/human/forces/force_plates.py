@@ -36,11 +36,13 @@ class Plate(NamedTuple):
 
     Attributes:
         number: from 1.
+        kind: type.
         corners: (4, 3) [m], world.
         centre: (3,) of the surface [m].
         R: (3, 3) axes as columns, world.
         origin: (3,) ORIGIN [m].
         calibration: (6, 6), identity except for type 4.
+        channels: analog indices.
     """
 
     number: int
@@ -98,6 +100,7 @@ def force_plates(content: C3dContent, source: str) -> tuple[MeasuredWrench, ...]
 
 
 def has_force_plates(content: C3dContent) -> bool:
+    """Return True if a file declares force plates."""
     used = content.numbers("FORCE_PLATFORM:USED")
     return bool(used.size and used[0] > 0)
 
@@ -117,6 +120,7 @@ def _zero_interval(content: C3dContent) -> tuple[float, float] | None:
 
 
 def _plates(content: C3dContent, source: str) -> tuple[list[Plate], tuple[str, ...]]:
+    """Return usable plates, and notes on others."""
     if not has_force_plates(content):
         raise ClipError(f"{source}: contains no force plates (FORCE_PLATFORM:USED): give the forces in another file")
     n, n_channels = int(content.numbers("FORCE_PLATFORM:USED")[0]), content.samples.shape[1]
@@ -148,6 +152,7 @@ def _plates(content: C3dContent, source: str) -> tuple[list[Plate], tuple[str, .
 
 
 def _rows(content: C3dContent, name: str, n: int, source: str) -> np.ndarray:
+    """Return the numbers (n, ...) of each plate."""
     least = {"TYPE": 1, "CORNERS": 12, "ORIGIN": 3, "CHANNEL": 6}[name]
     flat = content.numbers(f"FORCE_PLATFORM:{name}").astype(float)
     width = flat.size // n
@@ -167,6 +172,7 @@ def _calibration(content: C3dContent, k: int, n: int, source: str) -> np.ndarray
 
 
 def _axes(corners: np.ndarray) -> np.ndarray | None:
+    """Return axes (3, 3) as columns, or None."""
     x, y = corners[0] - corners[1], corners[0] - corners[3]
     with np.errstate(over="ignore", invalid="ignore"):
         sides, z = np.linalg.norm([x, y], axis=1), np.cross(x, y)
@@ -203,6 +209,7 @@ def _length_unit(content: C3dContent) -> float:
 
 
 def _scales(plate: Plate, analog: AnalogChannels, unit: float) -> np.ndarray:
+    """Return factors (C,) to N, N m, m; default: N and the file's length."""
     force = [_FORCE_UNITS.get(text.strip().lower(), 1.0) for text in np.array(analog.units)[plate.channels]]
     if plate.kind == 3:
         return np.array(force)
@@ -215,6 +222,7 @@ def _scales(plate: Plate, analog: AnalogChannels, unit: float) -> np.ndarray:
 
 
 def _moment_unit(text: str, unit: float) -> float:
+    """Return the factor of Nmm, N*mm, N.m to N m."""
     parts = re.fullmatch(r"(k?n|lbf?)[ .*·-]?(m|cm|mm|in)", text.strip().lower())
     return _FORCE_UNITS[parts[1]] * UNITS[known_unit(parts[2])] if parts else unit
 

@@ -234,6 +234,7 @@ def _data_file(path: Path, loads: ET.Element) -> Path:
 
 
 def _declared(loads: ET.Element, labels: tuple[str, ...], where: str) -> tuple[list[_Load], tuple[str, ...]]:
+    """Return the loads of an ExternalLoads element, and notes."""
     found, skipped = [], []
     objects = loads.find("objects")
     for k, force in enumerate(objects.iter("ExternalForce") if objects is not None else (), start=1):
@@ -311,4 +312,5 @@ def _named(labels: tuple[str, ...]) -> tuple[list[_Load], tuple[str, ...]]:
 
 
 def _first_of(names: list[str], whole: dict[str, list[int]]) -> list[int]:
+    """Return columns of the first existing name."""
     return next((whole[n] for name in names for n in (name, name.rstrip("_")) if n in whole), [])

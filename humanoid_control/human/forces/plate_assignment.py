@@ -54,6 +54,7 @@ class FootLoads:
     Attributes:
         wrenches: foot -> wrench at plate times; zero without contact.
         estimated: (n,) samples of shared plates.
+        contacts: by plate and time.
         floor_velocity: (3,) of a treadmill [m/s]; else zero.
     """
 
@@ -177,6 +178,7 @@ def _floor_velocity(wrenches: Sequence[MeasuredWrench], scenes: list, settings: 
 
 
 def _clock_doubt(contacts: list, wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Mapping) -> list[str]:
+    """Warn if a time offset matches better."""
     if 2 * sum(not c.feet for c in contacts) <= len(contacts):
         offer = offset_offer(wrenches, times, feet)
         return [f"forces may not be in time with the markers{offer}"] if offer else []

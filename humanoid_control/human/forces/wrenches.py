@@ -104,6 +104,7 @@ class MeasuredWrench:
         return out._saying(f"{self.name} reads {size:.1f} N unloaded: subtracted") if size > 5 else out
 
     def _stated_unloaded(self) -> np.ndarray | None:
+        """Return the samples declared unloaded, or None."""
         if self.unloaded is None:
             return None
         first, last = self.unloaded
@@ -111,6 +112,7 @@ class MeasuredWrench:
         return within if len(within) and np.isfinite(self.normal_force[within]).any() else None
 
     def _pulls(self, quiet: np.ndarray) -> bool:
+        """Return True if this zero makes the plate pull."""
         v = self.normal_force - np.nanmedian(self.normal_force[quiet])
         return bool(np.nanpercentile(v, 1.0) < -_LARGEST_ZERO)
 
@@ -227,6 +229,7 @@ def check_same_gravity(up: np.ndarray, wrenches: Sequence[MeasuredWrench], clip:
 
 
 def _axis(vector: np.ndarray) -> str:
+    """Return the nearest axis, such as +z, or the direction."""
     unit = vector / np.linalg.norm(vector)
     k = int(np.argmax(np.abs(unit)))
     if abs(unit[k]) > np.cos(np.radians(_MOST_TILT / 2)):

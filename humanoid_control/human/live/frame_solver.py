@@ -134,6 +134,7 @@ def follow_usual(live: LiveRecord, weight: np.ndarray, residual: np.ndarray) -> 
 
 @kernel(allocates=True)
 def fill_frame_statistics(live: LiveRecord) -> None:
+    """Fill fitted markers, standard deviations and root covariance."""
     fit = live.fit
     layout, pose = fit.problem.layout, fit.pose
     for m in range(len(layout.body)):

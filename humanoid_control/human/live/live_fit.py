@@ -1,6 +1,6 @@
 """Live fit of a person, each frame from the previous one.
 
-Outliers are down-weighted from the past alone. Angles have no jumps of full turns.
+Outliers are down-weighted from the past alone. The first frames give the up axis. Angles have no jumps of full turns.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class LiveFrame:
         fitted: (M, 3) person axes [m].
         residuals: (M,) [m]; NaN: not visible.
         rms: [m].
+        reason: why the search ended.
         restarted: several starts were tried.
         outliers: labels with reduced weight.
     """
@@ -77,6 +78,7 @@ class LiveFit:
         """Create a live fit.
 
         Args:
+            tasks: weights of the markers.
             up: (3,) marker axes; None: from the first frames.
         """
         self.person, self._tasks = with_free_root(person), tasks or FitTasks()
@@ -92,6 +94,7 @@ class LiveFit:
         self.restart()
 
     def restart(self) -> None:
+        """Discard the posture."""
         self._clip: ClipFit | None = None
         self._first: list[np.ndarray] = []
 
@@ -130,6 +133,7 @@ class LiveFit:
         return self._solve(np.array(markers, dtype=float), np.ascontiguousarray(self.turn))
 
     def _begin(self, markers: np.ndarray) -> None:
+        """Create the arrays of a single frame."""
         settings = FitSettings(tolerance=TOLERANCE, swaps=False, outliers=0.0)
         own = list(range(len(self.labels)))
         clip = ClipFit(self.person, markers[None], own, self._tasks, settings)
@@ -143,6 +147,7 @@ class LiveFit:
         )  # fmt: skip
 
     def _solve(self, markers: np.ndarray, turn: np.ndarray) -> LiveFrame:
+        """Fit markers (M, 3), turned in place."""
         live = self._record.record
         rms = fit_live(self._record.table, markers, turn)
         results, far = live.fit.results, live.far
@@ -183,6 +188,7 @@ class LiveRecorder:
 
         Args:
             turn: (3, 3) marker to person axes.
+            labels: of the M markers.
         """
         markers = np.array(self._frames) @ turn.T
         often = np.isfinite(markers[..., 0]).mean(axis=0) > 0.1

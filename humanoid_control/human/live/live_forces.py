@@ -188,6 +188,7 @@ class LiveContacts:
         self.restart()
 
     def restart(self) -> None:
+        """Discard the assignment."""
         self._time = float("nan")
         self._loaded: dict[str, bool] = {}
         self._feet_on: dict[str, tuple[str, ...]] = {}
@@ -201,6 +202,7 @@ class LiveContacts:
         Args:
             q: (n,).
             time: [s].
+            plates: by name.
         """
         dt, self._time = time - self._time, time
         move_soles(self._soles.table, q, share_of(2 * np.pi * SOLE_BANDWIDTH * dt) if dt > 0 else 1.0, dt)
@@ -254,6 +256,7 @@ class LiveContacts:
         return self._feet_on.get(name, ())
 
     def _flat_of(self, name: str, normal: np.ndarray) -> np.ndarray:
+        """Return the cached directions (3, 2) along a plate."""
         known, flat = self._flat.get(name, (np.zeros(3), np.zeros((3, 2))))
         if known is not normal and not np.array_equal(known, normal):
             flat = surface_axes(normal)
@@ -301,6 +304,7 @@ class LiveForces:
     Attributes:
         velocity: (n,) delayed by half of `delay`.
         tau: (n,) [N m, N]; NaN: unexplained.
+        explained: moments are known.
         delay: [s].
         left: posture (n,), root residual (6,) before correction, or None.
     """
@@ -346,6 +350,7 @@ class LiveDynamics:
         self.restart()
 
     def restart(self) -> None:
+        """Restart with the next frame."""
         self._time = self._started_at = float("nan")
         self._usual_step = 0.0
         feet = len(self.contacts.feet) if self.contacts is not None else 0
@@ -410,9 +415,11 @@ class LiveDynamics:
         generalised_forces(self._record.table)
 
     def _gain(self) -> float:
+        """Return the variance gain of accelerations; 0 at too low a rate."""
         return noise_gain(1 / self._usual_step, self.bandwidth) if self.bandwidth < 0.5 / self._usual_step else 0.0
 
     def _make_record(self) -> Packed[DynamicsRecord]:
+        """Create arrays of a single frame."""
         person, n, chain = self.person, self.person.n, self.person.chain.record
         carriers = [] if self.contacts is None else [self.contacts.carriers[side] for side in self.contacts.feet]
         loaded = np.array([person.body_index(body) for body in carriers], dtype=np.int64)

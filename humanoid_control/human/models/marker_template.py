@@ -43,6 +43,7 @@ class MarkerTemplate:
 
     Attributes:
         name: built-in name, or path.
+        rows: markers of both sides.
         computed: labels of computed points: recognised, not fitted.
     """
 
@@ -83,6 +84,9 @@ class TemplateMatch:
     """Template matched to a clip.
 
     Attributes:
+        found: labels of markers.
+        computed: labels of computed points.
+        unknown: other labels.
         runners_up: other templates with counts.
     """
 
@@ -172,6 +176,7 @@ def load_template(name: str | Path) -> MarkerTemplate:
 
 @cache
 def builtin_template(name: str) -> MarkerTemplate:
+    """Return a template of the package."""
     return read_template(FOLDER / f"{name}.yaml", name)
 
 

@@ -62,6 +62,7 @@ def rotation_angles(R: np.ndarray) -> np.ndarray:
 
 
 def _name(name: str) -> str:
+    """Return a valid OpenSim component name."""
     return name.strip().replace(" ", "_").replace("/", "_") or "unnamed"
 
 

@@ -399,11 +399,13 @@ def _root(joints: Sequence[_JointRow]) -> set[str]:
 
 
 def _order(joints: Sequence[_JointRow]) -> list[str]:
+    """Return coordinates in joint order, the root first."""
     first = sorted(joints, key=lambda j: j.parent != GROUND)
     return list(dict.fromkeys(a.coordinate for j in first for a in (*j.rotations, *j.translations)))
 
 
 def _both_sides(rows: Sequence[Any], mirrored: Any) -> list[Any]:
+    """Return right rows, then left ones."""
     right = [mirrored(row) for row in rows]
     return [*rows, *(m for row, m in zip(rows, right, strict=True) if m is not row)]
 
@@ -465,6 +467,7 @@ def _body(
 
 
 def _at_height(file: PersonFile, stature: float) -> tuple[Coordinate, ...]:
+    """Return coordinates with the root at standing height."""
     root = next(j for j in file.joints if j.parent == GROUND)
     rest = {a.coordinate: stature * float(a.vector @ root.at) for a in root.translations}
     return tuple(replace(c, default=rest[c.name]) if c.name in rest else c for c in file.coordinates)

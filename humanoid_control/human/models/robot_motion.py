@@ -1,7 +1,8 @@
 """Fit of a robot to a person's markers.
 
-Markers are mapped from the person's to the robot's line between two joints. One factor scales the robot, marker places
-are calibrated, all frames are fitted within ranges (Simonidis et al. 2011, section 4).
+Markers are mapped from the person's to the robot's line between two joints. Absent segments have no markers, or use the
+next one. One factor scales the robot, marker places are calibrated, all frames are fitted within ranges (Simonidis et
+al. 2011, section 4).
 """
 
 from __future__ import annotations
@@ -170,6 +171,7 @@ def place_markers(robot: Robot, person: Person) -> tuple[list[Marker], list[str]
 
 
 def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _RobotSegment]:
+    """Return body of the person -> equivalent robot segment."""
     model, q = robot.model, robot.q("zero")
     pin.forwardKinematics(model, robot.data, q)
     pin.updateFramePlacements(model, robot.data)
@@ -264,6 +266,7 @@ def _alike(robot: Robot) -> dict[str, tuple[str, float]]:
 
 
 def _before(model: pin.Model, wrist: int) -> int:
+    """Return the last joint before the wrist joints."""
     while model.names[wrist].split("_")[1:2] == ["wrist"]:
         wrist = int(model.parents[wrist])
     return wrist

@@ -204,6 +204,7 @@ def _frames(clips: Sequence[MarkerClip], names: list[str], most: int) -> tuple[n
 
 
 def _calibrated(person: Person, frames: np.ndarray, names: list[str], tasks: FitTasks) -> Calibration:
+    """Calibrate, again without outliers."""
     settings, every = replace(_SIZES, frames=len(frames)), np.arange(len(frames))
     found = calibrate(person, frames, names, tasks, settings, every)
     r = found.after.residuals
@@ -221,6 +222,7 @@ def _calibrated(person: Person, frames: np.ndarray, names: list[str], tasks: Fit
 def _check_same_size(
     person: Person, clips: Sequence[MarkerClip], names: list[str], tasks: FitTasks, loose: Sequence[str]
 ) -> None:
+    """Raise ClipError for people of different sizes."""
     firm = [n for n in names if n not in loose]
     sizes = []
     for clip in clips:
@@ -236,6 +238,7 @@ def _check_same_size(
 
 
 def _of_one_size(person: Person, clip: tuple[np.ndarray, list[str]], tasks: FitTasks, loose: Sequence[str]) -> Person:
+    """Scale all bodies equally; place loose markers."""
     positions, names = clip
     known = [k for k, name in enumerate(names) if name not in loose]
     if len(known) < 3:

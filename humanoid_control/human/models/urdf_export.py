@@ -108,6 +108,7 @@ def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[An
 
 
 def _moved(joint: AnatomicalJoint, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return joint rotations (n, 3, 3) and translations (n, 3)."""
     R, t = np.tile(np.eye(3), (len(q), 1, 1)), np.zeros((len(q), 3))
     for a in joint.translations:
         t += np.outer(a.function(q), a.vector / np.linalg.norm(a.vector))

@@ -85,6 +85,7 @@ def parse_skeleton(text: str, source: str) -> Skeleton:
 
 
 def _sections(text: str) -> dict[str, list[list[str]]]:
+    """Return the lines of each section as words, without comments."""
     sections: dict[str, list[list[str]]] = {}
     current: list[list[str]] = []
     for line in text.splitlines():
@@ -100,6 +101,7 @@ def _sections(text: str) -> dict[str, list[list[str]]]:
 
 
 def _blocks(lines: list[list[str]], what: str) -> list[dict[str, list[str]]]:
+    """Return the lines between begin and end, by first word."""
     blocks = []
     block: dict[str, list[str]] | None = None
     for keyword, *rest in lines:
@@ -118,6 +120,7 @@ def _blocks(lines: list[list[str]], what: str) -> list[dict[str, list[str]]]:
 
 
 def _root(lines: list[list[str]], source: str) -> tuple[Bone, np.ndarray]:
+    """Return the root as a bone, and its position."""
     entries = {words[0].lower(): words[1:] for words in lines}
     where = f"{source}: :root"
     dof = tuple(word.lower() for word in entries.get("order", _ROOT_DOF))
@@ -151,6 +154,7 @@ def _bone(words: dict[str, list[str]], source: str) -> Bone:
 
 
 def _tree(lines: list[list[str]], bones: dict[str, Bone], source: str) -> list[Bone]:
+    """Return the bones with parents set, parents first."""
     children: dict[str, list[str]] = {}
     for words in lines:
         if words[0] in ("begin", "end"):
@@ -176,6 +180,7 @@ def _tree(lines: list[list[str]], bones: dict[str, Bone], source: str) -> list[B
 
 
 def _order(words: list[str], what: str) -> str:
+    """Return an axis order such as XYZ."""
     order = "".join(words).upper()
     if sorted(order) != ["X", "Y", "Z"]:
         raise ClipError(f"{what}: {order[:20]!r} is not a permutation of X, Y, Z")
@@ -183,6 +188,7 @@ def _order(words: list[str], what: str) -> str:
 
 
 def _vector(words: list[str], what: str) -> np.ndarray:
+    """Return three finite numbers."""
     numbers = floats(words, what)
     if numbers.shape != (3,):
         raise ClipError(f"{what} has {numbers.size} numbers, not 3")
@@ -235,6 +241,8 @@ def parse_amc(
     1/0.45 inch = 0.056444 m), unless implausible.
 
     Args:
+        skeleton_data: bytes of the .asf file.
+        skeleton_source: its path.
         rate: [Hz]; default: 120 Hz of the CMU database, with a warning.
 
     Raises:
@@ -302,6 +310,7 @@ def bone_points(
 
 
 def _motion(text: str, skeleton: Skeleton, source: str) -> tuple[bool, dict[str, np.ndarray]]:
+    """Return True for degrees, and bone -> values (T, dof)."""
     degrees = skeleton.degrees
     width = {bone.name: len(bone.dof) for bone in skeleton.bones}
     frames: list[dict[str, np.ndarray]] = []
@@ -328,6 +337,7 @@ def _motion(text: str, skeleton: Skeleton, source: str) -> tuple[bool, dict[str,
 
 
 def _values(words: list[str], width: dict[str, int], where: str) -> np.ndarray:
+    """Return a bone's numbers in a frame, one per degree of freedom."""
     bone, *rest = words
     if bone not in width:
         near = nearest_names(bone, width)

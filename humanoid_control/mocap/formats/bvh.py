@@ -127,9 +127,11 @@ def _in_radians(joints: list[BvhJoint], values: np.ndarray) -> str:
 def root_factor(joints: list[BvhJoint], positions: np.ndarray) -> tuple[float, bool]:
     """Return a unit factor for the root path, and True if certain; 1 if not needed.
 
-    Only with the right factor is the slower foot slow in stance.
+    Bones and root may differ in unit. Only with the right factor is the slower foot slow in stance. Otherwise the root
+    height relative to the legs suggests a factor.
 
     Args:
+        joints: parents first.
         positions: (T, J, 3) [file units].
     """
     feet = [k for k, joint in enumerate(joints) if any(word in joint.name.lower() for word in ("foot", "ankle"))]
@@ -154,6 +156,7 @@ def root_factor(joints: list[BvhJoint], positions: np.ndarray) -> tuple[float, b
 
 
 def _is_above(joints: list[BvhJoint], j: int, k: int) -> bool:
+    """Return True if joint j is an ancestor of k."""
     while k >= 0 and k != j:
         k = joints[k].parent
     return k == j
@@ -255,6 +258,7 @@ def joint_positions(joints: list[BvhJoint], values: np.ndarray) -> np.ndarray:
     Position channels replace offset coordinates; rotations are about moving axes in channel order.
 
     Args:
+        joints: parents first.
         values: (T, C) [file units, degrees].
     """
     return joint_poses(joints, values)[0]
@@ -273,6 +277,7 @@ def joint_poses(joints: list[BvhJoint], values: np.ndarray, turning: int = -1) -
 
 
 def _some_poses(joints: list[BvhJoint], values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions (J, T, 3) and rotations (J, T, 3, 3) of some frames."""
     p_PJ, R_PJ = [], []
     column = 0
     for joint in joints:
@@ -319,9 +324,12 @@ def rest_up(joints: list[BvhJoint]) -> str:
 def rest_frames(joints: list[BvhJoint], values: np.ndarray, positions: np.ndarray) -> tuple[int, float]:
     """Return the number of rest-pose frames before the motion, and the largest joint distance to its first frame.
 
-    At rest three quarters of the later rotations are exactly zero.
+    At rest three quarters of the later rotations are exactly zero. A rest pose
+    is dropped if the step away is three times the next and above 0.5 % of the skeleton's size. Another first frame is
+    dropped if `first_frame_apart`.
 
     Args:
+        joints: parents first.
         values: (T, C) [file units, degrees].
         positions: (T, J, 3) [file units].
     """

@@ -1,7 +1,8 @@
 """Reader of C3D, the binary marker format of most laboratories.
 
-Layout (C3D user guide, c3d.org): blocks of 512 bytes; block 1 is the header; the parameter section names the processor
-of the number formats; frames have four words a point (x, y, z, residual) and analog samples.
+It reports damaged files and reads big-endian ones. Layout (C3D user guide, c3d.org): blocks of 512 bytes; block 1 is
+the header; the parameter section names the processor of the number formats; frames have four words a point (x, y, z,
+residual) and analog samples.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class C3dContent:
         start: on the recording's clock [s]; frame 1 is time 0.
         samples: (T * S, C) analog samples as stored, S a frame.
         parameters: "GROUP:NAME" -> strings or numbers.
+        warnings: contradictions.
     """
 
     points: np.ndarray
@@ -102,6 +104,7 @@ class C3dContent:
     warnings: tuple[str, ...]
 
     def texts(self, name: str) -> list[str]:
+        """Return the strings of a parameter, or []."""
         value = self.parameters.get(name, [])
         return value if isinstance(value, list) else []
 
@@ -238,6 +241,7 @@ def _parameters(section: bytes, numbers: _C3dNumbers, source: str) -> dict[str, 
 
 
 def _value(raw: bytes, numbers: _C3dNumbers) -> list[str] | np.ndarray:
+    """Return a parameter's data as flat texts or numbers."""
     kind = int.from_bytes(raw[:1], "little", signed=True)
     n_dimensions = raw[1]
     dimensions = list(raw[2 : 2 + n_dimensions])

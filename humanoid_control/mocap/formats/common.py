@@ -218,7 +218,10 @@ _OUTLIER_STEP = 20.0  # ratio to the usual step: no motion starts like that
 
 
 def first_frame_apart(positions: np.ndarray) -> bool:
-    """Return True if the first frame of joints (T, J, 3) is not part of the motion."""
+    """Return True if the first frame of joints (T, J, 3) is not part of the motion.
+
+    Its step is 20 times the usual and 3 times the largest other one.
+    """
     steps = largest_steps(positions)
     return len(steps) > 2 and bool(steps[0] > _OUTLIER_STEP * np.median(steps[1:]) and steps[0] > 3 * steps[1:].max())
 
@@ -233,6 +236,7 @@ def largest_steps(positions: np.ndarray) -> np.ndarray:
 
 
 def _first_named(names: Sequence[str], words: tuple[str, ...]) -> int:
+    """Return the first joint with one of the words, or -1."""
     return next((i for i, name in enumerate(names) if any(word in name.lower() for word in words)), -1)
 
 
@@ -245,6 +249,7 @@ def _to_root(parents: Sequence[int], index: int) -> list[int]:
 
 
 def _advice(length: float, typical: float) -> str:
+    """Return unit and scale that make a person, for messages."""
     if not (np.isfinite(length) and length > 0):
         return ""
     unit = _nearest_unit(length, typical, UNITS)
@@ -252,6 +257,7 @@ def _advice(length: float, typical: float) -> str:
 
 
 def _nearest_unit(size: float, typical: float, units: dict[str, float]) -> str:
+    """Return the unit in which `size` is nearest to `typical` metres."""
     with np.errstate(divide="ignore"):
         return min(units, key=lambda unit: abs(np.log(size * units[unit] / typical)))
 

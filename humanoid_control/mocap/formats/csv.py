@@ -114,6 +114,7 @@ def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:
 
 
 def _table(rows: list[list[str]], lines: list[int], header: CsvHeader, decimal_comma: bool, source: str) -> np.ndarray:
+    """Return the numbers (T, columns) of the used columns, NaN elsewhere."""
     beside = [header.time[0]] if header.time else [] if header.frame is None else [header.frame]
     used = sorted({*header.columns.ravel().tolist(), *beside})
     numbers = np.full((len(rows), used[-1] + 1), np.nan)
@@ -137,6 +138,7 @@ def _table(rows: list[list[str]], lines: list[int], header: CsvHeader, decimal_c
 
 
 def _with_time_unit(header: CsvHeader, numbers: np.ndarray, given: float | None, source: str) -> CsvHeader:
+    """Return the header with the unit of its times, and a note unless seconds."""
     if header.time is None or header.time[1]:
         return header
     column, stated = header.time[0], header.rate if header.rate is not None else given
@@ -239,6 +241,7 @@ class CsvHeader:
         frame: column of frame numbers, or None.
         rate: stated [Hz], or None.
         unit: as in the file, or "".
+        warnings: omitted columns.
     """
 
     labels: tuple[str, ...]
@@ -286,6 +289,7 @@ _Columns = tuple[tuple[str, ...], np.ndarray, list[str], tuple[str, ...]]
 
 
 def _named_columns(row: list[str]) -> _Columns | None:
+    """Return the markers of a row such as LASI_x, or None."""
     groups: list[tuple[str, dict[str, int]]] = []
     latest: dict[str, int] = {}
     units = []
@@ -313,6 +317,7 @@ def _named_columns(row: list[str]) -> _Columns | None:
 
 
 def _bare_columns(rows: Sequence[list[str]], number: int) -> _Columns | None:
+    """Return the markers of a row X, Y, Z below labels, or None."""
     matches = [_BARE_AXIS.match(cell[:_LONGEST_LABEL]) for cell in rows[number]]
     axes = "".join(m["axis"].lower() if m else " " for m in matches)
     starts = [s.start() for s in re.finditer("xyz", axes)]
@@ -354,6 +359,7 @@ def _chosen_kinds(above: Sequence[list[str]], starts: list[int]) -> list[int]:
 
 
 def _labels(row: list[str], starts: list[int]) -> list[str]:
+    """Return the labels above the x columns, or empty ones."""
     labels = [row[s] if s < len(row) else "" for s in starts]
     usual = sum(label.casefold() in _NOT_A_LABEL or bool(known_unit(label)) for label in labels)
     return labels if usual == 0 else [""] * len(starts)
@@ -397,6 +403,7 @@ _MOST_KEYS = 60  # lines above the table
 
 
 def _is_qualisys(text: str) -> bool:
+    """Return True for an export of Qualisys Track Manager."""
     return text.lstrip().startswith(_QUALISYS)
 
 

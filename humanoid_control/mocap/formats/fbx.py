@@ -1,6 +1,6 @@
 """Reader of FBX characters, converted to glTF by the Assimp command in its own process.
 
-Python bindings of ufbx (0.0.5) crash when objects are freed.
+Assimp comes with the collision library. Python bindings of ufbx (0.0.5) crash when objects are freed.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ def assimp_command() -> str | None:
 
 
 def _convert(command: str, given: Path, made: Path, file: ClipFile) -> None:
+    """Run Assimp to write `made`, or raise ClipError."""
     try:
         done = subprocess.run(
             [command, "export", str(given), str(made)],

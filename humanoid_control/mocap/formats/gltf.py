@@ -149,6 +149,7 @@ class _Document:
         return text
 
     def _buffer(self, index: int) -> bytes:
+        """Return a buffer: binary chunk, data URI or file."""
         if index not in self._buffers:
             uri = self.json["buffers"][index].get("uri")
             if uri is None:
@@ -215,10 +216,12 @@ class _Document:
         return animations[longest], (f"{note}{first_few(others, 6)}: name one as {self.where}:{others[0]}",)
 
     def _length(self, animation: Mapping[str, Any]) -> float:
+        """Return the time from first to last key [s]."""
         times = [self._accessor(s["input"])[:, 0] for s in animation["samplers"]]
         return max((float(t[-1]) for t in times), default=0.0) - min((float(t[0]) for t in times), default=0.0)
 
     def _tracks(self, animation: Mapping[str, Any]) -> dict[tuple[int, str], _Track]:
+        """Return keys by node and property."""
         tracks = {}
         for channel in animation["channels"]:
             node, path = channel["target"].get("node"), channel["target"]["path"]
@@ -237,6 +240,7 @@ class _Document:
         return tracks
 
     def clip(self, size: Size) -> MarkerClip:
+        """Return the clip of the skeleton's joints."""
         nodes = self.json["nodes"]
         check_count(len(nodes), self.where)
         animation, notes = self._animation()
@@ -288,6 +292,7 @@ class _Document:
 
 
 def _parents_first(parents: np.ndarray) -> list[int]:
+    """Return node indices, parents first; ValueError for cycles."""
     depth = []
     for k in range(len(parents)):
         depth.append(len(_line(k, parents)))
@@ -295,6 +300,7 @@ def _parents_first(parents: np.ndarray) -> list[int]:
 
 
 def _line(node: int, parents: np.ndarray) -> list[int]:
+    """Return a node and its ancestors; ValueError for cycles."""
     line: list[int] = []
     while node >= 0:
         if len(line) > len(parents):
@@ -305,6 +311,7 @@ def _line(node: int, parents: np.ndarray) -> list[int]:
 
 
 def _moves(node: int, parents: np.ndarray, tracks: Mapping[tuple[int, str], _Track]) -> bool:
+    """Return True if a node or an ancestor has keys."""
     return any((a, path) in tracks for a in _line(node, parents) for path in _PATHS)
 
 
@@ -326,6 +333,7 @@ def _frames(tracks: Mapping[tuple[int, str], _Track], where: str) -> tuple[np.nd
 def _transforms(
     node: Mapping[str, Any], index: int, tracks: Mapping[tuple[int, str], _Track], t: np.ndarray
 ) -> np.ndarray:
+    """Return the poses (T, 4, 4) of a node in its parent."""
     X = np.zeros((len(t), 4, 4))
     X[:, 3, 3] = 1.0
     if "matrix" in node and not any((index, path) in tracks for path in _PATHS):

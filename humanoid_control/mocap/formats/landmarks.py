@@ -1,4 +1,7 @@
-"""Landmarks of MediaPipe's pose model: 33 points, y down, in metres about the hips."""
+"""Landmarks of MediaPipe's pose model: 33 points, y down, in metres about the hips.
+
+World landmarks have no path: it is restored from standing feet, which must not slide.
+"""
 
 from __future__ import annotations
 
@@ -144,6 +147,7 @@ def _hip_velocity(raised: np.ndarray, velocity: np.ndarray, rate: float) -> np.n
 
 
 def _hips(labels: Sequence[str], positions: np.ndarray) -> np.ndarray | None:
+    """Return mid-hip (T, 3), or None without landmarks."""
     plain = [label.lower() for label in labels]
     if not set(LANDMARKS) <= set(plain):
         return None

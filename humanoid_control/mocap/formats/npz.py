@@ -91,6 +91,7 @@ def clip_of_arrays(
 
 
 def _arrays(data: bytes, source: str) -> dict[str, np.ndarray]:
+    """Return the arrays of an NPZ file without objects."""
     found, pickled = {}, []
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -119,6 +120,7 @@ def _arrays(data: bytes, source: str) -> dict[str, np.ndarray]:
 def _rate(
     arrays: Mapping[str, np.ndarray], given: float | None, assumed: float | None, source: str
 ) -> tuple[float, tuple[str, ...]]:
+    """Return the rate of file, caller or writing program, and a note."""
     name = next((k for k in _RATES if k in arrays and np.size(arrays[k]) == 1), None)
     if name is not None:
         try:

@@ -1,7 +1,7 @@
 """Safe reader of arrays in pickled files (`.pkl`, `.pt`), without executing them.
 
-Only calls that build arrays, tensors and ordered dictionaries are followed. Other files are rejected, with a command
-that converts trusted ones.
+Only calls that build arrays, tensors and ordered dictionaries are followed; torch is not needed. Other files are
+rejected, with a command that converts trusted ones.
 """
 
 from __future__ import annotations
@@ -174,10 +174,12 @@ class _Type:
 
 
 def _dtype(code: Any, *_: Any) -> _Type:
+    """Return a type of numbers or texts."""
     return _Type(code)
 
 
 def _checked(kind: Any, data: Any) -> tuple[np.dtype, bytes]:
+    """Return type and bytes of numbers in a pickle."""
     if isinstance(data, str):
         data = data.encode("latin1")
     if not isinstance(kind, _Type) or not isinstance(data, (bytes, bytearray)):
@@ -231,6 +233,7 @@ def _scalar(kind: Any, data: Any = b"") -> Any:
 
 
 def _from_buffer(buffer: Any, kind: Any, shape: Any, order: str) -> np.ndarray:
+    """Return an array of protocol 5."""
     dtype, held = _checked(kind, buffer)
     return np.frombuffer(held, dtype).reshape(_shape(shape), order="F" if order == "F" else "C").view(_Array)
 
@@ -277,6 +280,7 @@ class _ArrayUnpickler(pickle.Unpickler):
         return _from_buffer(buffer, kind, shape, order)
 
     def _encode(self, text: str, coding: str = "latin1") -> bytes:
+        """Return bytes written by Python 3 for Python 2."""
         if coding not in ("latin1", "latin-1"):
             raise _Refused(f"the coding {coding[:20]!r}")
         self._spend(len(text))
@@ -306,6 +310,7 @@ def _check_program(program: bytes) -> None:
 
 
 def _load(program: bytes, stored: Mapping[str, bytes], where: str) -> Any:
+    """Unpickle, with all errors as ClipError."""
     try:
         _check_program(program)
         return _ArrayUnpickler(program, stored).load()
@@ -318,6 +323,7 @@ def _load(program: bytes, stored: Mapping[str, bytes], where: str) -> Any:
 
 
 def _advice(where: str) -> str:
+    """Return the command that converts a trusted file."""
     name = where.rpartition(":")[2]
     load = f"torch.load('{name}', 'cpu', weights_only=False)" if name.endswith(".pt") else f"joblib.load('{name}')"
     module = "torch" if name.endswith(".pt") else "joblib"

@@ -1,6 +1,7 @@
 """Reader of SMPL, SMPL+H and SMPL-X motions.
 
-The licence of the body models forbids copying their joint places: bones are those of an average person.
+The licence of the body models forbids copying their joint places: bones are those of an average person. Limb directions
+follow from rotations alone.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ _CHUNK = 4096  # frames with rotations in memory
 
 
 def _sided(name: str, place: tuple[float, float, float]) -> np.ndarray:
+    """Return a place on the left, or its mirror image."""
     return np.array(place) * [-1.0 if name.startswith("right") else 1.0, 1.0, 1.0]
 
 
@@ -79,6 +81,7 @@ class SmplMotion:
         root: (T, 3) [m].
         shape: coefficients, possibly empty.
         scaling: relative to the model (AIST++).
+        male: shape of the male model.
     """
 
     rotations: np.ndarray
@@ -159,6 +162,7 @@ def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | Non
 
 
 def _numbers(array: np.ndarray, source: str, what: str) -> np.ndarray:
+    """Return an array as bounded numbers, or raise ClipError."""
     try:
         if np.iscomplexobj(array):
             raise TypeError
@@ -171,6 +175,7 @@ def _numbers(array: np.ndarray, source: str, what: str) -> np.ndarray:
 
 
 def _other_units(motion: SmplMotion) -> tuple[str, ...]:
+    """Warn of rotations not in radians and paths not in metres."""
     turned = float(np.nanmax(np.linalg.norm(motion.rotations, axis=2), initial=0.0))
     far = np.abs(motion.root / motion.scaling).max(axis=1)
     away = float(np.nanmedian(far)) if np.isfinite(far).any() else 0.0

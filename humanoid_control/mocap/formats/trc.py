@@ -105,6 +105,7 @@ def _with_tabs(lines: list[str], source: str) -> list[str]:
 
 
 def _header(keys: str, values: str) -> dict[str, str]:
+    """Return the second and third line as a dictionary."""
     names, cells = ([cell.strip() for cell in line.split("\t")] for line in (keys, values))
     told, given = [name for name in names if name], [cell for cell in cells if cell]
     if len(cells) > len(names) and len(told) == len(given):  # some writers double the tabs of one line
@@ -123,6 +124,7 @@ def _number(text: str, field: str, source: str) -> float:
 
 
 def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Return times (T,), positions (T, M, 3) [file units] and a warning."""
     width, short = 2 + 3 * n_markers, 0
     last = max((k for k, line in enumerate(lines, start=6) if line.strip()), default=0)
     rows = []

@@ -172,11 +172,13 @@ def link_geometry(tree: UrdfTree, folder: Path | None, tag: str) -> dict[str, Tr
 
 
 def missing_meshes(tree: UrdfTree, folder: Path | None) -> list[str]:
+    """Return the names of missing or unreadable mesh files."""
     names = dict.fromkeys(e.get("filename", "") for e in tree.document.iter("mesh"))
     paths = {n: find_mesh(n, folder) if folder is not None else None for n in names}
     return [n for n, path in paths.items() if path is None or load_mesh(path) is None]
 
 
 def missing_text(names: list[str], where: str) -> str:
+    """Describe missing mesh files in a line."""
     shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
     return f"{where}: mesh files missing or truncated: {shown}; their geometry is left out"

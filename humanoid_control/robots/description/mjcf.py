@@ -226,6 +226,7 @@ class _MjcfReader:
     # -- joints
 
     def _attach(self, robot: ET.Element, body: int, joints: list[int]) -> None:
+        """Append the body's link, and joints and massless links to its parent."""
         parent = "world" if body == self.root else self.link[int(self.m.body_parentid[body])]
         X = _pose(self.m.body_pos[body], self.m.body_quat[body])
         if not joints:

@@ -34,7 +34,9 @@ class UrdfTree:
     """Checked URDF document.
 
     Attributes:
+        where: name in messages.
         unknown_efforts: joints with a default effort limit.
+        notes: lost or wrong parts of the file.
     """
 
     document: ET.Element

@@ -1,6 +1,7 @@
 """Files generated from a robot's source file: URDF, robot file, drives, tendons, documentation page.
 
-Robots without tendons get virtual ones for their arms, to estimate joint angles. No number is of a real robot.
+Robots without tendons get virtual ones for their arms, to estimate joint angles: ten muscles across shoulder and elbow,
+and antagonistic pairs at girdle, forearm and wrist. No number is of a real robot.
 """
 
 from __future__ import annotations
@@ -126,6 +127,7 @@ class _Arm:
         return [self._point(j["parent"], at + before), self._point(j["child"], at + behind)]
 
     def _point(self, link: str, x: np.ndarray) -> list[Any]:
+        """Return [link, x, y, z] of a point, rounded to 0.1 mm."""
         return [link, *(round(float(v), 4) + 0.0 for v in self.poses[link].actInv(x))]
 
 
@@ -193,6 +195,7 @@ ESTIMATED = "estimated, by the rule of humanoid_control/robots/generate/build.py
 
 
 def robot_file(source: RobotSource) -> dict[str, Any]:
+    """Return the robot file's content."""
     q = {name: round(math.radians(deg), 9) for name, deg in source.posture["q_deg"].items()}
     return {
         "schema": ROBOT_FILE_SCHEMA,
@@ -214,11 +217,13 @@ def robot_file(source: RobotSource) -> dict[str, Any]:
 
 
 def drive_file(source: RobotSource) -> dict[str, Any]:
+    """Return motors and drives of the source file without provenance."""
     plain = {k: [{x: v for x, v in row.items() if x != "prov"} for row in rows] for k, rows in source.drives.items()}
     return {"schema": DRIVE_FILE_SCHEMA, "robot": source.name, **plain}
 
 
 def tendon_file(source: RobotSource) -> dict[str, Any]:
+    """Return tendons of the source file, or virtual ones, or nothing."""
     head = {"schema": TENDON_FILE_SCHEMA, "robot": source.name}
     if source.tendons:
         rows = [{k: v for k, v in row.items() if k != "prov"} for row in source.tendons]

@@ -62,10 +62,12 @@ class RobotSource:
 
 
 def source_dir() -> Path:
+    """Return the directory of the source files."""
     return share_dir() / "urdf" / "source"
 
 
 def source_names() -> list[str]:
+    """Return the sorted names of robots with a source file."""
     return sorted(p.stem for p in source_dir().glob("*.yaml"))
 
 

@@ -163,7 +163,10 @@ def _capsule(p0: Any, p1: Any, radius: float, color: str) -> list[Primitive]:
 
 
 def _taper(p0: Any, p1: Any, radii: Any, color: str) -> list[Primitive]:
-    """Return a tapered limb: two unequal spheres and four inclined cylinders within their hull."""
+    """Return a tapered limb: two unequal spheres and four inclined cylinders within their hull.
+
+    The cylinders start on a ring around the larger centre and meet at the smaller sphere.
+    """
     (R, big), (r, small) = sorted(zip(map(float, radii), map(_t, (p0, p1)), strict=True), reverse=True)
     d = np.array(small) - np.array(big)
     d /= np.linalg.norm(d)
@@ -217,6 +220,7 @@ def _rounded_box(center: Any, size: Any, radius: float, rpy: Any, color: str) ->
 
 
 def _corners(half: np.ndarray) -> list[np.ndarray]:
+    """Return the distinct corners of a box with these half sides."""
     signs = [(1.0, -1.0) if h > 1e-9 else (0.0,) for h in half]
     return [np.array([x, y, z]) * half for x in signs[0] for y in signs[1] for z in signs[2]]
 

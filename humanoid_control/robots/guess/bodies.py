@@ -1,4 +1,7 @@
-"""Bodies of a robot (links with all parts fixed to them) as surfaces, and their mirror images."""
+"""Bodies of a robot (links with all parts fixed to them) as surfaces, and their mirror images.
+
+Left and right bodies get mirrored shapes, each fitted to the points of both.
+"""
 
 from __future__ import annotations
 
@@ -65,6 +68,7 @@ class Bodies:
 
     @cached_property
     def surfaces(self) -> dict[str, Triangles]:
+        """Joined surface of each body."""
         return {body: _joined(parts) for body, parts in self.parts.items()}
 
     # -- mirror images

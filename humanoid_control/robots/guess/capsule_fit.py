@@ -51,6 +51,7 @@ def capsules_by_distance(measured: MeshDistances, seed: int = 0) -> tuple[np.nda
 
 
 def _improved(fit: CapsuleFit, rows: np.ndarray, most: int) -> tuple[float, np.ndarray]:
+    """Return cost and capsules (n, 7) after some evaluations."""
     low, high = rows - REACH, rows + REACH
     low[:, 6], high[:, 6] = RADII
     bounds = low.ravel(), high.ravel()

@@ -49,6 +49,7 @@ class ContactFit:
         missed: share of contacts not detected.
         early: share of free postures forbidden.
         watched: the robot's own shapes detect the contacts.
+        by_distance: capsules fitted to mesh distances.
     """
 
     links: tuple[str, str]
@@ -194,6 +195,7 @@ class LinkPair:
             self._models = clear or self._models
 
     def place(self, x: np.ndarray) -> list[pin.SE3]:
+        """Return both link poses at the angles x."""
         self._joints[self.moved] = x
         pin.framesForwardKinematics(self.robot.model, self.robot.data, self.robot.q(self._joints))
         return [self.robot.data.oMf[f] for f in self._frames]
@@ -230,7 +232,11 @@ class LinkPair:
         return len(self.touching) / DRAWS
 
     def follow_motions(self, rng: np.random.Generator) -> None:
-        """Sample postures of first contact and free postures, the neutral one first."""
+        """Sample postures of first contact and free postures, the neutral one first.
+
+        Half of the motions start at the free posture nearest to the target (rapidly exploring tree); the others start
+        anywhere. Half of all targets have joints at limits.
+        """
         free, touching = [self.robot.postures["neutral"][self.moved]], self.touching
         if len(self.contacts(free[0])):
             return
@@ -291,6 +297,7 @@ class LinkPair:
         return [np.vstack(points) for points in local]
 
     def mesh_distances(self, bodies: Bodies) -> MeshDistances:
+        """Return link poses and mesh distances in free and contact postures."""
         a, b = self.links
         postures = [*self._near, *self._free, *self.touching]
         placed = [[np.hstack([X.rotation, X.translation[:, None]]) for X in self.place(x)] for x in postures]

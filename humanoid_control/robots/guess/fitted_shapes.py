@@ -65,6 +65,7 @@ def fit_bodies(bodies: Bodies, tell: Callable[[float, str], None] = lambda share
 
 
 def fitted_links(tree: UrdfTree, fits: list[BodyFit]) -> set[str]:
+    """Return the links enclosed by fits."""
     held = {fit.link for fit in fits}
     return {link for link, (body, _) in bodies_of(tree).items() if body in held}
 

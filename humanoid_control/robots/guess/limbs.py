@@ -30,6 +30,7 @@ class JointAxis:
     Attributes:
         point: (3,) origin in the world [m].
         direction: (3,) unit axis in the world.
+        slides: prismatic.
         above: next moving joint toward the root, or None.
         below: next moving joints toward the tips.
     """
@@ -44,6 +45,7 @@ class JointAxis:
     below: list[JointAxis] = field(default_factory=list)
 
     def subtree(self) -> list[JointAxis]:
+        """Return this joint and all below."""
         return [self, *(j for child in self.below for j in child.subtree())]
 
     def distance(self, point: np.ndarray) -> float:
@@ -181,6 +183,7 @@ def find_limbs(axes: dict[str, JointAxis], where: str) -> Limbs:
 
 
 def _seen(axes: dict[str, JointAxis], pairs: list[tuple[JointAxis, JointAxis]]) -> str:
+    """Describe the branches, with reasons of rejection."""
     if not axes:
         return "no movable joint"
     words, paired = [], {j.name for pair in pairs for top in pair for j in top.subtree()}
@@ -209,6 +212,7 @@ def _mirrored_pairs(axes: dict[str, JointAxis], lateral: np.ndarray) -> list[tup
 
 
 def _mirrored(a: JointAxis, b: JointAxis, lateral: np.ndarray) -> bool:
+    """Return whether two branches are mirror images across `lateral`."""
     ours, theirs = (np.array([j.point for j in x.subtree()]) for x in (a, b))
     if len(ours) != len(theirs):
         return False
@@ -298,6 +302,7 @@ class GuessedFoot:
     Attributes:
         soles: rectangles, ankle first.
         place: (3,) point `SIDE_foot_tcp` in its link [m].
+        how: source, in words.
         weak: not from geometry.
         frames: on oblique links, along the robot's axes.
     """

@@ -70,7 +70,9 @@ class Mapping:
     """Guessed data of a robot.
 
     Attributes:
+        waist: joints between hips and chest.
         feet: soles; may be empty.
+        fits: shapes of bodies with meshes.
         contacts: shapes of links that overlap although their meshes do not.
         yaw: rotation that makes the robot face x [rad].
         meanings: anatomical name -> joint.
@@ -238,6 +240,7 @@ def _arm_with_elbow(way: list[JointAxis], k: int, tree: UrdfTree, robot: Robot) 
 
 
 def _meanings(waist: list[JointAxis], arms: tuple[ArmGuess, ...], left: np.ndarray) -> dict[str, str]:
+    """Return anatomical names of joints with unambiguous axes."""
     forward = np.cross(left, [0.0, 0.0, 1.0])
     out: dict[str, str] = {}
     for name, axis in (("rotation", [0, 0, 1]), ("flexion", left), ("lateral_flexion", forward)):

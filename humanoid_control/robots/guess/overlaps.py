@@ -26,8 +26,11 @@ MISLEADING = 0.01  # [m] excess of mesh over shape distance
 def overlapping_links(robot: Robot, stand_out: dict[str, float], legs: Sequence[int] = ()) -> list[tuple[str, str]]:
     """Return nearby pairs of links that often overlap by less than their shapes exceed the meshes.
 
+    Such overlaps would only block the joints. Postures of imitation joints and legs are sampled.
+
     Args:
         stand_out: link -> excess of its shapes [m].
+        legs: joint indices.
     """
     from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
 
@@ -58,6 +61,9 @@ def crowded_links(robot: Robot, bodies: Bodies, joints: list[int]) -> list[tuple
     """Return pairs of links with shapes within MARGIN near the neutral posture, well before their meshes.
 
     Includes nearby links with overlapping meshes, such as a foot in its shank's fork.
+
+    Args:
+        joints: indices of the moved joints.
     """
     from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
 
@@ -138,6 +144,8 @@ ROOM, TURN_COSTS = 0.03, 0.02  # [m] clearance of a hanging arm; its price per t
 def parted_posture(robot: Robot, bodies: Bodies, arms: Sequence[Sequence[str]]) -> dict[str, float]:
     """Return angles [rad] of one joint per arm that touches something in the neutral posture, to free it.
 
+    The least turn is chosen, then the largest distance.
+
     Args:
         arms: joint names of each shoulder.
     """
@@ -154,6 +162,8 @@ def parted_posture(robot: Robot, bodies: Bodies, arms: Sequence[Sequence[str]]) 
 
 def spread_posture(robot: Robot, arms: Sequence[Sequence[str]]) -> dict[str, float]:
     """Return angles [rad] of one joint per arm close to the body, as clearance for walking.
+
+    The turn minimises the missing part of ROOM, summed over pairs, plus TURN_COSTS per rad.
 
     Args:
         arms: joint names of each shoulder.
@@ -201,6 +211,7 @@ def _gap(pairs: list[LinkPair], posture: np.ndarray) -> float:
 
 
 def _least_turn(robot: Robot, pairs: list[LinkPair], joints: list[int]) -> tuple[int, float] | None:
+    """Return joint and angle [rad], or None."""
     for turn in np.arange(TURN, OUTWARD, TURN):
         best, farthest = None, GAP
         for joint in joints:

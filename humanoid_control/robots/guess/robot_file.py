@@ -50,6 +50,7 @@ def guess_robot_file(
 
     Args:
         folder: default: the description's.
+        shapes: include collision shapes.
         tell: called with the finished share, 0 to 1, and the next step.
 
     Returns:
@@ -208,6 +209,7 @@ def _shape_lines(mapping: Mapping, robot: Robot, tree: UrdfTree) -> list[str]:
 
 
 def contact_text(fit: ContactFit) -> str:
+    """Describe the contacts of two links."""
     if fit.touched is None:
         return "GUESS: no geometry detects their contact"
     if not fit.touched:
@@ -222,6 +224,7 @@ def contact_text(fit: ContactFit) -> str:
 
 
 def fit_text(fit: BodyFit) -> str:
+    """Describe the excess of shapes."""
     text = f"outside them up to {1e3 * fit.outside_max:.0f} mm, {1e3 * fit.outside_mean:.0f} mm on average"
     return text + (f"; {1e3 * fit.inside_max:.1f} mm of a mesh stand out" if fit.inside_max > 1e-4 else "")
 

@@ -166,7 +166,10 @@ class LinkContacts:
         return np.flatnonzero(moves)
 
     def nearest(self, pair: tuple[str, str], postures: np.ndarray) -> float:
-        """Return the smallest distance [m] found from postures (k, n)."""
+        """Return the smallest distance [m] found from postures (k, n).
+
+        Descents begin at the nearest postures, and at others, because the nearest ones often share one local minimum.
+        """
         tried = postures[:: max(1, len(postures) // TRIED)]
         distances = np.array([self.measure(pair, joints)[0] for joints in tried])
         best, moving = float(distances.min()), self.joints_between(pair)
@@ -223,6 +226,7 @@ class LinkContacts:
 
 
 def _with_hulls(geometry: pin.GeometryModel) -> pin.GeometryModel:
+    """Return a copy with meshes replaced by their convex hulls."""
     out = geometry.copy()
     for shape in out.geometryObjects:
         if isinstance(shape.geometry, coal.BVHModelBase):

@@ -24,6 +24,7 @@ class PlanningGroup(NamedTuple):
         base_link: first link of a chain, or empty.
         tip_link: last link of a chain, or empty.
         links: links whose parent joints belong to the group (a hand).
+        subgroups: names of groups that it contains.
         joints: moving joints, without followers, of the group and its subgroups.
     """
 
@@ -81,6 +82,7 @@ class LinkTree:
         return out[::-1]
 
     def below(self, link: str) -> list[str]:
+        """Return all links below a link."""
         out = []
         for joint in self.children[link]:
             out += [self.child[joint], *self.below(self.child[joint])]

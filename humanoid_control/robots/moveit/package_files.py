@@ -37,6 +37,7 @@ class MoveItConfig:
     """Content of a configuration.
 
     Attributes:
+        package: name of the ROS package.
         robot: with a floating base: the tree of the URDF.
         accelerations: joint -> limit [rad/s^2, m/s^2] of the driven robot; infinite: unknown.
         controller: action name of the trajectory controller, without `/follow_joint_trajectory`; empty: robot_driver.

@@ -42,6 +42,7 @@ class ContactTable(NamedTuple):
         R: (nb, 3, 3) body axes in the world.
         r: (nb, 3) body origins in the world [m].
         V: (nb, 6) angular, linear velocity of the origin in world axes.
+        carriers: bodies with points.
         body: (np,) of each point.
         points: (np, 4) x y z in the body frame, radius [m]; 0: a corner, else a ball.
         ground: `Ground.array`.

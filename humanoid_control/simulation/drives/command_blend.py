@@ -20,6 +20,7 @@ class CommandBlend:
     share of its speed limit; all steps are clipped to it.
 
     Attributes:
+        active: during a blend.
         reference: (n,) [rad].
     """
 
@@ -75,7 +76,8 @@ class CommandBlend:
 class ReferenceRate:
     """Speed limit of position references.
 
-    Late references catch up gradually, and references without commands slow down after coasting.
+    Bursts of commands would make steps, which drives answer with full torque. Here late references catch up gradually,
+    and references without commands slow down after coasting.
 
     Attributes:
         behind: (n,) references that are catching up.
@@ -94,6 +96,7 @@ class ReferenceRate:
         self._before = np.where(drives.mode == EFFORT, joints, drives.q_ref)
 
     def restart(self, drives: DriveCommands, joints: np.ndarray) -> None:
+        """Restart from the present references."""
         self.behind[:] = False
         self._since, self._commanded_speed[:] = drives.since, 0.0
         self.note(drives, joints)

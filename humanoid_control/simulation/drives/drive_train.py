@@ -35,6 +35,7 @@ class Shaft:
     """One motor and the joints that it drives.
 
     Attributes:
+        body: name of the rotor body.
         elastic: the rotor has its own coordinate behind an elastic gear.
     """
 
@@ -52,7 +53,10 @@ class DriveTrain:
     Attributes:
         model: coordinates of base, moving joints, elastic rotors.
         pinocchio: tree without rotors, held joints fixed.
+        tree: the same as bodies.
+        joints: moving joints.
         held: joints without dynamics.
+        shafts: one per motor.
     """
 
     model: Model

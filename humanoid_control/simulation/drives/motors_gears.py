@@ -287,6 +287,7 @@ def gear_friction(drive: Drive) -> GearFriction:
 
 
 def elastic_gear(drive: Drive) -> ElasticGear | None:
+    """Return the elastic gear, or None."""
     e = drive.elastic
     return None if e is None else ElasticGear(drive.ratio, e.stiffness, e.damping)
 
@@ -315,6 +316,7 @@ class ShaftTable(NamedTuple):
 
 
 def shaft_table(train: DriveTrain, friction: bool = True) -> ShaftTable:
+    """Pack the shafts of a drive train."""
     model, m = train.model, len(train.shafts)
     number = {c: k for k, c in enumerate(model.coordinates)}
     joints = np.full((m, 2), -1, dtype=np.int64)
@@ -402,6 +404,7 @@ def limit_joint_torques(W: F1, s: ShaftTable, limit: F1, current: F1, torque: F1
     the voltage limit.
 
     Args:
+        W: body rows.
         limit: (nv,) [N m].
         current: (m,) cut [A].
         torque: (nv,) output [N m].

@@ -127,6 +127,7 @@ class DriveCommands:
         q_ref: (n,) [rad].
         v_ref: (n,) [rad/s].
         effort: (n,) feed-forward [N m].
+        limits: of the references.
         since: time of the last command [s].
         driven: (n,) 0 under effort command, else 1.
     """
@@ -401,7 +402,10 @@ def switch_drives(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, tau: F1
 
 @inlined
 def _least_along(d: DriveTable, joints: F1, speed: F1, a: F1, h: float) -> float:
-    """Return the share (at most 1) of the way to a solution that minimises the convex function."""
+    """Return the share (at most 1) of the way to a solution that minimises the convex function.
+
+    Its slope increases, so regula falsi (Illinois) finds the zero.
+    """
     low, high, at_low, at_high = 0.0, 1.0, _slope(d, joints, speed, a, h, 0.0), _slope(d, joints, speed, a, h, 1.0)
     if at_high <= 0.0:
         return 1.0

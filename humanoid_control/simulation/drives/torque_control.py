@@ -150,6 +150,7 @@ class PayloadPlant:
     Args:
         model: fixed base, without payload.
         payload: point mass [kg].
+        joint: carrying joint.
         at: (3,) in its frame [m].
         q: (n,) initial, at rest.
         dt: period [s].

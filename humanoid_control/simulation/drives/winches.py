@@ -92,6 +92,7 @@ class WinchTable(NamedTuple):
 
 @inlined
 def correct_lengths(t: WinchTable) -> None:
+    """Apply the plant's factors to lengths and moment arms."""
     for k in range(t.length.shape[0]):
         if t.factor[k] != 1.0:
             # Only the change since zero angles scales: l = zero + factor (l - zero).
@@ -265,7 +266,11 @@ class WinchPlant:
     """Winches and wires of a robot's tendons.
 
     Attributes:
+        plant: geometry and limits.
         joints: (D,) crossed joints.
+        units: nominal muscle units.
+        loop: drive loops, based on these.
+        record: arrays of the kernels.
     """
 
     def __init__(
@@ -279,6 +284,7 @@ class WinchPlant:
 
         Args:
             tendons: true routing; default: the robot's file.
+            gains: of the drive loops.
 
         Raises:
             RobotError: if the robot has no valid tendon file.
@@ -323,6 +329,7 @@ class WinchPlant:
         self.loop.record.kind[:] = HOLD
 
     def states(self) -> WinchStates:
+        """Return measured wire, winding speed and tension."""
         r = self.record
         return WinchStates(r.wire.copy(), r.speed.copy(), self.loop.seen.copy())
 

@@ -116,9 +116,12 @@ def run_robot(
 ) -> str:
     """Simulate a robot under cascaded control; the engine's time continues.
 
+    Levels act slowest first, so outputs reach the drives in the same cycle.
+
     Args:
         levels: slowest first; `act` receives a `Measurement`, the last level returns `DriveInputs`. Each period is a
             multiple of the next one, the last one of the engine's step.
+        until: exit condition, checked each cycle.
 
     Returns:
         Reason of the end: 'time', 'until' or 'diverged'.

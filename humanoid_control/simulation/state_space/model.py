@@ -137,7 +137,9 @@ class StateSpaceModel:
     the order of `train.shafts`; if reduced, prescribed joint angles, velocities and accelerations (3 n,).
 
     Attributes:
+        order: counts of states.
         train: the drives; None if reduced.
+        layout: of z.
     """
 
     def __init__(

@@ -240,6 +240,7 @@ class Pushes:
         self._list: list[Push] = []
 
     def frame(self, link: str) -> int:
+        """Return the frame id of a link."""
         if link not in self._links:
             raise UnknownNameError("link", link, self._links, hint=f"(robot {self._robot_name})")
         return self._links[link]
@@ -264,6 +265,7 @@ class Pushes:
         return bool(self._list)
 
     def active(self, time: float) -> Iterator[Push]:
+        """Return active pushes, drop others."""
         # Tolerance: round-off in the time must not extend a push by one step.
         self._list = [p for p in self._list if time < p.until - 1e-9]
         return iter(self._list)
@@ -276,6 +278,7 @@ class WorldSoles:
     """Flat soles; a sole frame has its link's axes and the origin in its centre.
 
     Attributes:
+        joints: carrying pinocchio joints.
         placement: sole frames in the joint frames.
         corners: (F, 4, 3) in the joint frames [m].
     """

@@ -160,6 +160,7 @@ class MujocoWorld(EngineBase):
         self.reset()
 
     def _mjcf(self) -> str:
+        """Return the model; a subclass extends it."""
         return mjcf_text(self.robot, self.settings, self.gains)
 
     # -- state ------------------------------------------------------------------------------------------------

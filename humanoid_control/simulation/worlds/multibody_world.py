@@ -46,8 +46,10 @@ class CompiledWorld(EngineBase):
 
     Attributes:
         arrays: bodies in the engine's form.
+        points: contact points.
         layers: (np, 3) their deflections [m].
         forces: (np, 3) on the robot in the world, of the last step [N].
+        with_matrix: memory for the mass matrix is allocated.
     """
 
     with_matrix = False
@@ -183,6 +185,7 @@ class DrivenWorld(CompiledWorld):
     """Robot with rotors, screws and gears; current-controlled motors follow position loops.
 
     Attributes:
+        train: bodies and shafts.
         current: (m,) [A], in the order of `train.shafts`.
         full_q: including elastic rotors.
         full_v: including elastic rotors.
@@ -254,6 +257,7 @@ class DrivenWorld(CompiledWorld):
             self._fail(self.train.model.coordinates[bad])
 
     def _read(self) -> None:
+        """Extract the robot's q, v and acceleration from all coordinates."""
         r, w = self.robot, self._wiring
         q, v, a = np.empty(r.nq), np.empty(r.nv), np.zeros(r.nv)
         k = len(w.joint)
@@ -278,6 +282,7 @@ class TensionWorld(MultibodyWorld):
     Joints without tendons keep ideal drives. Tendon torques are explicit; damping and stops are implicit.
 
     Attributes:
+        plant: the tendons.
         tensions: (M,) [N] in the order of `plant.names`; may change at any time.
     """
 

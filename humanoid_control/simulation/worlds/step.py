@@ -110,6 +110,7 @@ class Schedule(NamedTuple):
         since: last command [s].
         coast: [s], see `WorldSettings`.
         h: step [s].
+        steps: number of steps.
     """
 
     time: float
@@ -124,6 +125,7 @@ class MotorWiring(NamedTuple):
 
     Attributes:
         joint: (k,) of each moving coordinate after the base.
+        held: joints without dynamics.
         speed: (n,) limits [rad/s].
         motor_side: (k,) shaft with the encoder of the position loop, -1: joint encoder.
         angles: (n,) [rad].
@@ -465,6 +467,7 @@ def _first_joint(x: WorldState) -> tuple[int, int]:
 
 @inlined
 def _joint_loops(t: Tables, x: WorldState, d: DriveTable, s: ShaftTable, e: MotorWiring, goal: F1) -> None:
+    """Compute the torques of the position loops, goal (nv,)."""
     iv, iq = _first_joint(x)
     for k in range(e.joint.shape[0]):
         j, q, v = e.joint[k], x.q[iq + k], x.v[iv + k]

@@ -49,6 +49,7 @@ class WinchedRobot(EngineBase):
     """Winches of a robot in any engine.
 
     Attributes:
+        winches: the plant.
         commanded: time of the last command [s].
     """
 

@@ -44,6 +44,7 @@ class BodyImage:
         """Create an image at its prior.
 
         Args:
+            base: mapping to correct.
             stiffness: (M,) of wires [N/m].
             crossed: (M, D) crossings.
 

@@ -64,6 +64,7 @@ class CommandFields(NamedTuple):
     """Message fields of one kind of command to some tendons; a field is complete or empty.
 
     Attributes:
+        rows: tendon indices.
         position: wire lengths [m].
         velocity: wire rates, -w_c [m/s].
         effort: tensions [N].

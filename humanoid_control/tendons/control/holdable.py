@@ -1,4 +1,7 @@
-"""Holdable postures: missed torque, holdable joint ranges, and the reference governor."""
+"""Holdable postures: missed torque, holdable joint ranges, and the reference governor.
+
+If no tensions in range give the torques of gravity, no control law can hold a posture.
+"""
 
 from __future__ import annotations
 
@@ -68,6 +71,7 @@ class HoldableSet:
 
         Args:
             model: robot with a fixed base.
+            geometry: M tendons.
             least: (M,) [N]; default: `tension_range`.
             most: (M,) [N]; default: `tension_range`.
             payload: mass [kg] at the origin of a link or frame, by name.
@@ -153,8 +157,10 @@ def holdable_limits(
     """Return the largest scale of the joint ranges with enough held postures, and the ranges (D, 2).
 
     Args:
+        holdable: holdable set.
         neutral: (D,) [rad].
         share: required held fraction.
+        postures: number of random postures.
         most_missed: maximum missed torque [N m].
     """
     limits = holdable.geometry.limits
@@ -214,8 +220,10 @@ def losses_by_tendon(
     """Return, by tendon, the fraction of held postures lost without it.
 
     Args:
+        holdable: holdable set.
         neutral: (D,) [rad].
         share: scale of the joint ranges.
+        postures: number of random postures.
     """
     rows = drawn_postures(scaled_range(holdable.geometry.limits, neutral, share), postures)
     held = rows[np.abs(holdable.missed(rows)).max(axis=1) <= HELD]

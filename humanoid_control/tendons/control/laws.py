@@ -98,6 +98,8 @@ class LawTable(NamedTuple):
     """Arrays of one tick, for M tendons over D joints.
 
     Attributes:
+        bounds: of tensions.
+        shares: torque distribution.
         G: (M, D) moment arms [m].
         error: (D,) [rad].
         integral: (D,) [rad s].
@@ -230,6 +232,7 @@ class TendonController:
 
     Attributes:
         settings: replaced by `change`.
+        geometry: M tendons over D joints.
         units: (M,) winches.
         missed: (D,) torque not given [N m].
         slowed: speed scale of the last tick.
@@ -252,6 +255,7 @@ class TendonController:
 
         Args:
             model: robot with a fixed base.
+            geometry: M tendons.
             units: winches (M,).
             settings: default: law hybrid.
             held: configuration (nq,) of joints without tendons; default: neutral.
@@ -384,7 +388,9 @@ class TendonController:
         """Return the winch commands, in reused arrays.
 
         Args:
+            reference: joint reference.
             angles: (D,) [rad]; None for laws without angles.
+            states: measured states.
             dt: period [s].
 
         Raises:
@@ -444,6 +450,7 @@ class TendonController:
         return f"{self.geometry.joint_names[g.joint]}: its tendons cannot hold it ({full})"
 
     def _torque(self, q: np.ndarray, v: np.ndarray, a: np.ndarray, more: np.ndarray | float = 0.0) -> None:
+        """Fill `model` with inverse dynamics plus `more` (D,) [N m]."""
         self._q[self.joints], self._v[self.joints], self._a[self.joints] = q, v, a
         t = self.packed.record
         t.model[:] = pin.rnea(self.model, self._data, self._q, self._v, self._a)[self.joints] + more

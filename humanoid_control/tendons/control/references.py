@@ -94,6 +94,7 @@ class WinchReadings:
 
     Attributes:
         states: newest states.
+        known: every tendon has reported.
         problem: message, or empty.
     """
 

@@ -40,7 +40,9 @@ class TendonEvent(NamedTuple):
     """Event of a tendon.
 
     Attributes:
+        tendon: index.
         kind: 'slack', 'snapped', 'over' or 'taut'.
+        text: message.
     """
 
     tendon: int
@@ -101,6 +103,7 @@ class TendonSupervisor:
         over: (M,) overloaded, latched until `release`.
         unreadable: (M,) True: length unusable, much wound while slack.
         held_groups: groups with doubted angles, and the remaining time [s].
+        heat: winch temperatures.
         stopped: '' or one of `STOPS`.
     """
 
@@ -115,6 +118,8 @@ class TendonSupervisor:
         """Create the supervisor.
 
         Args:
+            names: M tendons.
+            groups: tendons by group.
             least: (M,) [N].
             most: (M,) [N].
             units: (M,) winches.
@@ -151,6 +156,7 @@ class TendonSupervisor:
         """Watch one period; return its events.
 
         Args:
+            states: measured.
             path: (M,) lengths at the reference [m].
             dt: period [s].
             estimated: (M,) lengths at the estimate [m]; default: `path`.
@@ -274,6 +280,7 @@ class PowerOn:
     """Ramp to minimum tensions, one winch at a time in each group.
 
     Attributes:
+        done: all tensions are reached.
         refused: reason of a failure, else empty.
     """
 

@@ -1,7 +1,9 @@
 """Drive loop of a winch for 1 kHz or more, shared by simulator and drivers.
 
-A winch winding at w changes the free wire by -w; positive motor force winds. Commands are those of `WinchCommand`. A
-tension sensor without a signal under a motor load is *deaf*: its tension is then estimated from the current.
+A winch winding at w changes the free wire by -w; positive motor force winds. Commands: HYBRID winds at w_c with an
+admittance to the tension f. TENSION holds f, LENGTH servoes the wire to x_ref, HOLD keeps the wire, PAY_OUT lowers the
+tension to f at limited speed. A tension sensor without a signal under a motor load is *deaf*: its tension is then
+estimated from the current.
 """
 
 from __future__ import annotations
@@ -187,6 +189,8 @@ def length_force(
     """Return the force [N] of the length loop for the wire `reference`.
 
     Args:
+        d: loops.
+        k: winch.
         measured: wire [m], winding speed [m/s], tension [N].
         forward: feedforward speed [m/s] and tension [N].
         h: period [s].
@@ -269,6 +273,8 @@ class WinchLoop:
     """Drive loops of M winches; kernels may keep the arrays.
 
     Attributes:
+        names: tendons.
+        units: winches.
         gains: common to all loops.
         packed: packed `LoopTable`.
     """
@@ -475,6 +481,8 @@ def winding_speeds(loop: WinchLoop, states: WinchStates, h: float) -> np.ndarray
     Lengths use w* = w_c + 20 / s (x - x_ref). TENSION is unsupported and stops the winch.
 
     Args:
+        loop: commands.
+        states: measured.
         h: period [s].
     """
     r, g = loop.record, loop.gains

@@ -91,6 +91,7 @@ class FaultDetector:
     """Excludes tendons that contradict the others, names the fault, and readmits tendons that agree again.
 
     Attributes:
+        names: tendons.
         excluded: (M,).
         relative: compare changes of length only.
         missing: (M,) no length in the last sample.
@@ -112,6 +113,7 @@ class FaultDetector:
         self._packed = Packed(history)
 
     def reset(self) -> None:
+        """Clear all counts, flags and the window."""
         for flags in (self.excluded, self.missing, self.slack):
             flags[:] = False
         self._bad[:], self._good[:] = 0.0, 0
@@ -138,6 +140,7 @@ class FaultDetector:
         count_rejections(self._packed.table, comparison.table, rows, gate, self._row)
 
     def excluded_of(self, rows: Ints) -> int:
+        """Return the number of excluded tendons among `rows`."""
         return int(np.count_nonzero(self.excluded[rows]))
 
     def readmit(self, rows: Ints) -> None:
@@ -265,6 +268,7 @@ class InnovationTest(NamedTuple):
 
 
 def innovation_test(tendons: int) -> InnovationTest:
+    """Return the test for a number of tendons."""
     # Chernoff bound: for 0 < t < 1/(2 w_0) a sum of chi-squares of n degrees with weights w_j exceeds (n psi(t) - log
     # p) / t with probability at most p, psi(t) = -1/2 sum_j log(1 - 2 t w_j).
     weights = NEWEST * (1.0 - NEWEST) ** np.arange(200)
@@ -282,6 +286,9 @@ def is_honest(test: InnovationTest, nis: float, count: int, largest: float) -> b
 
     Args:
         test: updated in place.
+        nis: NIS of all lengths.
+        count: number of lengths.
+        largest: largest squared leave-one-out innovation.
     """
     means = test.means
     # One length has no redundancy and tests nothing.
@@ -349,6 +356,7 @@ def relative_observability(
     motion explains counts.
 
     Args:
+        mapping: lengths and moment arms.
         path: (K, D).
         cutoff: relative threshold of singular values.
         own: number of leading unknown joints; default: all.

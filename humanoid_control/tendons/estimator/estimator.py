@@ -33,6 +33,7 @@ class TendonEstimator:
         joint_names: (J,) in group order.
         muscle_names: (M,) each once.
         filters: one per group.
+        faults: excluded tendons.
         theta: (J,) angles [rad].
         deviation: (J,) standard deviations [rad].
         problem: message if the last sample was refused or implausible.

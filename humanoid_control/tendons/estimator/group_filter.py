@@ -119,11 +119,13 @@ class GroupFilter:
 
     Attributes:
         x: state, angles first [rad].
+        P: covariance.
         now: (M,) lengths [m].
         since: steps since the first lengths, or r2's earlier instant.
         dz: (M,) length change [m].
         delta: (D,) predicted angle change [rad].
         G: (M, D) moment arms at the prediction [m/rad].
+        nis: of the last update.
         count: lengths in the last update.
         score: (M,) leave-one-out innovations [standard deviations].
         allowed: (M,) 1: usable.
@@ -346,6 +348,7 @@ class GroupFilter:
         copy_angles_at(self._packed.table, at, owner._packed.table, there)
 
     def close(self) -> None:
+        """End a step."""
         self.observation.close(self)
 
     def step(self, z: Array, use: Ints | None = None) -> Array:

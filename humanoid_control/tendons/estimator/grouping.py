@@ -67,6 +67,7 @@ def find_groups(
 
 
 def _clusters(jacobians: Array, arms: Array, most: int) -> list[list[int]]:
+    """Return clusters of at most `most` joints, in joint order."""
     # Agglomerative clustering by the cosine between arms; clusters with rank-deficient arms merge first.
     own = [[j] for j in range(arms.shape[1])]
     while True:

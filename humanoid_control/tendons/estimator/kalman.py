@@ -38,6 +38,7 @@ class Gate(NamedTuple):
 
     Attributes:
         limit: maximum innovation [standard deviations].
+        most: maximum number rejected.
     """
 
     limit: float
@@ -49,6 +50,8 @@ class Innovations(NamedTuple):
 
     Attributes:
         nis: of all measurements.
+        degrees: number of measurements.
+        largest: largest squared leave-one-out innovation.
         used_nis: after the gate.
         used: number after the gate.
         dropped: rejected by the gate.
@@ -141,7 +144,9 @@ def copy_angles(to: Estimate, at: np.ndarray, owner: Estimate, there: np.ndarray
     """Copy angles and covariance from another filter (Kawaharazuka 2018, eqs (8)-(10)).
 
     Args:
+        to: changed.
         at: (k,) target indices.
+        owner: source.
         there: (k,) source indices.
     """
     x, P = to.x, to.P

@@ -105,6 +105,7 @@ class Observation:
         """Refill H, nu and R at the updated posture if the linearisation was poor; return False if it was good.
 
         Args:
+            f: filter after the update.
             prior: (n,) state before the update.
         """
         return False
@@ -185,7 +186,9 @@ class InstantArms(NamedTuple):
     """Moment arms (M, D) [m/rad].
 
     Attributes:
+        now: at the present angles.
         moved: at the angles of `moved_angles`.
+        before: at the earlier instant.
     """
 
     now: F2
@@ -216,6 +219,7 @@ def moved_angles(estimate: Estimate, B: np.ndarray, noise: TwoInstantNoise, leas
         B: (D, D) (G^T G)^+.
         noise: `motion` is output.
         least: threshold [standard deviations].
+        moved: output.
     """
     x, P, hessian, r = estimate.x, estimate.P, noise.hessian, noise.r
     m, d = hessian.shape[0], B.shape[0]
@@ -283,11 +287,15 @@ class TwoInstants(NamedTuple):
     """Kernel arguments of a comparison of two instants.
 
     Attributes:
+        arms: moment arms.
         ends: noise of a change with two new ends.
+        noise: noise of the observation.
         A: (D, D) memory.
         B: (D, D) (G^T G)^+.
         L: (D, D) memory.
         angles: (D,) of `moved_angles` [rad].
+        H: Jacobian.
+        R: variance.
     """
 
     arms: InstantArms
@@ -425,4 +433,5 @@ KINDS: dict[str, type[Observation]] = {
 
 
 def observation_of(mapping: JointMuscleMapping, settings: EstimatorSettings) -> Observation:
+    """Return the observation named by the settings."""
     return KINDS[settings.observation](mapping, settings)

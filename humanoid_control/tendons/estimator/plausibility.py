@@ -53,6 +53,7 @@ class TendonPlausibility:
         """Create the judge.
 
         Args:
+            estimator: tendons and joints.
             velocity: (J,) speed limits [rad/s]; None: `largest_step` per sample.
             placed: lengths belong to known postures (whole paths or calibrated).
         """

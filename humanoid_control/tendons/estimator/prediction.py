@@ -102,6 +102,7 @@ def linearisation_variance(
         hessian: (M, D, D) mean squares of K [m^2/rad^4].
         u: (D,) [rad^2].
         v: (D,) [rad^2].
+        factor: of the second term.
         r: (M,) [m^2].
     """
     m, d = hessian.shape[0], hessian.shape[1]

@@ -52,6 +52,7 @@ class PostureFit:
     Attributes:
         theta: (D,) [rad].
         cost: Huber cost [variances].
+        done: converged.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class PostureFit:
         return float(huber.sum()) + self._prior_cost(theta)
 
     def iterate(self) -> None:
+        """Run one iteration, with one evaluation of the mapping."""
         A, g = self._normal_equations()
         A.flat[:: len(A) + 1] *= 1.0 + self._damping
         step = np.linalg.solve(A, g)
@@ -157,8 +159,12 @@ class PostureSearch:
     """Search for a group's posture from several starts, spread over filter steps.
 
     Args:
+        mapping: of the group.
         own: number of own joints, which come first.
         start: (D,) initial deviation [rad].
+
+    Attributes:
+        alarms: number of searches.
     """
 
     def __init__(self, mapping: JointMuscleMapping, settings: EstimatorSettings, own: int, start: Array) -> None:
@@ -279,5 +285,6 @@ def is_better(found: PostureFit, estimate: PostureFit) -> bool:
 
 
 def _explained(squares: Array) -> bool:
+    """Return True if all but a third of squares (M,) are noise."""
     order = np.sort(squares)
     return bool(order[: len(order) - len(order) // 3].mean() < EXPLAINED)

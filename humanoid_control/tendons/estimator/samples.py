@@ -19,11 +19,13 @@ class SampleCounts:
     """Counts of samples since the start.
 
     Attributes:
+        accepted: passed on.
         late: accepted, but too old.
         reordered: dropped, older than the last.
         duplicated: dropped, as old as the last.
         missing: periods without a sample.
         incomplete: accepted with missing tendons.
+        refused: invalid.
     """
 
     accepted: int = 0

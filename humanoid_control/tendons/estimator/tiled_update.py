@@ -105,6 +105,7 @@ class UpdateMemory(NamedTuple):
 
     @classmethod
     def of(cls, measurements: int, states: int) -> UpdateMemory:
+        """Return zeroed memory."""
         m, n = measurements, states
         T, B = -(-n // 8), -(-m // 8)
         strips = -(-T // 8) * 8

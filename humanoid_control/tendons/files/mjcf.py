@@ -151,6 +151,7 @@ class _Compiled:
         return self.m.joint(j).name or f"{self.bodies[body]}_joint_{j - int(self.m.body_jntadr[body])}"
 
     def _joint(self, model: pin.Model, parent: int, X: pin.SE3, j: int) -> tuple[int, pin.SE3]:
+        """Add joint j; return its index and the body pose in its frame."""
         m, types = self.m, self.mujoco.mjtJoint
         name, kind = self._name(j), m.jnt_type[j]
         if kind == types.mjJNT_FREE:
@@ -197,6 +198,7 @@ class _Compiled:
         return tuple(out)
 
     def tendons(self) -> list[Tendon]:
+        """Return the spatial tendons, unnamed ones numbered."""
         m, found = self.m, list[Tendon]()
         for t in range(m.ntendon):
             first = int(m.tendon_adr[t])

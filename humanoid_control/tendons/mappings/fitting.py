@@ -51,6 +51,7 @@ def fit_mapping(geometry: TendonGeometry, kind: str = "polynomial", show: Progre
     each tendon's joints, 5 or 6 values. 'neural': two layers of 32. 'table': 100,000 random postures.
 
     Args:
+        geometry: to fit.
         kind: one of KINDS.
         show: progress callback; returning False interrupts.
 

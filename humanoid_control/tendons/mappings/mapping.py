@@ -29,6 +29,7 @@ class FitReport:
     """Accuracy of a fitted mapping.
 
     Attributes:
+        samples: number of fitted postures.
         rms: length error over postures and muscles [m].
         zero_error: largest length at the zero posture before offset removal [m].
         seconds: build time [s].
@@ -48,6 +49,7 @@ class FitTarget(NamedTuple):
         joint_names: (D,).
         muscle_names: (M,).
         limits: (D, 2) [rad].
+        model_hash: source model.
     """
 
     geometry: Geometry
@@ -66,6 +68,7 @@ class JointMuscleMapping(ABC):
         joint_names: (D,).
         muscle_names: (M,).
         limits: (D, 2) valid range [rad].
+        model_hash: source model.
         fit: accuracy; None if exact.
     """
 

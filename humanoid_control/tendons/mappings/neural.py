@@ -249,8 +249,11 @@ def fit_neural(
     linear least squares for the output weights.
 
     Args:
+        target: lengths to fit.
         postures: (S, D).
+        width: units per hidden layer.
         iterations: maximum of L-BFGS.
+        seed: of initial weights.
 
     Raises:
         ConfigError: if width or iterations are below 1, or postures too few.
@@ -331,6 +334,7 @@ class AntagonismUpdater:
     Replaces the undescribed antagonism updater of Kawaharazuka 2018 (V-B).
 
     Args:
+        mapping: corrected in place.
         replay: (R, D) angles at which the present mapping is retained [rad].
         weight: of replayed samples, relative to measured ones.
         rate: fraction of each weight update, 0..1.

@@ -88,7 +88,10 @@ def fit_polynomial_parts(
     """Return grid polynomials of degree P, one for all tendons with the same crossed joints.
 
     Args:
+        model: pinocchio model.
+        tendons: to fit.
         joint_names: (D,) order of the whole; others are zero.
+        degree: P.
         fewest: grid values of the smallest range.
         most: grid values of the largest range.
 

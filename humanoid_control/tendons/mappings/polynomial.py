@@ -228,6 +228,7 @@ class PolynomialMapping(JointMuscleMapping):
     is subtracted, so f(0) = 0.
 
     Attributes:
+        basis: monomials.
         coefficients: (m, M) [m] of the scaled variables.
     """
 
@@ -300,8 +301,11 @@ def fit_polynomial(
     """Return the least-squares polynomial of total degree P at any postures (S, D) [rad].
 
     Args:
+        target: lengths to fit.
         postures: (S, D).
+        degree: P.
         ridge: added to the Gram diagonal, relative to its mean.
+        max_joints: maximum D.
 
     Raises:
         ConfigError: if there are too many joints or too few postures.
@@ -375,7 +379,10 @@ def fit_polynomial_on_grid(
     """Return the least-squares polynomial of total degree P on a full grid, evaluated blockwise.
 
     Args:
+        target: lengths to fit.
         counts: N_d per joint.
+        degree: P.
+        max_joints: maximum D.
 
     Raises:
         ConfigError: if there are too many joints or postures.

@@ -24,6 +24,7 @@ class FitCost:
         postures: prod N_d.
         monomials: (D + P choose P) unknowns per muscle.
         seconds: at `seconds_per_posture`.
+        dense_bytes: size of a regression matrix.
     """
 
     postures: int

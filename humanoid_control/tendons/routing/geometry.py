@@ -40,6 +40,10 @@ class TendonGeometry:
         joint_names: (D,) order of theta, without followers; moment arms include their motion.
         limits: (D, 2) [rad, m].
         zero: (M,) raw(0) [m].
+        routing: arrays.
+        tables: packed arrays for the kernels.
+        tendons: source tendons.
+        model: source model.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class TendonGeometry:
 
         Args:
             model: pinocchio model with the tendons' links, any base.
+            tendons: tendons to measure.
             joints: moving joints, in the order of theta; default: all crossed joints, in model order.
             held: configuration (nq,) or values by name [rad, m] of other joints; default: zero. Couplings override it.
 
@@ -179,6 +184,7 @@ class JointTree:
     """Model reduced to its moving joints; all other joints are held.
 
     Attributes:
+        names: moving joints.
         ids: sorted model indices of moving joints and followers.
         followed: index in `names` and polynomial, by model index.
         body: (njoints,) body of each model joint: 0 the world, k + 1 moved by ids[k].
@@ -241,6 +247,7 @@ class JointTree:
 
 
 def _one_value(model: pin.Model, name: str) -> int:
+    """Return the index of a joint of one degree of freedom."""
     known = tuple(model.names)[1:]
     if name not in known:
         raise UnknownNameError("joint", name, known, hint=f"(robot {model.name})")
@@ -283,6 +290,7 @@ def crossed_joints(model: pin.Model, tendons: TendonSet) -> tuple[str, ...]:
 
 
 def build_routing(tree: JointTree, tendons: TendonSet) -> Routing:
+    """Return the routing of tendons on a mechanism as flat arrays."""
     paths = _Paths(tree)
     for tendon in tendons:
         for branch, divisor in zip(tendon.branches(), tendon.divisors(), strict=True):

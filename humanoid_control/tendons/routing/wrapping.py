@@ -52,6 +52,8 @@ def wrap(ball: bool, mode: int, r: float, side: Vec, p0: Vec, p1: Vec) -> Contac
         mode: FREE, SIDED or THROUGH.
         r: radius [m].
         side: point (3,) to pass, if SIDED.
+        p0: first end.
+        p1: second end.
     """
     d0, d1, n, e0, e1 = plane(ball, p0, p1)
     l0, l1 = norm(d0), norm(d1)
@@ -201,6 +203,7 @@ def wrap_rates(ball: bool, r: float, contact: Contact, p0: Vec, p1: Vec, v0: Vec
     """Return velocities of the first and last contact points, in the solid frame.
 
     Args:
+        ball: sphere, else cylinder.
         r: radius [m].
         contact: from `wrap`, not APART.
         p0: first end (3,).

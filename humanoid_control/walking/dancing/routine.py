@@ -45,6 +45,7 @@ class Routine:
         motion: upper-body motion, in walker time.
         steps: the dancer's steps, in time of the paced clip [s].
         when: walker time to send the footsteps [s]; infinite without steps.
+        scale: leg length of robot over dancer.
         made: None until the footsteps are sent.
     """
 

@@ -1,4 +1,8 @@
-"""Upper body of a standing or walking robot: chest lean and arm points."""
+"""Upper body of a standing or walking robot: chest lean and arm points.
+
+The input is seven points, tracked with a fixed pelvis. The trunk rotation becomes a bounded chest offset; the arms are
+tracked in chest axes.
+"""
 
 from __future__ import annotations
 
@@ -308,5 +312,6 @@ class GestureScore:
         return self.errors[-1]
 
     def result(self) -> Gestures:
+        """Return the mean errors."""
         e = np.mean(self.errors, axis=0) if self.errors else np.full(len(ARM_POINTS), np.nan)
         return Gestures(float(e[4:6].mean()), float(e[2:4].mean()))

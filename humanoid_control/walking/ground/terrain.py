@@ -1,6 +1,7 @@
 """Ground model of the planner: footholds, swing clearance, slope felt by the soles.
 
-A foothold is the least-squares plane under the sole; steep or uneven ground and edges are rejected.
+A foothold is the least-squares plane under the sole; steep or uneven ground and edges are rejected. Without a map, the
+stance soles measure the slope.
 """
 
 from __future__ import annotations

@@ -66,6 +66,7 @@ class DynamicsFilter:
     roll: ToeRoll | None = None
 
     def __init__(self, robot: Robot, feet: Feet, dt: float = 0.02, arms: str = "still") -> None:
+        """Create the simulation."""
         self.robot, self.dt = robot, dt
         self.lean = np.zeros(3)
         self._tasks = BalanceTasks(robot, feet, dt, arms)
@@ -75,6 +76,7 @@ class DynamicsFilter:
         self.reset()
 
     def reset(self) -> None:
+        """Discard the past motion."""
         self._past: list[np.ndarray] = []
         self.done = True
 
@@ -106,6 +108,7 @@ class DynamicsFilter:
         self._L, self.done = [self.momentum(q, v)], False
 
     def advance(self, samples: int) -> None:
+        """Compute some samples."""
         plan, dt = self._plan, self.dt
         for _ in range(samples):
             k = len(self._L)

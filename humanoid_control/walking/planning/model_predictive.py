@@ -7,7 +7,8 @@ ZMP at nodes, and the moves d_i of each foothold relative to the previous one:
     subject to  y_k inside the support, which moves along with the footholds; d_i within reach;
                 xi(now) = w int_0^inf exp(-w s) p(now + s) ds.
 
-Nodes include all lift-offs and touch-downs; beyond them, the nominal ZMP moves with the last foothold.
+The last row selects the bounded future. Nodes include all lift-offs and touch-downs; beyond them, the nominal ZMP moves
+with the last foothold.
 """
 
 from __future__ import annotations

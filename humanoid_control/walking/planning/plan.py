@@ -115,6 +115,7 @@ class MomentumShift:
 
     @classmethod
     def none(cls) -> MomentumShift:
+        """Return a zero shift."""
         return cls(0.0, 1.0, np.zeros((1, 2)))
 
     def at(self, t: float) -> np.ndarray:

@@ -24,6 +24,7 @@ class StepStyle:
 
     Attributes:
         double_support: share of a calm step's double support, as `lift` and `crouch`.
+        shape: swing over level ground.
         late: tolerated lag of the foot before landing [m].
     """
 
@@ -168,6 +169,7 @@ class StepLimits:
         """Return why a step is not possible; empty if it is.
 
         Args:
+            X_stance: pose of the other sole.
             X_from: initial pose of the stepping sole; None: the swing is not checked.
         """
         side = 1.0 if step.foot == 0 else -1.0

@@ -1,7 +1,7 @@
 """Foot roll with toe joints: over the toes before lift-off, from the heel at landing.
 
 The flat toes stay on the ground while the foot turns about their axis, heel up, from the weight transfer until a tenth
-of the swing.
+of the swing. A foot lands on its heel edge and is flat before it is loaded.
 """
 
 from __future__ import annotations
