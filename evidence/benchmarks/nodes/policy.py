@@ -44,11 +44,11 @@ def measure(robot: str = "g1", policy: str = "", seconds: float = 240.0, quiet: 
     """
     check_seconds(seconds)
     path = Path(policy) if policy else test_data(PUBLIC)
-    if path is None:
-        raise ConfigError("no policy: name one, --policy policy.onnx")
-    if not path.is_file():
+    if path is not None and not path.is_file():
         raise ConfigError(f"{path}: file not found")
     check_robot(robot)
+    if path is None:
+        raise ConfigError("no policy: name one, --policy policy.onnx")
     model = load_robot(robot, "floating")
     read = load_policy(path, model)
     given = (f"robot:={robot}", f"policy:={path}", "start:=true", "stand_in:=0.2", "late:=50.0", "sensor_lost:=5.0")
