@@ -253,14 +253,30 @@ def _by_command(robot: str, ear: Ear) -> dict[str, float]:
     silent = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with _running(command, env=_environment(), **silent) as process:
         moving = ear.wait_motion(TIMEOUT, lambda: process.poll() is None)
+        begun = _lines_until(process, "running")  # the robot may move before the page is ready
         time.sleep(SETTLE)
         asked = time.monotonic()
         process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=TIMEOUT)
         ended = time.monotonic()
-    ready = [line.strip().split(": ready after ") for line in said.splitlines() if ": ready after " in line]
+    lines = [*begun, *said.splitlines()]
+    ready = [line.strip().split(": ready after ") for line in lines if ": ready after " in line]
     times = {f"ready_{name}_s": float(text.removesuffix(" s")) for name, text in ready}
     return {"start_s": moving - begin, **times, "stop_s": ended - asked}
+
+
+def _lines_until(process: subprocess.Popen[str], beginning: str) -> list[str]:
+    """Lines of an output up to the one that begins so; all of them where the process ends before, or is too slow."""
+    assert process.stdout is not None
+    lines = list[str]()
+    end = threading.Timer(TIMEOUT, process.kill)
+    end.start()
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith(beginning):
+            break
+    end.cancel()
+    return lines
 
 
 def _each_alone(robot: str, ear: Ear) -> float:
