@@ -21,7 +21,7 @@ PAGES = sorted(
 WHOLE = [p for p in PAGES if p.stem.startswith("README") or p.parent.name == "tutorials"]
 TRANSLATIONS = [p for p in PAGES if p.name.endswith(".zh.md")]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")  # file, heading
 GENERATED = ("api/",)  # pages that are made while the site is built
 
 
@@ -54,12 +54,27 @@ def test_the_code_of_a_page_runs(page):
         exec(compile(block, name(page), "exec"), seen)
 
 
+def prose(page):
+    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+
+
+def anchors(page):
+    """Names of the headings of a page in links, as the site and a repository's host make them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
 def test_links_and_pictures_lead_somewhere():
     found = []
     for page in PAGES:
-        for link in LINK.findall(re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)):
-            if "://" not in link and not link.startswith(GENERATED) and not (page.parent / link).exists():
-                found.append(f"{name(page)}: links to {link}, which does not exist")
+        for file, heading in LINK.findall(prose(page)):
+            if "://" in file or file.startswith(GENERATED):
+                continue
+            target = page.parent / file if file else page
+            if not target.exists():
+                found.append(f"{name(page)}: links to {file}, which does not exist")
+            elif heading and heading not in anchors(target):
+                found.append(f"{name(page)}: links to {file}#{heading}, a heading that does not exist")
     assert_none(found)
 
 
