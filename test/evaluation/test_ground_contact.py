@@ -56,6 +56,10 @@ def test_heights_are_told_apart():
     assert low.penetration == pytest.approx(np.full(11, 0.002), abs=ROUNDED) and low.floating.max() == 0.0
     high = measure_ground_contact(robot, moved(robot, np.tile([0, 0, 0.007], (11, 1))), ALWAYS, 100.0)
     assert high.floating == pytest.approx(np.full(11, 0.007), abs=ROUNDED) and high.penetration.max() == 0.0
+    both = np.zeros((11, 3))
+    both[3, 2], both[8, 2] = 0.007, -0.002
+    row = measure_ground_contact(robot, moved(robot, both), ALWAYS, 100.0).row()
+    assert (row["floating_mm"], row["penetration_mm"]) == pytest.approx((7.0, 2.0), abs=1e3 * ROUNDED)
     nowhere = measure_ground_contact(robot, moved(robot, np.tile([0, 0, 0.007], (11, 1))), ~ALWAYS, 100.0)
     assert nowhere.floating.max() == 0.0 and len(nowhere.slip) == 0 and nowhere.row()["contacts"] == 0
 

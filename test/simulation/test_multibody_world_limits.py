@@ -15,6 +15,7 @@ from humanoid_control.simulation.drives.position_control import (
     FORCE,
     INERTIA,
     JOINT,
+    LAST,
     MOST_ROUNDS,
     NEWTON_ROUNDS,
     RECOVERY,
@@ -278,6 +279,32 @@ def test_pieces_of_coupled_drives_are_found_whatever_couples_them():
         missing = M @ a + gains.rotor * a + bias - given - stop_law(robot, gains, q, w, h)
         assert np.abs(missing).max() < 1e-4 * (1.0 + np.abs(M @ a).max())
     assert NEWTON_ROUNDS < max(rounds) < MOST_ROUNDS / 2
+
+
+def test_the_last_rule_ends_with_torques_within_their_limits_and_toward_the_commands():
+    """It follows when the other rules do not end: pieces may only move toward limits."""
+    robot, rng, h = load_robot("hrp2", "fixed"), np.random.default_rng(0), 0.001
+    gains, n = default_gains(robot), robot.n
+    commands = DriveCommands(robot, gains, 1.0)
+    drives, rows, at_limit = drive_table(robot, commands, gains), np.zeros((6, n)), 0
+    middle = 0.5 * (robot.lower + robot.upper)
+    for _ in range(20):
+        side = rng.choice([-1.0, 1.0], n)
+        commands.q_ref[:], commands.v_ref[:] = middle, 0.0
+        rows[JOINT], rows[SPEED], rows[ACCELERATION] = middle, 0.0, 0.0
+        begin_drive_step(drives.table, rows, h)  # pieces of a joint at its command: far from every limit
+        pushed, rounds = side * 3.0 * robot.effort, 0
+        inertia = rng.uniform(0.01, 0.02, n) * h  # so light that the push moves each joint fast within the step
+        while True:
+            rows[ACCELERATION] = (rows[FORCE] + pushed) / (inertia + rows[INERTIA])
+            rounds += 1
+            if not switch_drive_step(drives.table, rows, h, LAST):
+                break
+            assert rounds < 3 * n
+        assert (np.abs(rows[TORQUE]) <= robot.effort * (1 + 1e-9)).all()
+        assert (rows[TORQUE] * side <= 0.0).all(), "each drive acts against the push, toward its command"
+        at_limit += np.count_nonzero(np.abs(rows[TORQUE]) > 0.999 * robot.effort)
+    assert at_limit > 100
 
 
 @pytest.mark.parametrize("name", ["hrp2", "wabian2"])
