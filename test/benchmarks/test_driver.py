@@ -99,6 +99,7 @@ def test_marks_tell_commands_apart_also_when_they_begin_anew():
     assert round_trip.arrivals(published, times, tau) == [0.25] * 7
 
 
+@pytest.mark.nightly
 @pytest.mark.ros
 @pytest.mark.stack
 @pytest.mark.patient

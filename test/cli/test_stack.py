@@ -165,6 +165,7 @@ def test_a_real_dance_with_progress_and_tables(humanoid, mocap):
     assert len(copied) > 0.5 * len(original)
 
 
+@pytest.mark.nightly
 @pytest.mark.patient
 def test_a_killed_node_is_restarted_and_the_robot_does_not_jump(humanoid, ear):
     settings = ("--set", f"viewer.port={port(3)}", *SLOW, *calm(*NODES[1:]))

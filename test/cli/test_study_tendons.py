@@ -27,6 +27,7 @@ def once(monkeypatch):
     return asked
 
 
+@pytest.mark.nightly
 def test_table_json_and_folder(once, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     words = ["study", "tendons", "--only", "e4", "--seeds", "1", "--steps", "50"]

@@ -68,6 +68,7 @@ def _runs(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
+@pytest.mark.nightly
 def test_workers_that_cannot_begin_end_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "_serve", fall_over)
     with pytest.raises(EnvironmentProblem, match=r"die at startup \(exit code 7\)"):

@@ -39,6 +39,7 @@ def rows(path: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
+@pytest.mark.nightly
 def test_a_clip_is_retargeted_to_a_urdf_by_its_path(example, tmp_path):
     told = example("retarget_a_clip_to_your_urdf")
     assert "l_wrist" in told and "1201 frames at 50 Hz" in told
@@ -46,6 +47,7 @@ def test_a_clip_is_retargeted_to_a_urdf_by_its_path(example, tmp_path):
     assert table[0][0] == "time" and len(table) == 1202 and len(set(map(len, table))) == 1
 
 
+@pytest.mark.nightly
 def test_many_clips_go_on_where_they_were_left(example, tmp_path):
     told = example("many_clips", "--robot", "hrp2", "-o", "out")
     assert told.count("cm from the targets") == 3

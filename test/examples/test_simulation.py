@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -26,6 +28,7 @@ def test_a_pushed_robot_sways_comes_back_and_carries_its_weight(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.nightly
 def test_integrators_agree_on_a_robot_without_voltage():
     sunk = [float(x) for x in re.findall(r"sank ([\d.]+) mm", told("drop_a_robot_with_any_integrator"))]
     assert len(sunk) == 3 and min(sunk) > 0.1

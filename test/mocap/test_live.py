@@ -125,7 +125,7 @@ def test_two_trunk_markers_carry_without_turning_and_none_do_not_carry():
 number = st.one_of(st.floats(-3, 3), st.just(float("nan")), st.floats(allow_nan=True, allow_infinity=True))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.lists(number, min_size=18, max_size=18), st.floats(-1, 3)), max_size=12))
 def test_whatever_is_fed_the_paths_are_numbers(frames):
     t = tracks()

@@ -51,6 +51,7 @@ class Link:
         return np.abs(np.subtract(first, last)).max() > 0.01
 
 
+@pytest.mark.nightly
 def test_after_a_cut_joints_keep_their_speed_and_the_robot_moves_on_by_itself(graph):
     robot = load_robot("hrp2", "fixed")
     link = Link(graph)

@@ -19,6 +19,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from humanoid_control.nodes.base.messages import LATCHED, stamp_of
 from humanoid_control.robots import load_robot
+from test.robots_under_test import nightly
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 QUIET = ("missed_warn:=100.0", "missed_error:=100.0")  # the machine may be busy
@@ -175,7 +176,7 @@ def test_bad_commands_are_dropped_and_named(graph):
     desk.until("HOLD: stopped", desk.command(l_elbow_flexion=math.nan))  # nothing but NaN is no command
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["kept", "volatile"])
+@pytest.mark.parametrize("kept", [True, nightly(False)], ids=["kept", "volatile"])
 def test_the_emergency_stop_topic_stops_whoever_publishes(graph, kept):
     desk = Desk(graph, "hardware:=loopback")
     desk.run(l_elbow_flexion=desk.q["l_elbow_flexion"])
@@ -409,6 +410,7 @@ def test_supplies_buses_and_joints_are_reported(graph, hardware_file):
     assert "MONITOR" in desk.said[-1].data
 
 
+@pytest.mark.nightly
 def test_joints_are_homed_by_a_service_before_commands_are_followed(graph, hardware_file):
     """Refused without power; `humanoid hardware call home`; commands wait for it."""
     text, robot = hardware_file.read_text(), load_robot("hrp2", "fixed")

@@ -94,6 +94,7 @@ def test_an_emergency_stop_and_faulty_messages_change_nothing_but_reports(graph)
     graph.until(lambda: len(commands) > 5, "commands again")
 
 
+@pytest.mark.nightly
 def test_a_body_image_is_learnt_used_by_both_nodes_and_saved(graph):
     """Moment arms of the plant are 5 % wrong: what was learnt halves the error of the estimate (TC-24)."""
     file = graph.folder / "image.npz"

@@ -58,6 +58,7 @@ def test_winches_hold_where_the_controller_is_killed(graph):
     assert abs(angle(loop.joints) - before) < 0.02
 
 
+@pytest.mark.nightly
 def test_a_robot_put_elsewhere_is_controlled_from_where_it_is(graph):
     loop = Loop(graph)
     start = angle(loop.joints)

@@ -46,6 +46,7 @@ def seek(graph, time):
     graph.publisher(Float64, "clip/seek").publish(Float64(data=time))
 
 
+@pytest.mark.nightly
 @pytest.mark.timed
 def test_a_clip_is_played_paused_sought_sped_up_and_looped(graph):
     graph.start(NODE, "lead_in:=0.2")

@@ -23,6 +23,7 @@ QUIET = ("robot:=hrp2", "missed_warn:=100.0", "missed_error:=100.0")
 SIDES = ("left", "right")
 
 
+@pytest.mark.nightly
 def test_frames_of_two_robots_are_disjoint_and_each_takes_its_own(graph, monkeypatch):
     with_package("tf2_msgs", TF2_MSGS, monkeypatch)
     from tf2_msgs.msg import TFMessage

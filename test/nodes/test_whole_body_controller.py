@@ -14,6 +14,7 @@ from visualization_msgs.msg import MarkerArray
 from humanoid_control.nodes.base.messages import LATCHED
 from humanoid_control.robots import load_robot
 from test.nodes.performing.motions import one_step
+from test.robots_under_test import nightly
 
 pytestmark = pytest.mark.ros
 
@@ -43,7 +44,8 @@ def states_of(messages):
     return [m.data for m in messages]
 
 
-def test_it_performs_a_file_by_its_sensors_alone_and_stops(graph, robot, motion):
+@pytest.mark.parametrize("stops", [False, nightly(True)], ids=["performs", "stops"])
+def test_it_performs_a_file_by_its_sensors_alone(graph, robot, motion, stops):
     states, truth = graph.listen(String, "performing/state", LATCHED), graph.listen(Odometry, "ground_truth/odometry")
     commands, odom = graph.listen(JointState, "joint_commands"), graph.listen(Odometry, "odom")
     plans, feet = graph.listen(MarkerArray, "footsteps/planned"), graph.listen(Bool, "contact/l_foot")
@@ -57,13 +59,14 @@ def test_it_performs_a_file_by_its_sensors_alone_and_stops(graph, robot, motion)
     assert graph.call(Trigger, f"{NODE}/start").success
     graph.until(lambda: states[-1].data == "PERFORM", "the performance")
     graph.until(lambda: not all(m.data for m in feet), "a step", LONG)
-    assert graph.call(Trigger, f"{NODE}/stop").success
-    graph.until(lambda: states[-1].data == "STAND", "the robot to rest", LONG)
-    graph.spin(1.0)
-    assert "stop was called" in graph.diagnostics(NODE)["stopped"] and "FALLEN" not in states_of(states)
-    assert states_of(states)[-3:] == ["PERFORM", "STOP", "STAND"]
-    assert graph.call(Trigger, f"{NODE}/start").success
-    graph.until(lambda: states[-1].data == "PERFORM", "it performs again, from where it stands", LONG)
+    if stops:
+        assert graph.call(Trigger, f"{NODE}/stop").success
+        graph.until(lambda: states[-1].data == "STAND", "the robot to rest", LONG)
+        graph.spin(1.0)
+        assert "stop was called" in graph.diagnostics(NODE)["stopped"] and "FALLEN" not in states_of(states)
+        assert states_of(states)[-3:] == ["PERFORM", "STOP", "STAND"]
+        assert graph.call(Trigger, f"{NODE}/start").success
+        graph.until(lambda: states[-1].data == "PERFORM", "it performs again, from where it stands", LONG)
     graph.until(lambda: states[-1].data == "STAND", "the end", LONG)
     said = graph.diagnostics(NODE)
     assert said["performed"] == "1" and float(said["dcm_error_rms_mm"]) < 30

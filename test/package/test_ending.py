@@ -73,6 +73,7 @@ def test_steps_are_taken_where_a_test_captures_the_error_stream(monkeypatch):
     assert done == [1]
 
 
+@pytest.mark.nightly
 @pytest.mark.ros
 def test_after_a_deadlock_the_next_test_has_a_context_of_its_own(receiving, monkeypatch):
     rclpy = pytest.importorskip("rclpy")

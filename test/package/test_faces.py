@@ -11,6 +11,7 @@ import pytest
 
 import humanoid_control
 from test.package.violations import assert_none
+from test.robots_under_test import nightly
 
 ROOMS = [
     name
@@ -19,6 +20,7 @@ ROOMS = [
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 SERVES = ("nodes", "viewer")  # their examples start processes or a server and go on: see test/nodes, test/viewer
+LONG = ("session", "performing", "evaluation.report")  # some seconds of a stack, of a dance, of a whole clip
 NOT_LOADED = {
     "ik": ("scipy.optimize", "humanoid_control.mocap", "humanoid_control.retargeting"),
     "retargeting": ("humanoid_control.ik", "matplotlib"),
@@ -49,7 +51,9 @@ def test_every_name_of_a_face_is_there():
     assert_none(found)
 
 
-@pytest.mark.parametrize("name", [r for r in ROOMS if room(r).split(".")[0] not in SERVES], ids=room)
+@pytest.mark.parametrize(
+    "name", [nightly(r) if room(r) in LONG else r for r in ROOMS if room(r).split(".")[0] not in SERVES], ids=room
+)
 def test_the_example_of_a_face_runs(name):
     blocks = BLOCK.findall(inspect.getdoc(importlib.import_module(name)) or "")
     seen = {"__name__": "__example__"}

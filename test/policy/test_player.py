@@ -1,5 +1,6 @@
 """Policies on simulated robots: the public ones walk and dance in both engines, with and without the gate."""
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from humanoid_control.policy import (
     policy_engine,
 )
 from humanoid_control.policy.player import LOOP, quasi_direct_armature
+from test.robots_under_test import nightly
 
 DESCRIPTIONS = Path(__file__).parent / "descriptions"
 TWIST2 = Path(__file__).parents[2] / "config" / "policies" / "twist2.yaml"
@@ -34,7 +36,7 @@ WALKERS = {
     "falcon": ("falcon/dec_loco_g1_29dof.onnx", DESCRIPTIONS / "falcon.yaml"),
     "playground": ("mujoco_playground/g1_policy.onnx", DESCRIPTIONS / "mujoco_playground.yaml"),
 }
-MOTIONS = ("accad_swing", "walk_001", "walk_003", "walk_005", "walk_007", "walk_008")
+MOTIONS = ("accad_swing", "walk_001", "walk_003", "walk_005", "walk_007", "walk_008")  # the first two by MuJoCo
 
 
 @pytest.fixture(scope="module")
@@ -68,22 +70,30 @@ def walked(policy, engine, limiter=None, seconds=5.0, velocity=(0.5, 0.0, 0.0)):
     return play(player, seconds, each)
 
 
+@pytest.fixture(scope="module")
+def unlimited(walker):
+    """Return a function that gives the report of a walk without any limiter, each made once."""
+    return functools.cache(lambda name, engine: walked(walker(name), engine))
+
+
 def gate_of(robot):
     return TorqueGate(robot, quasi_direct_armature(robot))
 
 
-@pytest.mark.parametrize("engine", ["multibody", "mujoco"])
-@pytest.mark.parametrize("name", WALKERS)
-def test_public_policies_walk_unedited(walker, name, engine):
-    report = walked(walker(name), engine)
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [*((n, "multibody") for n in WALKERS), *((n, "mujoco") if n == "lab" else nightly(n, "mujoco") for n in WALKERS)],
+)
+def test_public_policies_walk_unedited(unlimited, name, engine):
+    report = unlimited(name, engine)
     assert report.fell is None and not report.stopped and report.seconds == pytest.approx(5.0)
     assert 1.0 < report.distance < 3.5 and report.velocity_error < 0.4
 
 
-@pytest.mark.parametrize("engine", ["multibody", "mujoco"])
+@pytest.mark.parametrize("engine", ["multibody", nightly("mujoco")])
 @pytest.mark.parametrize("name", ["ppo", "lab", "agile"])
-def test_none_falls_for_the_gate_and_limits_hold(walker, g1, name, engine):
-    raw, gated = walked(walker(name), engine), walked(walker(name), engine, gate_of(g1))
+def test_none_falls_for_the_gate_and_limits_hold(walker, unlimited, g1, name, engine):
+    raw, gated = unlimited(name, engine), walked(walker(name), engine, gate_of(g1))
     assert gated.fell is None and gated.range_excess.max() <= 0.02 and gated.speed_share.max() <= 1.0
     assert gated.self_distance > -0.005 and gated.range_excess.max() <= max(raw.range_excess.max(), 0.005)
     if name == "ppo":  # nothing acts: the very same run
@@ -109,7 +119,7 @@ def test_a_dance_with_a_wrong_action_scale_falls(model_file, g1):
     assert report.fell is not None and report.fell < 12.0
 
 
-@pytest.mark.parametrize("motion", MOTIONS)
+@pytest.mark.parametrize("motion", [m if m in ("accad_swing", "walk_005") else nightly(m) for m in MOTIONS])
 def test_twist2_follows_its_motions(tracker, model_file, g1, motion):
     found = load_motion(model_file(f"policies/twist2/{motion}.pkl"), g1, tracker.model.joints)
     engine = "mujoco" if motion in MOTIONS[:2] else "multibody"
@@ -119,6 +129,7 @@ def test_twist2_follows_its_motions(tracker, model_file, g1, motion):
     assert report.fell is None and report.joint_error < 0.13
 
 
+@pytest.mark.nightly
 def test_limits_on_targets_fell_what_the_gate_lets_walk(walker, g1):
     """A PD target is a torque: limits of its speed and acceleration take away the balance."""
     falls = [walked(walker(n), "multibody", TargetRateLimit(g1, LOOP, 20.0, 0.5)).fell for n in ("lab", "agile", "sac")]

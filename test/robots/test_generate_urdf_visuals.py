@@ -12,6 +12,7 @@ from humanoid_control.robots import REFERENCES, load_robot
 from humanoid_control.robots.generate.source import read_source, source_dir, source_names
 from humanoid_control.robots.generate.urdf import DEFAULT_COLORS, urdf_text, visuals_of
 from test.robots.visual_solids import depth, mirrored, same_solid, shape_distance, shape_surface, surface
+from test.robots_under_test import by_kind
 
 # What a viewer draws without a graphics card; six robots of this size stay fluid.
 MOST_PRIMITIVES = 260
@@ -41,7 +42,7 @@ def zero_poses(name):
     return robot.link_poses(robot.q("zero"))
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", by_kind(ROBOTS))
 class TestRobots:
     def test_every_heavy_link_is_seen(self, name):
         heavy = {link["name"] for link in source(name).links if link["mass"] > 0.3}

@@ -31,6 +31,7 @@ from humanoid_control.robots.guess.overlaps import (
 )
 from humanoid_control.robots.guess.robot_file import contact_text
 from humanoid_control.robots.robot import CONTACT_MARGIN
+from test.robots_under_test import nightly
 
 trimesh = pytest.importorskip("trimesh")
 INERTIA = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
@@ -118,6 +119,7 @@ def test_shapes_that_are_near_at_rest_leave_the_joints_free(tmp_path):
     assert forbidden[height > CLEAR].mean() < 0.05 and forbidden[~free].mean() > 0.9
 
 
+@pytest.mark.nightly
 def test_both_arms_get_mirrored_shapes(tmp_path):
     """An arm on either side of a chest: the contacts of both are held on both, by mirrored shapes."""
     shoulder(tmp_path)
@@ -321,7 +323,7 @@ def test_thick_limbs_that_turn_beside_each_other_get_capsules_by_distance(tmp_pa
     assert np.abs((distances(robot, boxes, postures) - by_mesh)[near & (by_mesh > 0)]).mean() > 0.008
 
 
-@pytest.mark.parametrize("mirrored", [True, False])
+@pytest.mark.parametrize("mirrored", [True, nightly(False)])
 def test_derivatives_of_the_distances_by_finite_differences(tmp_path, mirrored):
     robot, bodies = thighs(tmp_path)
     pair = LinkPair(robot, bodies, ("l", "r"))
@@ -353,6 +355,7 @@ def test_nearest_points_of_segments_are_those_that_the_controller_finds():
         assert np.linalg.norm(apart[k]) == pytest.approx(least, abs=1e-6)
 
 
+@pytest.mark.nightly
 def test_parts_that_lie_in_each_other_at_rest_do_not_hide_what_others_touch(tmp_path):
     """A hook on the chest lies in the arm at rest; chest and arm are apart, and meet elsewhere."""
     robot = shoulder(tmp_path)

@@ -17,6 +17,7 @@ from humanoid_control.robots.moveit.groups import planning_groups
 from humanoid_control.robots.moveit.package_files import MoveItConfig, write_moveit_config
 from humanoid_control.robots.names import CATALOGUE
 from test.robots.moveit_rules import CONTROLLER, KINEMATICS, LIMITS, SrdfModel, Urdf, check_keys
+from test.robots_under_test import by_kind
 
 SAMPLES = 2000
 
@@ -51,7 +52,7 @@ def two_arms(folder, apart=1.0, r_wrist="r_lower"):
     return folder / "two_arms.urdf"
 
 
-@pytest.fixture(scope="module", params=CATALOGUE)
+@pytest.fixture(scope="module", params=by_kind(CATALOGUE))
 def package(request, tmp_path_factory):
     robot = load_robot(request.param, "floating")
     config, folder = MoveItConfig.of(robot), tmp_path_factory.mktemp(request.param)

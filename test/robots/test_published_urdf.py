@@ -39,7 +39,7 @@ def test_no_command_of_the_dance_touches_in_the_published_urdf(name):
     trajectory = retarget_clip(scale_to_robot(load_body_points("dance"), robot), robot)
     geometry, data = published_pairs(robot), robot.model.createData()
     results, least = geometry.createData(), np.inf
-    postures = trajectory.positions[::4]
+    postures = trajectory.positions[::10]
     checked = self_penetration(robot, postures).distance.min(axis=1)
     for joints, clear in zip(postures, checked, strict=True):
         pin.computeDistances(robot.model, data, geometry, results, robot.q(joints))

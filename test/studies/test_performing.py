@@ -43,6 +43,7 @@ def test_every_block_can_be_switched_off():
         assert all(getattr(control, k) != v for k, v in controller.items())
 
 
+@pytest.mark.nightly
 def test_a_short_beginning_is_danced_by_noisy_sensors_and_worse_without_feedback(monkeypatch):
     """By the same clip and noise: with the law of the centre of mass its error is small, without it it is not."""
     numbers = {}

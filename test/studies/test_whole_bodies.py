@@ -133,6 +133,7 @@ def test_all_frames_at_once_stand_beside_frame_by_frame(stand_in):
         run_study(robot=["hrp2"], clips=["gentle_dance"], method=["clp"])
 
 
+@pytest.mark.nightly
 def test_outcomes_are_kept_and_what_fails_is_a_row(tmp_path, mocap):
     kept, upper = tmp_path / "kept.jsonl", str(mocap("vicon_c3d/shd01.c3d"))
     report = run_study(robot=["hrp2"], clips=["gentle_dance", upper], resume=kept, workers=1)

@@ -155,6 +155,7 @@ def test_the_page_shows_the_robot_and_follows_it(page, chromium):
     until_seen(browser, lambda p: (p.max(axis=2) < 90).sum() < 0.1 * len(rows), "the robot must go")
 
 
+@pytest.mark.nightly
 def test_a_robot_that_walks_stays_in_the_picture_on_the_floor(page, chromium):
     browser = chromium
     look_at(page, browser)
@@ -318,6 +319,7 @@ def test_a_port_in_use_is_noticed():
     assert port_is_free("127.0.0.1", free_port())
 
 
+@pytest.mark.nightly
 def test_a_line_up_shows_every_robot_and_the_dancer_upright(tmp_path, coarse_pictures):
     from humanoid_control.cli.main import main
 

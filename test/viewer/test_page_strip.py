@@ -41,6 +41,7 @@ def page():
     server.shutdown()
 
 
+@pytest.mark.nightly
 def test_moments_stand_side_by_side(page, tmp_path):
     strip = PageStrip(page, "ready", [12.0, 0.0])
     strip.start()

@@ -14,6 +14,7 @@ from test.places import port
 LABELS = ("start", "stop", "restart")
 
 
+@pytest.mark.nightly
 @pytest.mark.browser
 @pytest.mark.patient
 @pytest.mark.slow

@@ -30,6 +30,7 @@ except EnvironmentProblem as e:
 """
 
 
+@pytest.mark.nightly
 def test_without_viser_all_of_the_room_loads_and_a_page_says_what_to_install():
     result = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True)
     assert "pip install 'humanoid_control[viewer]'" in result.stdout, result.stderr

@@ -16,6 +16,7 @@ from humanoid_control.viewer.tendon_controls import REQUESTS, TendonActions
 from test.places import port
 
 
+@pytest.mark.nightly
 @pytest.mark.browser
 @pytest.mark.patient
 @pytest.mark.slow

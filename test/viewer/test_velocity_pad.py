@@ -108,6 +108,7 @@ def test_a_policy_is_driven_while_it_runs_and_follows_a_velocity():
     assert not ViewState(load_robot("hrp2", "fixed")).policy_is_driven()
 
 
+@pytest.mark.nightly
 @pytest.mark.browser
 @pytest.mark.patient
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from humanoid_control.robots import load_robot
 from humanoid_control.robots.accelerations import ROTOR_PER_EFFORT
 from test.nodes.performing.motions import one_step
 from test.nodes.performing.test_use import Performing
+from test.robots_under_test import nightly
 
 HORIZON, SETTLING = 0.02, 0.01  # [s] in which a joint may not leave its range; in which its speed is to be reached
 WAITS = "whole_body_controller:begin:=false"
@@ -138,7 +139,7 @@ def stack(monkeypatch, tmp_path):
 
 
 @pytest.mark.timeout(900)  # some seconds of a robot
-@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("sign", [1.0, nightly(-1.0)])
 def test_a_controller_gone_mad_drives_no_joint_into_its_stop(stack, sign):
     """Both elbows and wrists get all their torque in one direction; ends of their ranges are met softly."""
     d = stack("hrp2", WAITS)
@@ -169,7 +170,7 @@ def test_a_controller_gone_mad_drives_no_joint_into_its_stop(stack, sign):
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("where", ["controller", "stage"])
+@pytest.mark.parametrize("where", ["controller", nightly("stage")])
 def test_a_controller_without_numbers_is_damped_and_stands_anew(stack, where):
     """Once by the controller, whose stage notices, and once by all that comes before the commands."""
     d = stack("hrp2", WAITS)
@@ -189,7 +190,7 @@ def test_a_controller_without_numbers_is_damped_and_stands_anew(stack, where):
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("robot", "engine"), [("hrp2", "mujoco"), ("lola", "multibody")])
+@pytest.mark.parametrize(("robot", "engine"), [nightly("hrp2", "mujoco"), ("lola", "multibody")])
 def test_another_robot_and_the_other_engine_perform_by_the_node(stack, robot, engine):
     d = stack(robot, WAITS, simulated=("rate:=250.0", f"engine:={engine}"))
     own, efforts = d.walker.robot, []

@@ -77,6 +77,7 @@ def test_walks_by_cmd_vel_and_is_let_down_when_its_node_is_killed(graph, g1_urdf
     graph.until(rests, "damping alone, not a posture that is held")
 
 
+@pytest.mark.nightly
 def test_a_node_that_is_stopped_for_a_moment_lets_the_robot_down_and_says_why(graph, g1_urdf, policy_file):
     states = graph.listen(String, "policy/state", LATCHED)
     graph.start("simulator", *simulator(g1_urdf))
@@ -95,6 +96,7 @@ def test_a_node_that_is_stopped_for_a_moment_lets_the_robot_down_and_says_why(gr
     assert "lowered" in said["message"] and ("late" in said["reason"] or "tilt" in said["reason"]), said
 
 
+@pytest.mark.nightly
 def test_live_imitation_a_tracker_follows_the_streamer_on_its_feet(graph, g1_urdf, policy_file, tmp_path):
     network = policy_file("twist2")
     shutil.copyfile("config/policies/twist2.yaml", tmp_path / "twist2.yaml")

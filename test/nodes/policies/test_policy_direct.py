@@ -13,6 +13,7 @@ from geometry_msgs.msg import Twist
 from sensor_msgs.msg import JointState
 
 from test.nodes.policies.direct_policy import GAINS, DirectPolicy
+from test.robots_under_test import nightly
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def heard(d, topic):
     return kept
 
 
-@pytest.mark.parametrize("engine", ["multibody", "mujoco"])
+@pytest.mark.parametrize("engine", ["multibody", nightly("mujoco")])
 def test_a_policy_stands_in_walks_by_cmd_vel_and_stands_where_nothing_comes(stack, engine):
     if engine == "mujoco":
         pytest.importorskip("mujoco")
@@ -265,7 +266,7 @@ def test_another_publisher_of_commands_is_named_and_not_joined(stack):
     d.until("RUN")
 
 
-@pytest.mark.parametrize("engine", ["multibody", "mujoco"])
+@pytest.mark.parametrize("engine", ["multibody", nightly("mujoco")])
 def test_a_tracker_follows_the_whole_body_streamer_live_and_comes_back_when_it_ceases(
     stack, policy_file, tmp_path, engine
 ):

@@ -23,6 +23,7 @@ from humanoid_control.nodes.base.heartbeat import WATCHED
 from humanoid_control.session import shared_memory
 from humanoid_control.session.shared_memory import HELD, SHM, TIDY_TIME, PortHolder, SharedMemoryKeeper
 from humanoid_control.session.supervisor import Supervisor, hang_limit
+from test.robots_under_test import nightly
 
 pytestmark = pytest.mark.processes
 
@@ -96,7 +97,7 @@ def test_what_the_stack_needs_ends_it_when_it_keeps_dying(supervised):
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize("fault", ["stopped", "sleeping", "turning"])
+@pytest.mark.parametrize("fault", ["stopped", nightly("sleeping"), "turning"])
 def test_a_loop_that_stands_still_is_found_within_a_second_and_started_again(supervised, tmp_path, fault):
     """By SIGSTOP, by a call that never returns, and by one that never returns and turns."""
     once = f"os.path.exists('{tmp_path}/again') or (open('{tmp_path}/again', 'w'), "

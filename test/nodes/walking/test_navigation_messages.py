@@ -26,6 +26,7 @@ def transition(graph, name):
     return graph.call(GetState, "walker/get_state").current_state.id
 
 
+@pytest.mark.nightly
 def test_a_manager_brings_the_walker_up_and_stamped_velocities_of_simulated_time_drive_it(graph):
     slow = ("real_time_factor:=0.3", "stamp:=sim")  # walking in real time needs a machine of its own
     graph.start("simulator", "base:=floating", "rate:=250.0", "sensor_every:=1", *slow, *QUIET)

@@ -26,6 +26,7 @@ from humanoid_control.evaluation.incidents import compare_runs, find_violations,
 from humanoid_control.robots import load_robot
 from test.evaluation.messages import TYPES
 from test.nodes.walking.direct import Direct
+from test.robots_under_test import nightly
 
 BEGIN = 1.5  # [s] of walking before the fault
 ROBOT = "lola"
@@ -147,8 +148,8 @@ def test_a_healthy_walk_says_nothing(recordings, capsys):
 @pytest.mark.parametrize(
     ("fault", "source"),
     [
-        ("late tick", "/joint_commands"),
-        ("estimate", "/odom"),
+        nightly("late tick", "/joint_commands"),
+        nightly("estimate", "/odom"),
         ("limit", "/joint_commands"),
         ("contact", ""),
     ],

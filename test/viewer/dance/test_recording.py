@@ -54,6 +54,7 @@ def test_another_ending_is_refused(body):
         record_dance([], 1.0, 30.0, ".mp4")
 
 
+@pytest.mark.nightly
 def test_the_command_writes_it_whole(tmp_path, capsys):
     path = tmp_path / "dance.viser"
     assert main(["dance", "dance", "--robot", "hrp2,armar3", "--seconds", "0.3", "--at", "2", "-o", str(path)]) == 0

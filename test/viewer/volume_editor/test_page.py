@@ -114,6 +114,7 @@ class User:
         return np.array([WIDTH / 2 + scale * (d @ x), HEIGHT / 2 - scale * (d @ np.cross(x, z))])
 
 
+@pytest.mark.nightly
 def test_a_volume_is_picked_added_dragged_written_and_saved(page, chromium):
     editor = page.editor
     robot, document = editor.robot, editor.document
