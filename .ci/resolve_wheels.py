@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which Pythons and processors this package resolves on with wheels alone: a table, by pip's own resolver.
 
-usage: python .ci/resolve_wheels.py [--extras viewer,report] [--python 3.10,3.14] [--machine x86_64,aarch64]
+usage: python .ci/resolve_wheels.py [--extras viewer,report] [--python 3.10,3.14] [--machine x86_64,aarch64] [--pinned]
 
 Nothing is installed. Each cell is one `pip install --dry-run --only-binary=:all: --platform ... --python-version ...`.
 pip evaluates markers such as `platform_machine` for the machine that it runs on, not for the one that is asked about.
@@ -70,11 +70,30 @@ def build(names: list[str], folder: str) -> None:
     subprocess.run([sys.executable, "-m", "pip", *words, *names], check=True, timeout=LONGEST)
 
 
-def resolve(lines: list[str], python: str, machine: str, own: str = "") -> tuple[bool, str, list[str]]:
+def pins() -> list[str]:
+    """The versions of constraints.txt, with their markers."""
+    lines = (line.partition("#")[0].strip() for line in (ROOT / "constraints.txt").read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def runs_on(requires_python: str, python: str) -> bool:
+    """Whether a package with this Requires-Python installs on that Python."""
+    from packaging.specifiers import SpecifierSet
+
+    return SpecifierSet(requires_python).contains(f"{python}.99")
+
+
+def resolve(
+    lines: list[str], python: str, machine: str, own: str = "", pinned: bool = False
+) -> tuple[bool, str, list[str]]:
     """Ask pip: whether it finds wheels of everything, its last words, and name-version of what it would install.
 
     Args:
-        lines: requirements. python, machine: that are asked about. own: folder with more wheels; empty: none.
+        lines: requirements.
+        python: that is asked about.
+        machine: that is asked about.
+        own: folder with more wheels; empty: none.
+        pinned: the requirements are versions, and all that is needed.
     """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
@@ -83,6 +102,8 @@ def resolve(lines: list[str], python: str, machine: str, own: str = "") -> tuple
         argv += ["--target", folder, "--report", str(report), "--ignore-installed"]
         argv += [word for p in PLATFORMS[machine] for word in ("--platform", p)]
         argv += ["--find-links", own] if own else []
+        # pip compares Requires-Python with the Python that it runs on: of pins, it is compared below instead.
+        argv += ["--no-deps", "--ignore-requires-python"] if pinned else []
         try:
             done = subprocess.run([*argv, *lines], capture_output=True, text=True, timeout=LONGEST)
         except subprocess.TimeoutExpired:
@@ -90,8 +111,11 @@ def resolve(lines: list[str], python: str, machine: str, own: str = "") -> tuple
         if done.returncode:
             errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
             return False, (errors or done.stderr.splitlines() or ["no words"])[-1], []
-        rows = json.loads(report.read_text())["install"]
-    return True, "", sorted(f"{r['metadata']['name']}=={r['metadata']['version']}" for r in rows)
+        rows = [r["metadata"] for r in json.loads(report.read_text())["install"]]
+    refused = [f"{r['name']}=={r['version']}" for r in rows if not runs_on(r.get("requires_python", ""), python)]
+    if refused:
+        return False, f"not for Python {python}: {', '.join(refused)}", []
+    return True, "", sorted(f"{r['name']}=={r['version']}" for r in rows)
 
 
 def main() -> int:
@@ -100,6 +124,9 @@ def main() -> int:
     parser.add_argument("--extras", default="", help="comma-separated; default: the library alone")
     parser.add_argument("--python", default=",".join(PYTHONS))
     parser.add_argument("--machine", default=",".join(PLATFORMS))
+    parser.add_argument(
+        "--pinned", action="store_true", help="the versions of constraints.txt, instead of what setup.py asks for"
+    )
     parser.add_argument("--json", type=Path, help="every package of every cell")
     args = parser.parse_args()
     known, extras = requirements(), [e for e in args.extras.split(",") if e]
@@ -109,12 +136,13 @@ def main() -> int:
     machines, found, good = args.machine.split(","), {}, True
     print(f"| Python | {' | '.join(machines)} |\n|---|{'---|' * len(machines)}", flush=True)
     with tempfile.TemporaryDirectory() as own:
-        if "ros" in extras:
+        if "ros" in extras or args.pinned:
             build(list(SOURCES_ONLY), own)
         for python in args.python.split(","):
             cells = []
             for machine in machines:
-                ok, why, packages = resolve(holding(lines, python, machine), python, machine, own)
+                wanted = holding(pins() if args.pinned else lines, python, machine)
+                ok, why, packages = resolve(wanted, python, machine, own, args.pinned)
                 found[f"{python} {machine}"] = packages or why
                 good = good and ok
                 cells.append(f"{len(packages)} wheels" if ok else f"no: {why.removeprefix('ERROR: ')}")

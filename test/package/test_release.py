@@ -73,6 +73,12 @@ def test_the_recipe_of_conda_has_what_setup_and_package_xml_have():
     assert recipe["context"]["version"] == root.findtext("version")
 
 
+def test_a_pin_is_compared_with_the_python_that_is_asked_about():
+    assert RESOLVE["runs_on"]("", "3.10") and RESOLVE["runs_on"](">=3.10", "3.10")
+    assert not RESOLVE["runs_on"](">=3.11", "3.10") and not RESOLVE["runs_on"]("<3.14", "3.14")
+    assert all("==" in line for line in RESOLVE["pins"]()) and len(RESOLVE["pins"]()) > 150
+
+
 def test_one_version_stands_everywhere():
     root = ET.parse(ROOT / "package.xml").getroot()
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
