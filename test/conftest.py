@@ -67,6 +67,16 @@ def pytest_sessionfinish(session, exitstatus):
     leave(int(exitstatus))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Nothing that is collected is garbage: looking for some among ten thousand tests again and again takes a while."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish(session):
     """Tests and modules stay to the end: collections of garbage need not look at all of them every time."""
     gc.freeze()
