@@ -50,6 +50,7 @@ def test_peers_get_the_soles_of_the_robot(case, tmp_path):
     assert {name for name in ARRAYS if not hasattr(case.motion, name)} == set()
 
 
+@pytest.mark.nightly
 def test_rows_say_what_became_of_each(case, monkeypatch):
     monkeypatch.setattr(comparison.Case, "of", classmethod(lambda cls, *_: case))
     rows = comparison.measure("hrp2", only="pd_feasible,ours")

@@ -241,6 +241,7 @@ def test_doctor_finds_this_environment_sound(humanoid):
     assert {"Python", "packages", "compiled kernels", "ROS 2", "port", "cores"} <= set(findings)
 
 
+@pytest.mark.nightly
 @pytest.mark.patient
 @pytest.mark.ros
 def test_doctor_says_what_to_do_when_discovery_is_off(humanoid):

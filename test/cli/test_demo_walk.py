@@ -14,6 +14,7 @@ from test.places import domain
 pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow, pytest.mark.patient]
 
 
+@pytest.mark.nightly
 def test_lola_walks_a_short_course_and_a_report_follows(capfd, monkeypatch, tmp_path):
     """Some 20 s: five simulated ones at half of real time, starting and stopping."""
     monkeypatch.setenv("ROS_DOMAIN_ID", domain("commands"))

@@ -118,6 +118,7 @@ tendons:
 """
 
 
+@pytest.mark.nightly
 def test_a_file_of_muscle_units_is_checked_and_measured(humanoid):
     path = humanoid.folder / "arm.hardware.yaml"
     path.write_text(WINCHES.replace("ZERO", "0.30"))

@@ -54,6 +54,7 @@ def said(keep: str) -> str:
     return subprocess.run([sys.executable, "-c", SWALLOWS.format(keep=keep)], capture_output=True, text=True).stdout
 
 
+@pytest.mark.nightly
 def test_an_interrupt_inside_a_callback_is_raised_again():
     assert said("keep_interrupts()") == "ended\n"
     assert said("") == "ran on\n", "without it the interrupt is lost, so this test can fail"

@@ -192,6 +192,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(humanoid, args, words):
     assert list(humanoid.folder.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_interrupted_it_ends_at_once_and_leaves_nothing(humanoid):
     process = humanoid.start("score", "dance", "--robot", "all", "-o", "out", "--html", "page.html")
     time.sleep(2.5)

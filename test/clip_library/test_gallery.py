@@ -107,6 +107,7 @@ def test_the_page_begins_with_what_is_worst_and_needs_no_network(figure):
     assert text.count('"lines"') == 1, "a robot's tree stands once"
 
 
+@pytest.mark.nightly
 @pytest.mark.browser
 @pytest.mark.patient
 def test_a_thousand_clips_in_a_browser(figure, tmp_path):

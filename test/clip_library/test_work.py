@@ -207,6 +207,7 @@ def test_the_layout_of_another_program_is_that_of_a_single_clip(jobs, whole, lay
             np.testing.assert_array_equal(file[name], known[name])
 
 
+@pytest.mark.nightly
 def test_a_feasible_library_holds_forces_and_begins_from_rest(jobs, whole, tmp_path):
     settings = replace(whole, feasible=True, method="clip", pace=1.0, layout="dynamic", lead_in=True)
     outcome, robot = do_job(replace(jobs[1], settings=settings)), load_robot("hrp2", "floating")

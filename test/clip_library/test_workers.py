@@ -54,6 +54,7 @@ def test_a_worker_has_no_more_memory_than_it_may(tmp_path):
     assert workers.memory_each(1) > 2 * workers.memory_each(3) or workers.memory_each(3) == workers.LEAST_MEMORY
 
 
+@pytest.mark.nightly
 def test_the_work_stops_at_once_when_nobody_wants_it(tmp_path):
     begin = time.monotonic()
     outcomes = LocalWorkers(2, do=play).outcomes(jobs_of(tmp_path, ["a", "slow"]))

@@ -59,7 +59,7 @@ def test_a_frame_counts_once_for_each_arm():
     assert PairDistances(pairs, distance).penetration().tolist() == [0, 0.03, 0.3, 0.1]
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", by_kind(ROBOTS))
 def test_neutral_is_free_and_an_arm_pulled_through_the_chest_is_not(name):
     robot = load_robot(name, "fixed")
     inward = robot.postures["neutral"].copy()

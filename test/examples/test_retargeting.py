@@ -59,6 +59,7 @@ def test_many_clips_go_on_where_they_were_left(example, tmp_path):
     assert kept.stat().st_mtime_ns == before
 
 
+@pytest.mark.nightly
 def test_a_bad_clip_does_not_stop_the_others(example, tmp_path):
     (tmp_path / "bad.csv").write_text("nothing")
     told = example("many_clips", "bad.csv", "--robot", "hrp2")

@@ -20,6 +20,7 @@ def told(name, *arguments):
     return done.stdout
 
 
+@pytest.mark.nightly
 def test_a_pushed_robot_sways_comes_back_and_carries_its_weight(tmp_path):
     picture = tmp_path / "sway.png"
     sway, rest, load, weight = map(float, re.findall(r"-?[\d.]+(?= mm| N[,\n])", told("stand_push_and_plot", picture)))

@@ -115,6 +115,7 @@ def test_a_group_stops_and_the_others_go_on(rig):
     assert all(abs(r.q(n) - before[n]) > 0.03 for n in NAMES[:2]), "the others follow"
 
 
+@pytest.mark.nightly
 def test_a_stopped_group_gets_power_by_nothing_but_clear_and_enable(rig):
     r = rig()
     r.fail(NAMES[LEFT]).run(1.0)
@@ -133,6 +134,7 @@ def test_a_stopped_group_gets_power_by_nothing_but_clear_and_enable(rig):
     assert abs(r.q(NAMES[LEFT]) - r.driver.reference.q[r.order.index(NAMES[LEFT])]) < 0.05
 
 
+@pytest.mark.nightly
 def test_two_groups_may_stop(rig):
     r = rig()
     r.fail(NAMES[LEFT]).run(0.3).fail(NAMES[RIGHT]).run(0.3)

@@ -105,6 +105,7 @@ def solver(graph):
     return send, error
 
 
+@pytest.mark.nightly
 def test_targets_are_followed_whatever_the_clock_of_their_source(graph, solver):
     """0.4 s are more than the silence after which a target is held, and less than what tells another clock."""
     send, error = solver

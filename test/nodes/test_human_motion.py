@@ -123,6 +123,7 @@ def test_angles_of_the_person_come_with_every_frame_and_moments_where_plates_exp
     assert max(told for told, _ in rates) < 1.2 * RATE
 
 
+@pytest.mark.nightly
 def test_without_plates_efforts_are_not_guessed_and_a_plate_that_falls_silent_is_told(graph, model):
     states = graph.listen(JointState, "human/joint_states")
     graph.start(NODE, *QUIET, f"model:={model}", "plates:=2", FRAMES)
@@ -170,6 +171,7 @@ def test_markers_of_nobody_nonsense_and_silence_are_told_and_survived(graph, mod
     assert said["level"] == 0
 
 
+@pytest.mark.nightly
 def test_a_few_seconds_of_motion_calibrate_the_person(graph, model):
     larger = PERSON.scaled(dict.fromkeys(PERSON.body_names, 1.08))
     clip = MarkerClip("larger", LABELS, RATE, larger.marker_positions(Q) @ TO_Z_UP.T, "test")

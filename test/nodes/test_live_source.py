@@ -169,6 +169,7 @@ def test_occlusions_hold_and_fade_silence_is_said_and_everything_recovers(graph)
     assert camera.fastest() < 6.5
 
 
+@pytest.mark.nightly
 def test_missing_arms_and_bad_messages_are_said_and_break_nothing(graph):
     process = graph.start(NODE, "source:=live", "lead_in:=0.3", "live_calibration:=0.5")
     camera = Camera(graph, DANCE)

@@ -134,6 +134,7 @@ def test_a_target_has_one_owner_among_its_topics_and_the_other_is_named(graph):
         second.destroy_node()
 
 
+@pytest.mark.nightly
 def test_frames_of_tf_are_targets_where_the_parameter_says_so(graph, monkeypatch):
     with_package("tf2_msgs", TF2_MSGS, monkeypatch)
     from tf2_msgs.msg import TFMessage

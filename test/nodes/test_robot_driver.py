@@ -215,6 +215,7 @@ def test_one_emergency_stop_is_not_released_by_another(graph):
         second.destroy_node()
 
 
+@pytest.mark.nightly
 def test_a_trajectory_is_executed_from_where_the_robot_is(graph):
     desk = Desk(graph, "hardware:=loopback")
     start = desk.q["l_elbow_flexion"]
@@ -312,6 +313,7 @@ def test_a_file_is_driven_and_calibrated(graph, hardware_file):
     assert not done and "without power" in why
 
 
+@pytest.mark.nightly
 def test_a_calibration_of_another_place_is_read_and_written(graph, hardware_file, tmp_path):
     other = tmp_path / "elsewhere.yaml"
     other.write_text("schema: humanoid_calibration/1\nactuators:\n  l_elbow_flexion: {zero: 0.1}\n")
@@ -347,6 +349,7 @@ def test_a_robot_without_a_file_is_told_so(graph):
     assert process.wait(60) == 2 and "no hardware file next to its URDF" in graph.output(process)
 
 
+@pytest.mark.nightly
 def test_a_second_interrupt_stops_at_once(graph):
     desk = Desk(graph, "hardware:=loopback")
     start = desk.q["l_elbow_flexion"]
@@ -377,6 +380,7 @@ def test_a_person_without_ros_tools_calls_the_services(graph):
     assert code == 1 and words == "nothing to clear: MONITOR"
 
 
+@pytest.mark.nightly
 def test_a_shutdown_of_the_node_switches_off(graph):
     from lifecycle_msgs.srv import ChangeState
 
@@ -432,6 +436,7 @@ def test_joints_are_homed_by_a_service_before_commands_are_followed(graph, hardw
     assert abs(desk.q["l_elbow_flexion"] - 0.3) < 0.1, "it is where its switch is"
 
 
+@pytest.mark.nightly
 def test_a_trajectory_without_power_or_after_a_stop_or_out_of_date_is_refused_and_never_moves_the_robot(graph):
     desk = Desk(graph, "hardware:=loopback")
     start = desk.q["l_elbow_flexion"]

@@ -74,6 +74,7 @@ def test_rate_is_kept_and_said(graph):
     assert 0 < float(values["execution_p50_ms"]) < 20
 
 
+@pytest.mark.nightly
 def test_stamps_of_every_stream_grow_when_the_simulator_is_stalled(graph):
     """Stopped again and again for longer than many periods, it catches up: no message is older than the one before."""
     process = graph.start("simulator", "robot:=hrp2", "rate:=500.0", "slow_every:=2")
@@ -127,6 +128,7 @@ def test_wrong_commands_are_held_and_reported(graph):
     )
 
 
+@pytest.mark.nightly
 def test_a_joint_whose_number_is_none_is_not_commanded_and_the_others_are(graph):
     """NaN stands for "not commanded" where ros2_control commands; a message of nothing else is no command."""
     robot = load_robot("hrp2", "fixed")
@@ -172,6 +174,7 @@ def test_a_joint_whose_number_is_none_is_not_commanded_and_the_others_are(graph)
     assert said["level"] == 1, "nothing but NaN is silence"
 
 
+@pytest.mark.nightly
 def test_stands_on_the_ground_with_a_floating_base(graph):
     graph.start("simulator", "robot:=suralp", "base:=floating", "rate:=100.0", "step:=0.002")
     odometry = graph.listen(Odometry, GROUND_TRUTH)
@@ -283,6 +286,7 @@ def test_faster_than_it_can_it_says_how_fast_it_is_and_still_listens(graph):
     assert seconds(clock[-1].clock) == at > 0.5
 
 
+@pytest.mark.nightly
 def test_one_simulator_of_a_domain_has_the_clock_and_the_next_takes_over(graph):
     """The second says who is first. With time of the computer in the headers there is no clock at all."""
     clock = graph.listen(Clock, "/clock")

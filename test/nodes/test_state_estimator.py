@@ -76,6 +76,7 @@ def test_estimates_position_and_velocity_and_survives_nan_and_silence(graph):
     assert graph.call(Trigger, "state_estimator/reset").success
 
 
+@pytest.mark.nightly
 def test_a_joint_whose_encoder_gives_nothing_any_more_is_left_out_until_it_does(graph):
     """Its last position would be taken for that of a joint at rest, whatever happens to it."""
     robot = load_robot("hrp2")

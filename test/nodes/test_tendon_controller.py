@@ -50,6 +50,7 @@ def test_a_joint_follows_its_commands_by_the_tendons_alone(graph):
     assert values["law"] == "hybrid" and float(values["torque_missed_max"]) < 0.3
 
 
+@pytest.mark.nightly
 def test_a_torn_wire_is_found_by_itself_and_left_out(graph):
     joints, _tendons, commands = start(graph)
     before = angle(joints, "l_elbow_pitch")
@@ -141,6 +142,7 @@ def test_a_body_image_is_learnt_used_by_both_nodes_and_saved(graph):
     )
 
 
+@pytest.mark.nightly
 def test_angles_that_may_drift_are_not_followed_unless_forced(graph):
     settings = ("source:=tendons", "mode:=r3", "tendon_stiffness:=5e4")
     graph.start("simulator", "robot:=kengoro_upper", "drives:=winches", "tendon_every:=1")

@@ -80,6 +80,7 @@ def test_bad_samples_are_named_and_held_through(graph, robot):
     graph.until_said("state_estimator", "ok", good)
 
 
+@pytest.mark.nightly
 def test_counted_lengths_ask_to_be_calibrated_and_the_difference_of_both_filters_shows_it(graph, robot):
     """TE-14, TE-15: at rest the relative estimate stays at its start; the absolute one is wrong until `~/zero`."""
     own = ("source:=tendons", "mode:=absolute", "lengths:=counted", "side_by_side:=true", "gate:=0.0")

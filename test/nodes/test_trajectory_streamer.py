@@ -116,6 +116,7 @@ def test_parameters_are_checked(graph, parameters, words):
     assert words in graph.output(process) and "Traceback" not in graph.output(process)
 
 
+@pytest.mark.nightly
 def test_what_was_guessed_about_a_clip_is_logged_and_cleaning_can_be_left_out(graph, mocap):
     clip = mocap("cmu_asf/11_01.amc")
     graph.start(NODE, f"clip:={clip}", "clean:=false")

@@ -30,6 +30,7 @@ def still(robot, last=0.3):
     return len(rows) > 3 and np.ptp(rows, axis=0).max() == 0.0
 
 
+@pytest.mark.nightly
 def test_joints_outside_their_range_are_led_in_from_where_they_are(graph):
     robot = FollowingRobot(graph)
     r, k = robot.robot, robot.robot.joint_index("l_elbow_flexion")

@@ -50,6 +50,7 @@ def tree_of(heard):
     return parents
 
 
+@pytest.mark.nightly
 def test_the_simulator_places_the_root_link_and_the_soles(graph, transforms):
     graph.start("simulator", "robot:=lola", "base:=floating", *QUIET, fresh=True)
     truth = graph.listen(Odometry, "ground_truth/odometry", 200)

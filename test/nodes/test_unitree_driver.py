@@ -92,6 +92,7 @@ def test_both_middlewares_drive_a_robot_from_one_process(graph, tmp_path, unitre
     assert graph.stop(desk.process)[0] == 0
 
 
+@pytest.mark.nightly
 def test_gains_of_commands_go_to_the_motors_as_they_are(graph, tmp_path, unitree):
     urdf, file = write_files(tmp_path, star())
     desk = Desk(graph, f"hardware:={file}", "rate:=50.0", robot=str(urdf))

@@ -65,6 +65,7 @@ class Driver:
         assert (np.abs(np.diff(p, axis=0)) <= r.velocity * np.diff(t)[:, None] + 1e-6).all()
 
 
+@pytest.mark.nightly
 def test_it_runs_in_parallel_with_the_dynamics(graph):
     """A process each: one goes on while the other is halted in the middle of whatever it does, both ways."""
     dynamics, ik = graph.start("simulator", "robot:=hrp2", "rate:=200.0"), graph.start("whole_body_ik", "robot:=hrp2")

@@ -115,6 +115,7 @@ def test_a_silent_robot_is_stopped_and_goes_on_by_itself_from_where_it_is(graph,
     graph.until_said(NODE, "ok", robot.speak)
 
 
+@pytest.mark.nightly
 def test_while_simulated_time_stands_still_so_does_the_robot(graph, robot):
     paused = graph.publisher(Bool, "simulator/paused", LATCHED)
     paused.publish(Bool(data=True))
@@ -174,6 +175,7 @@ def test_a_robot_whose_driver_does_not_follow_yet_is_not_judged_by_its_commands(
     stops(graph, robot, "stopped; ~/resync")
 
 
+@pytest.mark.nightly
 def test_a_driver_that_ended_excuses_nothing(graph, robot):
     power = graph.publisher(String, "hardware_state", LATCHED)
     power.publish(String(data="MONITOR"))

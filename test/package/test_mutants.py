@@ -89,6 +89,7 @@ def house(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.nightly
 def test_changes_that_change_nothing_are_named_with_a_reason_and_not_counted(house):
     (house / "test/equivalent_mutants.yaml").write_text(
         '- {file: room/signs.py, line: "return x > 0", was: x > 0, became: (x >= 0), why: "never asked about 0"}\n'

@@ -1,6 +1,7 @@
 """Use of the ROS API: only names that are installed here, none that a later release removed, private ones by a list."""
 
 import ast
+import functools
 import importlib
 import importlib.util
 from collections.abc import Iterator
@@ -35,9 +36,9 @@ def imported(tree: ast.AST) -> Iterator[tuple[int, str, str]]:
             yield from ((node.lineno, a.name, "") for a in node.names if a.name.split(".")[0] in ROS)
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
-    for path in FILES:
-        yield path, ast.parse(path.read_text())
+@functools.cache
+def trees() -> tuple[tuple[Path, ast.Module], ...]:
+    return tuple((path, ast.parse(path.read_text())) for path in FILES)
 
 
 def removed(tree: ast.AST) -> Iterator[tuple[int, str]]:

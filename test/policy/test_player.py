@@ -82,7 +82,11 @@ def gate_of(robot):
 
 @pytest.mark.parametrize(
     ("name", "engine"),
-    [*((n, "multibody") for n in WALKERS), *((n, "mujoco") if n == "lab" else nightly(n, "mujoco") for n in WALKERS)],
+    [
+        (n, e) if (e == "multibody" and n != "playground") or n == "lab" else nightly(n, e)
+        for n in WALKERS
+        for e in ("multibody", "mujoco")
+    ],
 )
 def test_public_policies_walk_unedited(unlimited, name, engine):
     report = unlimited(name, engine)
@@ -101,6 +105,7 @@ def test_none_falls_for_the_gate_and_limits_hold(walker, unlimited, g1, name, en
         assert np.array_equal(gated.observed, raw.observed)
 
 
+@pytest.mark.nightly
 def test_the_dance_of_a_network_is_danced(model_file, g1):
     policy = load_policy(model_file("policies/holosoma/fastsac_g1_29dof_dancing.onnx"), g1)
     for limiter in (None, gate_of(g1)):
@@ -136,6 +141,7 @@ def test_limits_on_targets_fell_what_the_gate_lets_walk(walker, g1):
     assert None not in falls, falls
 
 
+@pytest.mark.nightly
 def test_a_freeze_is_a_fall_by_design(walker, g1):
     """A joint that passes a share of its speed limit in an ordinary walk ends it."""
     limiter = FreezeOnSpeed(g1, 0.25)
@@ -143,6 +149,7 @@ def test_a_freeze_is_a_fall_by_design(walker, g1):
     assert limiter.frozen and report.fell is not None
 
 
+@pytest.mark.nightly
 def test_the_loop_holds_joints_that_a_policy_does_not_drive(walker, g1):
     policy = walker("agile")
     player = PolicyPlayer(policy, policy_engine(g1, "multibody"))

@@ -118,6 +118,7 @@ def test_a_pause_holds_and_a_new_calibration_goes_on_where_the_robot_is(robot):
     assert q3[-1, 0] - q1[-1, 0] == pytest.approx(q1[-1, 0] - q1[0, 0], abs=0.05)
 
 
+@pytest.mark.nightly
 def test_where_the_person_is_and_faces_does_not_matter(robot):
     body = walking_person(2)[0]
     both = []
@@ -192,6 +193,7 @@ def test_bones_of_the_figure_meet_at_the_middle_of_the_hips(robot):
             assert (np.abs(bones - [a, b]).max(axis=(1, 2)) < 1e-12).any(), "heel before toe"
 
 
+@pytest.mark.nightly
 def test_a_root_that_is_followed_jerks_less_and_is_no_less_near(robot):
     """The dance at twice its pace. A foot that stands goes first, which is why single frames exceed the limit."""
     body = load_body_points("dance")

@@ -12,6 +12,7 @@ from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, retarget_clip, scale_to_robot
 from humanoid_control.retargeting.frame_solver import FAR, HELD, FrameBefore, FrameGoal, solve_goal
 from humanoid_control.robots import CATALOGUE, Robot, load_robot
+from test.robots_under_test import KINDS, by_kind, nightly
 
 REAL = (
     "dance_markers/dance1.trc",
@@ -26,7 +27,7 @@ def dance():
     return find_body_points(load_clip("dance"))
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE))
 def test_limits_hold_in_every_frame(name, dance):
     robot = load_robot(name, "fixed")
     t = retarget_clip(scale_to_robot(dance, robot), robot)
@@ -47,7 +48,7 @@ def test_legs_stay_also_where_the_robot_file_does_not_say_which_joints_imitate(n
     assert (t.positions[:, legs] == other.postures["neutral"][legs]).all()
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE))
 def test_first_frame_is_a_minimum(name, dance):
     """No small random change of the first posture brings the points nearer."""
     robot = load_robot(name, "fixed")
@@ -175,7 +176,10 @@ def test_real_clips_are_imitated(clip, name, mocap):
 
 @pytest.mark.parametrize(
     ("name", "clip"),
-    [*((n, None) for n in (*CATALOGUE, "recommended")), *((n, c) for n in ("armar3", "hrp2", "lola") for c in REAL)],
+    [
+        *((n, None) if n in KINDS else nightly(n, None) for n in (*CATALOGUE, "recommended")),
+        *((n, c) if n in KINDS else nightly(n, c) for n in ("armar3", "hrp2", "lola") for c in REAL),
+    ],
 )
 def test_constrained_trajectories_never_collide_and_keep_their_acceleration(name, clip, dance, mocap):
     """Distances by coal, which had no part in the solution."""

@@ -15,6 +15,7 @@ from humanoid_control.retargeting.problem import place_points, point_jacobian
 from humanoid_control.retargeting.whole_body.contacts import ContactRules, find_floor, level
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WHOLE_BODY_POINTS, Legs
 from humanoid_control.robots import load_robot
+from test.robots_under_test import by_kind
 from test.walking_person import ANKLE, HEEL, RATE, TOE, running_person, walking_person
 
 ROOT = ("x", "y", "z", "qx", "qy", "qz", "qw")
@@ -45,7 +46,7 @@ def keeps_limits(robot, t):
 # -------- kinematics
 
 
-@pytest.mark.parametrize("name", BIPEDS)
+@pytest.mark.parametrize("name", by_kind(BIPEDS))
 def test_both_sides_count_alike_hips_most_knees_little_and_the_top_of_the_pelvis_least(name):
     """A knee lies where leg lengths put it, the top of a pelvis where the model's spine begins: hips show the root."""
     weight = WholeBodyRetargeter(load_robot(name, "floating")).problem.weight
@@ -91,7 +92,7 @@ def test_points_and_jacobian_are_those_of_pinocchio_wherever_the_base_is(name):
         assert J @ d == pytest.approx(((ends[0] - ends[1]) / (2 * eps)).ravel(), abs=1e-6)
 
 
-@pytest.mark.parametrize("name", BIPEDS)
+@pytest.mark.parametrize("name", by_kind(BIPEDS))
 def test_hips_knees_and_ankles_are_found_by_their_axes_too(name):
     robot = load_robot(name, "floating")
     told = Legs.of(robot)
@@ -117,7 +118,7 @@ def test_contacts_of_a_known_walk_are_found_at_their_frames(walk):
             assert np.abs(changes - known).max() <= 0.15 * RATE
 
 
-@pytest.mark.parametrize("name", BIPEDS)
+@pytest.mark.parametrize("name", by_kind(BIPEDS))
 def test_a_walk_keeps_its_feet_on_the_ground(name, walk):
     robot = load_robot(name, "floating")
     trajectory = retarget_whole_body(walk[0], robot)
@@ -274,7 +275,7 @@ def test_files_hold_root_and_contacts(walk, tmp_path):
 # -------- clips
 
 
-@pytest.mark.parametrize("name", BIPEDS)
+@pytest.mark.parametrize("name", by_kind(BIPEDS))
 def test_the_built_in_dance_keeps_every_limit(name):
     robot = load_robot(name, "floating")
     trajectory = retarget_whole_body(find_body_points(load_clip("dance")), robot)
@@ -283,7 +284,7 @@ def test_the_built_in_dance_keeps_every_limit(name):
     assert np.median(contact.slip) < 2e-3 and contact.penetration.max() < 1e-3 and np.median(contact.floating) < 5e-3
 
 
-@pytest.mark.parametrize("name", BIPEDS)
+@pytest.mark.parametrize("name", by_kind(BIPEDS))
 @pytest.mark.parametrize("clip", REAL)
 def test_recorded_people_keep_the_robots_feet_on_the_ground(name, clip, mocap):
     robot = load_robot(name, "floating")

@@ -217,6 +217,7 @@ def test_windows_meet_without_a_seam(walk, walks, monkeypatch):
     assert largest(short, 3) < 1.2 * largest(whole, 3)
 
 
+@pytest.mark.nightly
 def test_an_optimisation_without_a_step_leaves_the_start(walk, monkeypatch):
     """Feet then stand where the frame by frame solver puts them, or are let go."""
     monkeypatch.setattr(clip_retargeter, "newton_step", lambda *_: False)

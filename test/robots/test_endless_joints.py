@@ -236,6 +236,7 @@ def test_goals_for_hands_of_such_a_robot(freed):
     assert np.isfinite(goal.points).all() and np.abs(goal.posture).max() <= np.pi
 
 
+@pytest.mark.nightly
 def test_tables_and_plots_of_such_a_robot(freed):
     page = score_page([score_clip(find_body_points(load_clip("dance")), load_robot(freed, "fixed"))])
     assert "no end" in page and ">inf<" not in page

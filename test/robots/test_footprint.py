@@ -69,6 +69,7 @@ def test_a_turned_and_displaced_root_changes_nothing():
     assert np.ptp(there, axis=0) == pytest.approx(np.ptp(here, axis=0), abs=1e-9)
 
 
+@pytest.mark.nightly
 def test_a_robot_on_wheels_has_none():
     with pytest.raises(ValueError, match="two soles"):
         footprint_polygon(load_robot("armar3"))

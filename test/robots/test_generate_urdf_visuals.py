@@ -141,6 +141,7 @@ class TestRobots:
         np.testing.assert_allclose(seen.min(axis=0), checked.min(axis=0), atol=STANDS_OUT)
         np.testing.assert_allclose(seen.max(axis=0), checked.max(axis=0), atol=STANDS_OUT)
 
+    @pytest.mark.nightly
     def test_no_gap_opens_at_a_joint(self, name):
         """In random postures over the full ranges every link still reaches into the one that carries it."""
         robot, rng = load_robot(name), np.random.default_rng(5)

@@ -99,6 +99,7 @@ def test_shapes_around_first_contacts_tell_contact_from_freedom(tmp_path):
     assert np.mean(with_shapes(robot, whole, GRID)[~touching] < 0) > 0.2, "boxes around the bodies do not"
 
 
+@pytest.mark.nightly
 def test_shapes_that_are_near_at_rest_leave_the_joints_free(tmp_path):
     """A plate a little above a table, as at a waist: what is free by the meshes near the neutral posture stays so."""
     robot = shoulder(tmp_path)
@@ -143,6 +144,7 @@ def test_both_arms_get_mirrored_shapes(tmp_path):
     assert len(fits[0].shapes) >= 2 and all(f.missed < 0.15 and f.early < min(EARLY_MOST, f.touched) for f in fits)
 
 
+@pytest.mark.nightly
 def test_links_whose_meshes_never_touch_get_no_shapes(tmp_path):
     robot = shoulder(tmp_path, waist=-0.25)
     (tmp_path / "arm.stl").unlink()

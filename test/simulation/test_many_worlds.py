@@ -24,6 +24,7 @@ VARIED = [
 ]
 
 
+@pytest.mark.nightly
 def test_outcomes_do_not_depend_on_the_number_of_workers():
     told = []
     alone = standing_study(CONFIG, VARIED, 1.6, workers=1)

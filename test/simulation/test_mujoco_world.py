@@ -11,6 +11,7 @@ from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.simulation import WorldSettings, make_engine
 from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.points import ContactSettings
+from test.robots_under_test import by_kind
 from test.simulation.recovered import outside_forces
 from test.simulation.scenes import SCENES, command_anywhere
 
@@ -50,7 +51,7 @@ def acceleration(world, T, v):
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE))
 def test_mass_inertia_matrix_and_forward_dynamics_are_pinocchios(name, base):
     """T M_mujoco T^T = M_crba + rotors, and M a + h = tau gives the acceleration of ABA with those rotors."""
     robot = load_robot(name, base)
@@ -125,7 +126,7 @@ def test_an_arm_motion_is_the_same_in_both_engines(name):
     assert np.abs(worlds[0].torque - worlds[1].torque).max() < 1e-3
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE))
 def test_drives_hold_the_posture_against_gravity(name):
     """Nobody moves, and every joint inside its range carries what pinocchio says gravity asks of it."""
     robot = load_robot(name, "fixed")
@@ -139,7 +140,7 @@ def test_drives_hold_the_posture_against_gravity(name):
     assert world.torque[free] == pytest.approx(gravity[free], abs=0.02 * np.abs(gravity).max() + 0.01)
 
 
-@pytest.mark.parametrize("name", BIPEDS)
+@pytest.mark.parametrize("name", by_kind(BIPEDS))
 def test_stands_for_ten_seconds(name):
     robot = load_robot(name, "floating")
     world = make_engine(robot, "mujoco", WorldSettings(step=0.002))

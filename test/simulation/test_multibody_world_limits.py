@@ -30,6 +30,7 @@ from humanoid_control.simulation.drives.position_control import (
     switch_drive_step,
     switching_rule,
 )
+from test.robots_under_test import by_kind
 from test.simulation.recovered import DrivenForces, joint_forces
 from test.simulation.scenes import SCENES, command_anywhere
 
@@ -158,7 +159,7 @@ def stops_alone(robot, stop=None):
 
 
 @pytest.mark.parametrize("step", [0.001, 0.01])
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE))
 def test_no_energy_comes_of_a_stop(name, step):
     """A limp robot thrown about: no step ends with more kinetic energy than the same step without stops.
 
@@ -210,7 +211,7 @@ def test_a_joint_rests_on_its_stop_which_carries_what_gravity_asks():
         assert world.joint_velocity[k] > 0.1, "upside down it falls off"
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE))
 def test_a_far_goal_is_approached_at_the_speed_limit_without_chatter(name, engine):
     """A light link reaches its speed limit within a step or two, and a motor that took turns between its two torque
     limits from there on would hold a lower speed on average."""

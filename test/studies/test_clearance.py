@@ -7,12 +7,10 @@ from evidence.studies.clearance import KEPT_SHARE, PublishedShapes, check_chunk,
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik import FollowerSettings, IkSettings
 from humanoid_control.robots import load_robot
-from test.robots_under_test import nightly
 
 
-@pytest.mark.parametrize(
-    ("name", "seed"), [("hrp2", 1), nightly("wabian2", 3), nightly("lola", 3), nightly("we4rii", 4)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "seed"), [("hrp2", 1), ("wabian2", 3), ("lola", 3), ("we4rii", 4)])
 def test_whatever_is_asked_for_pairs_keep_three_quarters_of_their_margin(name, seed):
     """Targets of all points that jump about, or of hands that go out of reach; ticks of uneven length."""
     found = check_chunk((name, seed, 2500))

@@ -14,6 +14,7 @@ from humanoid_control.robots import load_robot
 from humanoid_control.terminal import ReportTable
 
 
+@pytest.mark.nightly
 def test_a_motion_is_made_feasible_beside_the_retargeted_one_and_kept(tmp_path):
     kept = tmp_path / "kept.jsonl"
     options = {"robot": ["hrp2"], "clips": ["dance"], "only": ["feasibility"], "seconds": 4.0, "resume": kept}

@@ -59,6 +59,7 @@ list(KeptOutcomes(None, "minutes").all([[1]], minutes, 1, lambda share: None))
 """
 
 
+@pytest.mark.nightly
 def test_a_worker_ends_with_a_command_that_is_killed(tmp_path):
     pid = tmp_path / "pid"
     says = f"open({str(pid)!r}, 'w').write(str(os.getpid()))"

@@ -112,6 +112,7 @@ def test_angles_of_gmr_come_by_name_and_its_root_with_the_scalar_last(stand_in):
     assert np.isnan(trajectory.errors).all() and trajectory.contacts is contacts
 
 
+@pytest.mark.nightly
 def test_ours_is_the_motion_of_the_pipeline(stand_in):
     body = load_body_points("dance").cropped(200)
     motion = WholeBodyTask.of(body, stand_in).solve()

@@ -304,6 +304,7 @@ def test_a_page_that_outlives_the_run_says_that_it_is_over_and_how_to_see_it_aga
     assert command in browser.text(), "it stays when the connection is gone"
 
 
+@pytest.mark.nightly
 def test_without_webgl_the_page_says_so(page):
     flags = (*(f for f in FLAGS if "swiftshader" not in f), "--disable-gpu", "--disable-3d-apis")
     with Browser(1000, 700, flags) as browser:

@@ -27,6 +27,7 @@ def test_a_push_goes_where_the_robot_looks():
         np.testing.assert_allclose(X.rotation @ f, heading @ [100.0, 0.0, 0.0], atol=1e-9)
 
 
+@pytest.mark.nightly
 @pytest.mark.browser
 @pytest.mark.patient
 @pytest.mark.slow

@@ -60,6 +60,7 @@ def test_without_a_sole_on_the_ground_nothing_is_learned():
     assert not observed(lambda t: np.array([30.0, 0.0]), seconds=1.0, carried=0.1).any()
 
 
+@pytest.mark.nightly
 def test_a_robot_walks_though_its_model_is_wrong_in_everything():
     """20 N from the right from the first step on; without the observer Lola falls under it at 0.5 m/s.
 

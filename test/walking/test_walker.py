@@ -141,6 +141,7 @@ def test_a_new_command_is_walked_within_a_step_and_a_tenth_of_a_second(phase):
     assert all(abs(width - usual) < 0.005 for _, width, t in lifts[1:] if t < called)
 
 
+@pytest.mark.nightly
 def test_it_walks_again_after_it_has_stopped():
     """Eight simulated seconds, two of time. It once went from standing to walking and back at every tick."""
     engine, walker, stops, states = lola(), Walker(load_robot("lola", "floating")), 0, []
@@ -218,6 +219,7 @@ def test_a_robot_whose_legs_give_way_walks_backward_and_on_soft_ground():
             assert abs(o.height_drift) < 0.003, robot
 
 
+@pytest.mark.nightly
 def test_it_goes_sideways_back_and_round_and_lower_and_higher_on_the_way():
     """Fourteen simulated seconds: where the root went, in truth, in its own heading, in the last two steps of each."""
     ways, ends = ((0.0, 0.12, 0.0), (-0.25, 0.0, 0.0), (0.0, 0.0, 0.3), (0.3, 0.0, 0.3)), (4.8, 8.0, 11.2, 14.4)
@@ -298,6 +300,7 @@ def test_it_begins_anew_after_a_fall():
     assert np.abs(report.balance.error).max() < 0.03
 
 
+@pytest.mark.nightly
 def test_a_push_over_the_foot_that_stands_is_caught_by_the_steps_after_it():
     """20 N s to the left while the left foot stands: the right one must come down soon, the left one far away."""
     settings = WalkSettings(times=StepTimes(nominal=0.5, shortest=0.4, comfortable=10.0))

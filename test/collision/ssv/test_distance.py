@@ -13,6 +13,7 @@ from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Volume
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import segment_pairs, volumes_of
+from test.robots_under_test import nightly
 
 TYPES = ("point", "line", "triangle")
 HOME = np.eye(3), np.zeros(3)
@@ -88,7 +89,7 @@ def test_each_pair_of_segments_gives_its_nearest_pair_of_volumes(rng, groups):
             assert np.allclose(near.point_2[k], near.point_1[k] + near.distance[k] * near.normal[k], atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["lola", "hrp2"])
+@pytest.mark.parametrize("name", ["lola", nightly("hrp2")])
 @pytest.mark.parametrize("broad_phase", ["obb", "aabb", "none"])
 def test_boxes_leave_out_nothing_nearer_than_the_activation_distance(name, broad_phase):
     robot, rng = load_robot(name, "floating"), np.random.default_rng(1)
@@ -111,7 +112,7 @@ def test_boxes_leave_out_nothing_nearer_than_the_activation_distance(name, broad
             assert np.array_equal(near.core[apart], full.core[near.pair][apart])
 
 
-@pytest.mark.parametrize("name", ["armar3", "hrp2", "lola"])
+@pytest.mark.parametrize("name", ["armar3", nightly("hrp2"), nightly("lola")])
 def test_volumes_move_with_pinocchios_links(name):
     robot, rng = load_robot(name, "floating"), np.random.default_rng(2)
     model, data = volumes_of(robot), robot.model.createData()

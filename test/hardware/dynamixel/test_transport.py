@@ -157,6 +157,7 @@ def test_a_servo_that_is_not_what_the_file_says_is_named(three):
     assert "firmware 37 has no bus watchdog, expected 38" in refused(three, [spec(2)])
 
 
+@pytest.mark.nightly
 def test_servos_at_another_rate_are_found_there():
     with Bus([Servo(k) for k in (1, 2, 3)], baud=57600) as bus:
         text = refused(bus, [spec(k) for k in (1, 2, 3)])

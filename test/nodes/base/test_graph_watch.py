@@ -115,6 +115,7 @@ def test_the_second_of_two_robots_in_a_domain_is_refused_at_once(graph):
     assert graph.output(second).splitlines().count(said) == 1
 
 
+@pytest.mark.nightly
 def test_an_estimator_without_time_estimates_nothing(graph):
     robot = load_robot("hrp2", "fixed")
     graph.start("state_estimator", "robot:=hrp2", "use_sim_time:=true")

@@ -110,7 +110,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("name", "code"), [("refused", 2), ("good", 0)])
+@pytest.mark.parametrize(("name", "code"), [nightly("refused", 2), ("good", 0)])
 def test_a_node_that_cannot_leave_the_network_ends_with_its_exit_code(graph, tmp_path, name, code):
     script = tmp_path / "stuck.py"
     script.write_text(STUCK)
@@ -119,6 +119,7 @@ def test_a_node_that_cannot_leave_the_network_ends_with_its_exit_code(graph, tmp
     assert found == code and time.monotonic() - begin < 20.0
 
 
+@pytest.mark.nightly
 def test_two_interrupts_are_one(graph):
     process = graph.start("simulator", fresh=True)
     process.send_signal(signal.SIGINT)

@@ -189,8 +189,9 @@ def test_a_controller_without_numbers_is_damped_and_stands_anew(stack, where):
     assert all(np.isfinite(torques).all() for torques, _ in efforts) and "FALLEN" not in d.states
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("robot", "engine"), [nightly("hrp2", "mujoco"), ("lola", "multibody")])
+@pytest.mark.parametrize(("robot", "engine"), [("hrp2", "mujoco"), ("lola", "multibody")])
 def test_another_robot_and_the_other_engine_perform_by_the_node(stack, robot, engine):
     d = stack(robot, WAITS, simulated=("rate:=250.0", f"engine:={engine}"))
     own, efforts = d.walker.robot, []

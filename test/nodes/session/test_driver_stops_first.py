@@ -118,6 +118,7 @@ def running(graph, tmp_path):
         one.close()
 
 
+@pytest.mark.nightly
 def test_the_driver_ends_first_while_its_commanders_go_on(running, graph, hardware_file):
     """The whole stack but for the viewer: one elbow imitates a clip."""
     up = running("--except", "viewer", "--set", f"robot_driver.hardware={hardware_file}")

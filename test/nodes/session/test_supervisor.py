@@ -123,6 +123,7 @@ def test_a_loop_that_stands_still_is_found_within_a_second_and_started_again(sup
     assert len(supervised.complaints) == 1, "and the new one runs"
 
 
+@pytest.mark.nightly
 def test_a_helper_is_given_more_time_but_not_for_ever(supervised):
     supervised.start("helper", loop(), essential=False)
     supervised.wait_ready()
@@ -148,6 +149,7 @@ def test_starting_resting_and_compiling_may_take_their_time(supervised):
     assert not supervised.complaints
 
 
+@pytest.mark.nightly
 def test_a_supervisor_that_slept_itself_blames_nobody(supervised):
     """As after a night of the whole machine: the nodes had no time either."""
     supervised.start("control", loop())
@@ -173,6 +175,7 @@ elif not os.path.exists({second!r}):
 """
 
 
+@pytest.mark.nightly
 def test_a_child_that_hears_nothing_of_the_others_is_started_once_more(supervised, tmp_path):
     """Whether itself or another was started again before; not where none was, nor while what it misses is not up."""
     supervised.start("alone", loop(before="beat.miss(True)"))
@@ -249,6 +252,7 @@ def test_a_supervisor_that_is_killed_leaves_neither_processes_nor_shared_memory(
     supervisor.stdout.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not SHM.is_dir(), reason="needs /dev/shm")
 def test_the_keeper_waits_for_a_process_that_ends_late():
     path = SHM / f"fastdds_late_{os.getpid()}"

@@ -14,6 +14,7 @@ from humanoid_control.robots import load_robot
 from test.nodes.walking.direct import Direct
 
 
+@pytest.mark.nightly
 def test_arms_follow_targets_while_the_robot_stands_and_walks_and_what_is_wrong_is_named(monkeypatch):
     d = Direct(monkeypatch, "upper:=imitate", robot="hrp2")
     targets = scale_to_robot(load_body_points("dance"), load_robot("hrp2", "fixed"))

@@ -150,7 +150,7 @@ def test_a_healthy_walk_says_nothing(recordings, capsys):
     [
         nightly("late tick", "/joint_commands"),
         nightly("estimate", "/odom"),
-        ("limit", "/joint_commands"),
+        nightly("limit", "/joint_commands"),
         ("contact", ""),
     ],
 )

@@ -139,6 +139,7 @@ def test_a_second_controller_gives_way_and_one_that_asks_nobody_is_found(tmp_pat
     assert "steps over a speed limit" in [m.what for m in found if m.verdict == BROKEN]
 
 
+@pytest.mark.nightly
 def test_a_node_lives_through_random_messages_and_one_that_ends_is_found():
     plan = Plan(messages=20)
     jobs = MESSAGES_ROW.cases(plan)

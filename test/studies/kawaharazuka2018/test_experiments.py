@@ -70,6 +70,7 @@ def test_e2_finds_every_joint(testbed):
     assert found["absolute, polynomials, 0.1 mm"].worst.max() < 2.0, "polynomials are allowed twice the error"
 
 
+@pytest.mark.nightly
 def test_e3_sharing_keeps_borrowed_angles_right(testbed):
     """T3b, and T3a with polynomials as in Kawaharazuka 2018; walking at random, and pushed under constant tensions."""
     found = EXPERIMENTS["E3"](testbed, Runs(1, 200))

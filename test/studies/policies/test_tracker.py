@@ -46,6 +46,7 @@ def trial(network, **changed):
     return TrackerTrial(str(TWIST2), (str(network),), **changed)
 
 
+@pytest.mark.nightly
 def test_a_motion_is_performed_and_a_hard_push_fells_it(tracker, network, model_file):
     motion = load_motion(model_file("policies/twist2/walk_001.pkl"), tracker.robot, tracker.model.joints)
     short = motion._replace(
@@ -146,6 +147,7 @@ def test_what_cannot_be_tried_is_said_at_once(tmp_path, monkeypatch, network):
         chosen_trial()
 
 
+@pytest.mark.nightly
 def test_outcomes_are_kept_and_not_made_twice(g1_urdf, network, tmp_path):
     options = {"robot": str(g1_urdf), "clips": ["gentle_dance"], "method": ["live"], "networks": [str(network)]}
     options |= {"resume": tmp_path / "kept.jsonl", "seeds": 0, "seconds": 1.0, "workers": 1}

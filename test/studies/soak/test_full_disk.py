@@ -32,6 +32,7 @@ def flood(monkeypatch):
         intruder.process.kill()
 
 
+@pytest.mark.nightly
 def test_a_recorder_whose_disk_is_full_says_so_and_ends(flood, session, tmp_path):
     begin = time.monotonic()
     said = fill_disk(session)
@@ -39,6 +40,7 @@ def test_a_recorder_whose_disk_is_full_says_so_and_ends(flood, session, tmp_path
     assert time.monotonic() - begin < 50 and not list(tmp_path.iterdir()), "nothing is left of it"
 
 
+@pytest.mark.nightly
 def test_a_recorder_that_has_room_says_nothing(session, flood):
     session.stopped.set()  # nobody waits for it any longer
     assert fill_disk(session, room=2**40) == ""

@@ -113,6 +113,7 @@ def test_a_moment_is_sought_by_the_slider(page, browser):
     page.press("play")
 
 
+@pytest.mark.nightly
 def test_files_are_dropped_on_the_page(page, browser, short_clip):
     drop(browser, "notes.txt", b"not a clip at all")
     assert browser.wait_for("notes.txt: neither a clip nor a robot")

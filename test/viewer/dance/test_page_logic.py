@@ -47,6 +47,7 @@ def ready(page, *robots):
     until(page, lambda: names(page) == list(robots) and not page.loader.busy, f"{robots} must dance")
 
 
+@pytest.mark.nightly
 def test_robots_join_and_leave_while_the_others_dance_on(page):
     ready(page, "hrp2")
     first = page.dancers[0]
@@ -131,6 +132,7 @@ def test_a_broken_file_is_told_in_one_line_and_nothing_else_changes(page):
     until(page, lambda: page.time > before + 0.2, "and the dance goes on")
 
 
+@pytest.mark.nightly
 def test_a_robot_that_is_dropped_dances_too(page):
     ready(page, "hrp2")
     folder = share_dir() / "urdf"

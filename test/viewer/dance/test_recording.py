@@ -30,6 +30,7 @@ def unpacked(data):
     return msgspec.msgpack.decode(inner[8 : 8 + length])
 
 
+@pytest.mark.nightly
 def test_links_are_where_the_robot_danced(body):
     found = unpacked(record_dance([make_dancer(body, "hrp2")], SECONDS, FPS, ".viser"))
     assert found["durationSeconds"] == pytest.approx(SECONDS)

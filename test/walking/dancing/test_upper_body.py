@@ -157,6 +157,7 @@ def test_arms_overhead_lift_the_center_of_mass_and_legs_keep_their_bend(hrp2):
     assert [rise.update(bent, 0.01) for _ in range(500)][-1] == lifted
 
 
+@pytest.mark.nightly
 def test_a_robot_dances_on_its_feet_as_well_as_with_its_pelvis_held(hrp2):
     motion, knees = clip_of(hrp2, 2.5), [hrp2.joint_names.index(f"{s}_knee_flexion") for s in "lr"]
     bend = []
