@@ -12,12 +12,13 @@ from humanoid_control.robots import load_robot
 
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory):
-    """Three seconds of a person who walks, as a file."""
+    """Two seconds of a person who walks, as a file."""
     from test.dance_library import write_library
 
-    return next(write_library(tmp_path_factory.mktemp("clips") / "lib", 1, 300).rglob("*.trc"))
+    return next(write_library(tmp_path_factory.mktemp("clips") / "lib", 1, 200).rglob("*.trc"))
 
 
+@pytest.mark.nightly
 def test_a_robot_performs_a_clip_and_its_motion_is_written(clip, tmp_path, capsys):
     out = tmp_path / "motion.npz"
     code = main(["perform", str(clip), "--robot", "hrp2", "--no-noise", "--pace", "1", "-o", str(out), "--json"])

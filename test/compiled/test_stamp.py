@@ -16,11 +16,12 @@ from humanoid_control.compiled import stamp as kernel_stamp
 from humanoid_control.compiled.jit import kernel
 from humanoid_control.compiled.settings import config
 from test.mutants import Mutant, mutants_of
+from test.robots_under_test import nightly
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled, and nothing has a stamp")
 COMPILED = Path(kernel_stamp.__file__).parent
 PACKAGE = COMPILED.parent
-EDITS = 200
+EDITS = [50, nightly(200)]
 SOURCES = {
     "__init__.py": "",
     "lazy.py": "",
@@ -288,14 +289,15 @@ def small(tmp_path_factory):
     return Small(tmp_path_factory.mktemp("small"))
 
 
-def test_no_kernel_outlives_a_change_of_its_results(small, tmp_path):
+@pytest.mark.parametrize("count", EDITS)
+def test_no_kernel_outlives_a_change_of_its_results(small, tmp_path, count):
     """Edit random places: constants, operators, calls, conditions, returns."""
     places = [(name, edit) for name in sorted(SOURCES) for edit in edits_of((small.folder / name).read_text(), name)]
     random.Random(1).shuffle(places)
     folders = [small.folder.parent]
-    for k, (name, mutant) in enumerate(places[:EDITS]):
+    for k, (name, mutant) in enumerate(places[:count]):
         folders.append(small.edited(tmp_path / str(k), name, mutant.applied((small.folder / name).read_text())))
-    assert len(places) >= EDITS
+    assert len(places) >= count
     stamps, results = asked(folders), asked(folders, NUMBA_DISABLE_JIT="1")
     changes = 0
     for (name, mutant), ours, theirs in zip(places, stamps[1:], results[1:], strict=False):
@@ -303,7 +305,7 @@ def test_no_kernel_outlives_a_change_of_its_results(small, tmp_path):
             if theirs[each] != results[0][each]:
                 changes += 1
                 assert ours[each] != stamps[0][each], (each, name, mutant.key)
-    assert changes > EDITS
+    assert changes > count
 
 
 ONE_EDIT = [  # file, old text, new text, kernels that are compiled again
@@ -416,6 +418,7 @@ class Undocumented(ast.NodeTransformer):
         return node
 
 
+@pytest.mark.nightly
 def test_no_comment_and_no_docstring_drops_a_kernel(tmp_path):
     """Take all docstrings from the whole package, give docstrings to all that had none, and move all lines.
 

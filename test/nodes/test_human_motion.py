@@ -194,6 +194,7 @@ def test_a_few_seconds_of_motion_calibrate_the_person(graph, model):
     assert before > 5 and float(said["residual_mm"]) < 0.2 * before and "mm after" in said["calibrated"]
 
 
+@pytest.mark.nightly
 def test_segments_are_a_tree_of_transforms(graph, model, monkeypatch):
     with_package("tf2_msgs", TF2_MSGS, monkeypatch)
     from tf2_msgs.msg import TFMessage

@@ -36,9 +36,17 @@ def dances():
 
 @pytest.fixture(scope="module", params=by_kind(("lola", "hrp2", "wabian2")))
 def performed(request, dances):
-    """Eight seconds of it with steps, made feasible."""
+    """Five seconds of it with steps, made feasible."""
     robot, trajectory = dances(request.param)
-    return robot, make_feasible(piece(trajectory, 3.0, 11.0), robot)
+    return robot, make_feasible(piece(trajectory, 3.0, 8.0), robot)
+
+
+@pytest.fixture(scope="module")
+def short(dances):
+    """HRP-2, four seconds of it, and what is made of them at the clip's own pace."""
+    robot, trajectory = dances("hrp2")
+    part = piece(trajectory, 3.0, 7.0)
+    return robot, part, make_feasible(part, robot, ONE)
 
 
 def sole_corners(robot, m):
@@ -53,7 +61,7 @@ def sole_corners(robot, m):
 def test_contacts_and_drives_carry_it(performed):
     robot, m = performed
     row = feasibility_row(m, robot.mass * GRAVITY)
-    assert not m.fallback and row["steps"] >= 6
+    assert not m.fallback and row["steps"] >= 4
     assert row["infeasible_percent"] == 0.0 and row["missing_percent"] < 0.5
     assert row["torque_beyond_percent"] < 0.5 and row["speed_share"] <= 1.0 + 1e-6
     assert row["moved_root_cm"] < 1.0 and row["way_percent"] > 85 and m.center_error < 3e-3
@@ -117,30 +125,29 @@ def test_forces_torques_and_accelerations_fulfil_the_equations_of_motion(perform
     assert worst < 1e-6 * robot.mass * GRAVITY and momentum < 1.0
 
 
-def test_made_feasible_again_it_hardly_moves(dances):
-    robot, trajectory = dances("hrp2")
-    m = make_feasible(piece(trajectory, 3.0, 11.0), robot, ONE)
+def test_made_feasible_again_it_hardly_moves(short):
+    robot, _, m = short
     again = make_feasible(m.trajectory(), robot, ONE)
     playing = again.playing
     assert again.moved[playing, 1].mean() < 3e-3 and again.moved[playing, 0].mean() < 1e-2
     assert [c for c in again.changes if c.unit == "deg"] == []
 
 
-def test_it_does_not_depend_on_the_axes_of_the_world(dances):
-    robot, trajectory = dances("hrp2")
-    short = piece(trajectory, 3.0, 8.0)
-    here = make_feasible(short, robot, ONE)
+@pytest.mark.nightly
+def test_it_does_not_depend_on_the_axes_of_the_world(short):
+    robot, part, here = short
     yaw, at = 0.5 * np.pi, np.array([1000.0, -300.0])
-    there = make_feasible(elsewhere(short, yaw, at), robot, ONE)
+    there = make_feasible(elsewhere(part, yaw, at), robot, ONE)
     assert np.abs(there.q[:, 7:] - here.q[:, 7:]).max() < 1e-6
     turn = pin.rpy.rpyToMatrix(0.0, 0.0, yaw)
     assert np.abs((there.center - [*at, 0.0]) @ turn - here.center).max() < 1e-6
     assert np.abs(there.torque - here.torque).max() < 1e-3
 
 
+@pytest.mark.nightly
 def test_the_mirror_image_is_made_the_mirror_image(dances):
     robot, trajectory = dances("lola")  # whose masses are symmetric; those of HRP-2 are not
-    short = piece(trajectory, 3.0, 8.0)
+    short = piece(trajectory, 3.0, 6.0)
     here, other = make_feasible(short, robot, ONE), make_feasible(mirrored(short, robot), robot, ONE)
     image = mirrored(here.trajectory(), robot)
     assert (other.stands[:, ::-1] == here.stands).all()
@@ -148,10 +155,11 @@ def test_the_mirror_image_is_made_the_mirror_image(dances):
     assert np.abs(other.trajectory().positions - image.positions).max() < 1e-5
 
 
+@pytest.mark.nightly
 def test_a_bow_that_hips_cannot_hold_becomes_shallower(dances):
     """HRP-2 has 100 N m at its hips: without the dial the bow of the dance is beyond them."""
     robot, trajectory = dances("hrp2")
-    bow = piece(trajectory, 9.0, 15.0)
+    bow = piece(trajectory, 10.0, 14.0)
     held = make_feasible(bow, robot, ONE)
     free = make_feasible(bow, robot, replace(ONE, torque_share=1e3))
     assert held.torque_share.max() < 1.0 < free.torque_share.max()
@@ -180,22 +188,20 @@ def test_a_fast_turn_is_slowed_there_alone(dances):
     pace = np.gradient(m.clock) * m.rate
     turns, calm = (m.clock > 2.8) & (m.clock < 3.2), (m.clock > 1.2) & (m.clock < 1.8)
     assert pace[turns].min() < 0.8 and pace[calm].min() > 0.97
-    assert make_feasible(turning, robot, ONE).clock[-1] == pytest.approx(m.clock[-1])
+    assert m.clock[-1] == pytest.approx((T - 1) / rate)
 
 
-def test_where_the_posture_is_lost_it_is_the_retargeted_motion_and_said(dances):
-    robot, trajectory = dances("hrp2")
-    short = piece(trajectory, 3.0, 7.0)
-    m = make_feasible(short, robot, replace(ONE, lost_center=1e-5))
+def test_where_the_posture_is_lost_it_is_the_retargeted_motion_and_said(short):
+    robot, part, _ = short
+    m = make_feasible(part, robot, replace(ONE, lost_center=1e-5))
     assert m.fallback.startswith("the retargeted motion: the centre of mass is missed by")
-    frames = np.clip(np.round(m.clock * short.rate).astype(int), 0, len(short.positions) - 1)
-    assert np.abs(m.q[:, 7:] - short.positions[frames]).mean() < 0.02
+    frames = np.clip(np.round(m.clock * part.rate).astype(int), 0, len(part.positions) - 1)
+    assert np.abs(m.q[:, 7:] - part.positions[frames]).mean() < 0.02
     assert feasibility_row(m, robot.mass * GRAVITY)["missing_percent"] > 1
 
 
-def test_a_file_holds_all_of_it(dances, tmp_path):
-    robot, trajectory = dances("hrp2")
-    m = make_feasible(piece(trajectory, 3.0, 7.0), robot, ONE)
+def test_a_file_holds_all_of_it(short, tmp_path):
+    m = short[2]
     m.write(tmp_path / "m.npz")
     read = DynamicMotion.read(tmp_path / "m.npz")
     assert read.changes == m.changes and read.joint_names == m.joint_names and read.robot == "hrp2"
@@ -203,9 +209,8 @@ def test_a_file_holds_all_of_it(dances, tmp_path):
         assert np.array_equal(getattr(read, name), getattr(m, name))
 
 
-def test_files_that_are_none_are_refused(dances, tmp_path):
-    robot, trajectory = dances("hrp2")
-    m = make_feasible(piece(trajectory, 3.0, 6.0), robot, ONE)
+def test_files_that_are_none_are_refused(short, tmp_path):
+    m = short[2]
     (tmp_path / "text.npz").write_text("no motion")
     with pytest.raises(ClipError, match=r"text\.npz: is not a feasible motion"):
         DynamicMotion.read(tmp_path / "text.npz")

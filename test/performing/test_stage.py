@@ -47,6 +47,7 @@ class Show:
         return until is None
 
 
+@pytest.mark.nightly
 def test_it_steps_to_its_place_is_stopped_on_both_feet_and_performs_again(dance):
     robot, motion = dance
     show = Show(robot, approach(robot, robot.q("neutral"), motion))

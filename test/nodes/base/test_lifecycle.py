@@ -22,7 +22,7 @@ CONFIGURE, CLEANUP, ACTIVATE, DEACTIVATE = (
     Transition.TRANSITION_ACTIVATE,
     Transition.TRANSITION_DEACTIVATE,
 )
-SHORT = ("simulator", "whole_body_ik", "viewer")  # in the default lane; the others nightly
+SHORT = ("simulator", "whole_body_ik")  # in the default lane; the others nightly
 OWN = {
     "viewer": (f"port:={port(10)}", "walking:=true"),
     "trajectory_streamer": ("solve:=true",),
