@@ -132,7 +132,7 @@ def test_goals_are_executed_watched_and_refused(graph, planner_of):
     assert planner.execute(planner.goal((0.1, start + 0.2), path=-1.0, end=0.1, time=30.0)) == (SUCCEEDED, 0, "")
 
 
-def test_goals_are_cancelled_replaced_and_stopped(graph, planner_of):
+def test_goals_are_cancelled_and_replaced(graph, planner_of):
     desk, planner = planner_of()
     start = desk.q[ELBOW]
     assert desk.ask("enable", True)[0]
@@ -159,7 +159,14 @@ def test_goals_are_cancelled_replaced_and_stopped(graph, planner_of):
     status, code, text = planner.result(second)
     assert (status, code) == (ABORTED, -1) and "another source is commanding" in text
 
-    _, third = planner.send(planner.goal((20.0, start)))
+
+@pytest.mark.nightly
+def test_what_was_stopped_is_not_gone_on_with(graph, planner_of):
+    desk, planner = planner_of()
+    start = desk.q[ELBOW]
+    assert desk.ask("enable", True)[0]
+    desk.until("HOLD")
+    _, third = planner.send(planner.goal((20.0, start + 0.1)))
     graph.until(lambda: planner.feedback, "feedback")
     assert desk.ask("stop")[0]
     status, code, text = planner.result(third)

@@ -61,7 +61,7 @@ RULES = {
         "governor": STILL,
     },
 }  # fmt: skip
-RATE, DT, SECONDS = 250, 0.004, 6.0
+RATE, DT, SECONDS = 250, 0.004, 4.0
 FAST = 1e-6  # [rad/s^2] of rounding
 
 

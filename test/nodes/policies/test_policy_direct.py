@@ -163,6 +163,7 @@ def test_numbers_that_are_none_never_leave_the_node(stack):
     assert "joint_states" in str(d.said_of()) or "down" in d.said_of()
 
 
+@pytest.mark.nightly
 def test_two_policies_are_switched_by_torques(stack, policy_file):
     d = stack("holosoma", f"second:={policy_file('unitree')}")
     d.until("RUN")
@@ -290,7 +291,7 @@ def test_a_tracker_follows_the_whole_body_streamer_live_and_comes_back_when_it_c
         asked.append(reference.joint_pos.copy())
         done.append(d.engine.joints.copy())
 
-    d.run(10.0, meanwhile=note)
+    d.run(7.0, meanwhile=note)
     assert d.state == "RUN" and set(d.states) == {"WAITING", "STAND_IN", "RUN"} and min(heights) > 0.68
     assert np.mean(errors) < 0.12, np.mean(errors)
     arms = [robot.index[f"{side}_{j}_joint"] for side in ("left", "right") for j in ("shoulder_pitch", "elbow")]

@@ -113,6 +113,7 @@ def test_a_goal_is_walked_to_and_what_is_none_is_refused(stack):
         assert words in d.bus.newest["footsteps/status"].value
 
 
+@pytest.mark.nightly
 def test_footsteps_and_goals_of_one_node_are_carried_out_before_those_of_another(stack):
     """Each list replaces the one before: of two planners that ask in turn neither got anywhere."""
     d = stack()
@@ -240,6 +241,7 @@ def turned(axis):
     return change
 
 
+@pytest.mark.nightly
 def test_an_imu_on_its_side_and_a_wrong_sign_keep_the_robot_from_standing(stack):
     d = stack()
     d.bus.change["imu"] = turned([np.pi / 2, 0.0, 0.0])
@@ -306,23 +308,37 @@ def test_joints_have_one_owner_and_stops_may_come_at_any_time(stack):
     assert d.walker.health.worst()[0] and d.state != "FALLEN"
 
 
-def test_a_gamepad_moves_the_robot_while_its_button_is_held(stack):
-    d = stack()
-    d.stand()
-    d.bus.publish("joy", Joy(axes=[0.0], buttons=[0]))
-    assert "joy has 1 axes" in d.walker.health.open["joy"][1]
+def joystick(d):
+    """A function of whether the button is held, and of another one that stops, to a function that says so."""
 
     def joy(held, stop=0):
         axes, buttons = [0.5, 1.0, 0.0, -1.0], [0, stop, 0, 0, held]
         return lambda: d.bus.publish("joy", Joy(axes=axes, buttons=buttons))
 
+    return joy
+
+
+def test_a_gamepad_asks_for_velocities_while_its_button_is_held(stack):
+    d = stack()
+    d.bus.publish("joy", Joy(axes=[0.0], buttons=[0]))
+    assert "joy has 1 axes" in d.walker.health.open["joy"][1]
+    joy = joystick(d)
     joy(0)()
     assert not d.walker.velocity.velocity.any(), "the button is not held"
     joy(1)()
     np.testing.assert_allclose(d.walker.velocity.velocity, [0.3, 0.05, -0.3])
-    assert d.run(2.0, lambda: d.state == "WALK", joy(1))
     joy(0)()
     assert not d.walker.velocity.velocity.any() and "joy" not in d.open, "let go"
+    joy(1, stop=1)()
+    assert "emergency stop" in d.walker.stopped
+
+
+@pytest.mark.nightly
+def test_a_gamepad_moves_the_robot_while_its_button_is_held(stack):
+    d = stack()
+    d.stand()
+    joy = joystick(d)
+    assert d.run(2.0, lambda: d.state == "WALK", joy(1))
     joy(1, stop=1)()
     assert "emergency stop" in d.walker.stopped
     d.run(1.5, lambda: d.state == "STAND", joy(1, stop=1))
