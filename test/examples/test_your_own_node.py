@@ -13,6 +13,7 @@ from test.places import domain
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 
+@pytest.mark.nightly
 @pytest.mark.ros
 @pytest.mark.stack
 @pytest.mark.patient
