@@ -126,6 +126,8 @@ def fuzzed_nodes(robot: str, port: int) -> tuple[tuple[str, ...], ...]:
         ("walker", "upper:=imitate", its),
         ("robot_driver", "hardware:=loopback", its),
         ("controller_bridge", its),
+        ("tendon_controller", "rate:=50.0", f"robot:={WITH_TENDONS}"),
+        ("whole_body_controller", its),
         ("human_motion", "plates:=2", "plate_frames:=plate1=0,0,0; plate2=1,0,0"),
         ("viewer", f"port:={port}", "rate:=5.0", its),
     )

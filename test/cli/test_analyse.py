@@ -173,7 +173,7 @@ def test_a_mass_that_nobody_measured_is_in_red_on_the_page(humanoid):
     told = json.loads(result.stdout)
     assert told["mass_kg"] == pytest.approx(75.0) and "75 kg is assumed" in told["guesses"][0]
     page = (humanoid.folder / "dance" / "report.html").read_text()
-    assert 'class="guess">The mass is not known' in page
+    assert 'class="guess">The mass is unknown' in page
 
 
 @pytest.mark.parametrize(

@@ -14,17 +14,17 @@ from sensor_msgs.msg import BatteryState, JointState
 
 from evidence.studies.fuzz import FAULTS, Fuzz, fuzzed_nodes, message_type, numbers_in, topics_of, words_of
 from humanoid_control.session.stacks import NODES
+from test.nodes.needed_files import policy_parameters, winch_parameters
 from test.places import port
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
-STARTED = fuzzed_nodes("hrp2", port(7))
 WHILE_SHOWN = {"contacts", "joint_commands", "ik_markers", "tendon_markers", "human/markers", "footsteps/planned"}
 """Topics of the viewer that it hears with a page open."""
 MANY = {"FOOT": "*", "plateN": "plate*", "targets/NAME": "targets/*"}  # what stands for several topics
 ANY = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 HEARD = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 MESSAGES, DIFFERENT = 300, 100  # for each topic, and for each type
-PATIENCE = 240.0  # [s] for fourteen nodes at once, beside other tests
+PATIENCE = 240.0  # [s] for all nodes at once, beside other tests
 
 
 class Target:
@@ -55,7 +55,13 @@ class Target:
 
 @pytest.mark.nightly
 def test_no_message_ends_a_node_or_makes_it_say_what_is_no_number(graph):
-    targets = [Target(graph, k, *started) for k, started in enumerate(STARTED)]
+    started = list(fuzzed_nodes("hrp2", port(7)))
+    started.append(("tendon_driver", *winch_parameters(graph.folder)))
+    if parameters := policy_parameters():
+        started.append(("policy", *parameters))
+    names = {one[0] for one in started}
+    assert names | {"policy"} == set(NODES)
+    targets = [Target(graph, k, *one) for k, one in enumerate(started)]
     for t in targets:
         graph.until(
             lambda t=t: "READY" in graph.output(t.process) or t.process.poll() is not None, f"{t.name} ready", PATIENCE
@@ -73,6 +79,7 @@ def test_no_message_ends_a_node_or_makes_it_say_what_is_no_number(graph):
         return [
             (name, topic)
             for name, spec in NODES.items()
+            if name in names
             for topic in set(spec.subscribes) - (WHILE_SHOWN if name == "viewer" else set())
             if not any(fnmatch(t, f"*/of_{name}_*/{pattern(topic)}") or t == topic for t in everything)
         ]

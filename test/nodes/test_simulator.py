@@ -278,7 +278,7 @@ def test_faster_than_it_can_it_says_how_fast_it_is_and_still_listens(graph):
     graph.start("simulator", "robot:=armar3", "real_time_factor:=100.0", "stamp:=sim")
     clock = graph.listen(Clock, "/clock")
     said = graph.until_said("simulator", "simulation too slow")
-    assert "asked for 100" in said["message"] and 0.2 < float(said["real_time_factor"]) < 100, "also on a busy machine"
+    assert "requested 100" in said["message"] and 0.2 < float(said["real_time_factor"]) < 100, "also on a busy machine"
     assert graph.call(SetBool, "simulator/pause", SetBool.Request(data=True)).success
     graph.spin(0.3)
     at = seconds(clock[-1].clock)

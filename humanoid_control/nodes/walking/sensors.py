@@ -147,6 +147,8 @@ class Sensors:
 
     # -- messages ---------------------------------------------------------------------------------------------------
 
+    forget = reset  # name before 0.2.0, which reports of faults use
+
     def on_joints(self, m: JointState) -> bool:
         """Accept joint states; return True if valid."""
         return self._guarded(JOINTS, self._take_joints, m)
