@@ -35,9 +35,9 @@ EXAMPLES = """examples:
   humanoid policy policy.onnx --robot g1 --play --engine mujoco --limiter gate,none,rate,freeze
   humanoid policy twist2.yaml --network twist2_1017_20k.onnx --robot g1 --play --clip walk.bvh
 
-Formats: LEAPP, metadata of BeyondMimic, mjlab and holosoma, Unitree deploy.yaml, rl_sar, humanoid_policy/1. TorchScript
-and pickle files can execute code and are never loaded. Exit code 2: the file contradicts itself or the robot; 1: the
-robot falls during play.
+Formats: LEAPP, metadata of BeyondMimic, mjlab and holosoma, Unitree deploy.yaml, rl_sar, YAML of ASAP, Berkeley
+Humanoid Lite, booster_gym, FALCON and unitree_rl_gym, humanoid_policy/1. TorchScript and pickle files can execute code
+and are never loaded. Exit code 2: the file contradicts itself or the robot; 1: the robot falls during play.
 """
 NEW = "new"
 STAND = 1.0  # [s] before the commanded velocity

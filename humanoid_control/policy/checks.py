@@ -168,6 +168,12 @@ def _check_inputs(model: PolicyModel) -> list[PolicyRemark]:
                 found.append(_wrong(model, f"the term '{shown(term.name)}' is required, but {reason}"))
             if term.kind in ("phase", "sin_phase", "cos_phase") and model.gait is None:
                 found.append(_wrong(model, f"the term '{shown(term.name)}' needs a gait: state its period"))
+            if term.kind == "motion_phase" and not model.motion_length:
+                text = f"the term '{shown(term.name)}' needs the length of its motion: state motion_length [s]"
+                found.append(_wrong(model, text))
+            if term.kind == "command_height" and np.isnan(model.height_command):
+                text = f"the term '{shown(term.name)}' needs a commanded height: state height_command [m]"
+                found.append(_wrong(model, text))
             if term.kind == "base_lin_vel":
                 found.append(
                     _note(model, f"the term '{term.name}' needs the base velocity, which only an estimator provides")
@@ -229,7 +235,7 @@ def _check_gains(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Pol
             found.append(
                 _wrong(model, f"{name} of {joint} is {value:g} {UNITS[name]}: gains must be positive; export it again")
             )
-        elif np.all(gains == 1.0):
+        elif name == "kp" and np.all(gains == 1.0):  # every kd may be 1
             found.append(
                 _wrong(
                     model, f"every {name} is 1 {UNITS[name]}: a placeholder; mjlab wrote such files: export it again"

@@ -103,8 +103,8 @@ class Output:
         return int(np.prod(self.shape)) if self.shape else 1
 
 
-RUNNING, BOTH_PI, ZERO = "running", "both feet at pi", "zero"
-RESTS = (RUNNING, BOTH_PI, ZERO)
+RUNNING, BOTH_PI, ZERO, SILENT = "running", "both feet at pi", "zero", "silent"
+RESTS = (RUNNING, BOTH_PI, ZERO, SILENT)
 
 
 class GaitSignal(NamedTuple):
@@ -113,7 +113,7 @@ class GaitSignal(NamedTuple):
     Attributes:
         period: of a step cycle [s].
         phases: initial, by foot [rad].
-        rest: phases at zero command: run on, both pi, or 0.
+        rest: at zero command phases run on, are pi, or 0; SILENT: sine and cosine are 0.
     """
 
     period: float
@@ -149,6 +149,11 @@ class PolicyModel:
         commands: velocity ranges by axis (`x`, `y` [m/s], `yaw` [rad/s], `heading` [rad]).
         imu: link of angular velocity and gravity; empty: root.
         anchor: link with tracked orientation.
+        motion_length: of the motion whose progress it observes [s]; 0: none.
+        height_command: commanded height of the root link [m]; NaN: none.
+        held: posture of joints that neither it nor a command drives (len(joints),) [rad]; None: default.
+        held_gains: kp [N m/rad] and kd [N m s/rad] of the same joints (2, len(joints)); None: not stated.
+        start: first posture of its motion (len(joints),) [rad]; None: rest posture.
         may_touch: pairs of links that the gate ignores.
     """
 
@@ -173,11 +178,21 @@ class PolicyModel:
     gait: GaitSignal | None = None
     imu: str = ""
     anchor: str = ""
+    motion_length: float = 0.0
+    height_command: float = float("nan")
+    held: np.ndarray | None = None
+    held_gains: np.ndarray | None = None
+    start: np.ndarray | None = None
     bodies: tuple[str, ...] = ()
     may_touch: tuple[tuple[str, str], ...] = ()
     facts: dict[str, str] = field(default_factory=dict)
     assumed: tuple[Assumption, ...] = ()
     contradictions: tuple[str, ...] = ()
+
+    @property
+    def undriven(self) -> np.ndarray:
+        """Posture of joints that neither it nor a command drives (len(joints),) [rad]."""
+        return self.default if self.held is None else self.held
 
     @property
     def terms(self) -> Iterator[Term]:

@@ -10,6 +10,7 @@ from humanoid_control.policy.model import (
     NEWEST_FIRST,
     PER_TERM,
     RUNNING,
+    SILENT,
     Block,
     GaitSignal,
     PolicyModel,
@@ -144,7 +145,7 @@ class GaitClock:
     """Gait phases in [-pi, pi).
 
     Attributes:
-        phases: at least two [rad].
+        phases: at least two [rad]; NaN: silent.
     """
 
     def __init__(self, gait: GaitSignal, period: float) -> None:
@@ -164,7 +165,7 @@ class GaitClock:
         self.phases = np.resize(np.array(self._gait.phases), len(self.phases))
 
     def _hold(self) -> None:
-        self.phases = np.full(len(self.phases), np.pi if self._gait.rest == BOTH_PI else 0.0)
+        self.phases = np.full(len(self.phases), {BOTH_PI: np.pi, SILENT: np.nan}.get(self._gait.rest, 0.0))
 
     def advance(self, command: np.ndarray) -> None:
         """Advance by one policy period.
@@ -206,8 +207,9 @@ def rest_sensed(model: PolicyModel) -> Sensed:
         linear_velocity=np.zeros(3),
         height=STANDING_HEIGHT,
         action=np.zeros(len(model.acted)),
-        target=rest,
+        target=model.undriven,
         phases=np.full(2, np.pi),
+        height_command=model.height_command,
         reference=reference,
     )
 

@@ -54,6 +54,10 @@ def _head(found: Examination) -> Iterator[str]:
         facts.append("may touch: " + ", ".join(" and ".join(pair) for pair in model.may_touch))
     if model.gait is not None:
         facts.append(f"gait of {model.gait.period:g} s, at rest {model.gait.rest}")
+    if model.motion_length > 0:
+        facts.append(f"motion of {model.motion_length:g} s")
+    if np.isfinite(model.height_command):
+        facts.append(f"commanded height {model.height_command:g} m")
     if model.action_clip is not None:
         facts.append(f"action within {model.action_clip[0]:g} to {model.action_clip[1]:g}")
     yield "; ".join(facts)
@@ -186,6 +190,8 @@ def policy_data(found: Examination) -> dict[str, Any]:
         "kp": found.kp,
         "kd": found.kd,
         "commands": model.commands,
+        "motion_length": model.motion_length or None,
+        "height_command": model.height_command if np.isfinite(model.height_command) else None,
         "may_touch": model.may_touch,
         "torques_at_rest": found.torques,
         "assumed": [a._asdict() for a in model.assumed],

@@ -56,7 +56,7 @@ class Command(NamedTuple):
 class PolicyTargets(NamedTuple):
     """Targets (n,) in robot order: torque = kp (q - measured q) + kd (v - measured v) + tau.
 
-    q [rad], v [rad/s], tau [N m], kp [N m/rad], kd [N m s/rad]; NaN gains: not driven by the policy.
+    q [rad], v [rad/s], tau [N m], kp [N m/rad], kd [N m s/rad]; NaN gains: neither driven nor held by the policy.
     """
 
     q: np.ndarray
@@ -97,19 +97,22 @@ class Policy:
         self.observed = np.array([robot.index[j] for j in model.joints])
         self.acted = np.array([robot.index[j] for j in model.acted])
         self.rest = robot.joints(robot.q("neutral")).copy()
-        self.rest[self.observed] = np.clip(model.default, robot.lower[self.observed], robot.upper[self.observed])
+        rest = np.where(np.isin(model.joints, model.acted), model.default, model.undriven)
+        self.rest[self.observed] = np.clip(rest, robot.lower[self.observed], robot.upper[self.observed])
         self._lower, self._upper = robot.lower[self.acted], robot.upper[self.acted]
         self._dtypes = {t.name: t.dtype for t in found.network.inputs}
         self._builder = ObservationBuilder(model, self._dtypes)
         self._kinematics = LinkState(robot)
         self._gait = GaitClock(model.gait, model.period) if model.gait is not None else None
-        self._sensed = Sensed(rest=model.default, target=model.default)
+        self._sensed = Sensed(rest=model.default, target=model.undriven, height_command=model.height_command)
         ranges = [model.commands.get(axis, (-np.inf, np.inf)) for axis in ("x", "y", "yaw")]
         self._slowest, self._fastest = np.array(ranges).T
         n = robot.n
         self._targets = PolicyTargets(
             self.rest.copy(), np.zeros(n), np.zeros(n), np.full(n, np.nan), np.full(n, np.nan)
         )
+        if model.held_gains is not None:
+            self._targets.kp[self.observed], self._targets.kd[self.observed] = model.held_gains
         self._targets.kp[self.acted], self._targets.kd[self.acted] = found.kp, found.kd
         embedded = any(o.kind.startswith(f"{REFERENCE}.") for o in model.outputs)
         self.reference: EmbeddedReference | MotionReference | None = None
@@ -156,8 +159,8 @@ class Policy:
     def start_posture(self) -> np.ndarray:
         """First posture of the motion, or rest posture (n,) [rad]."""
         out = self.rest.copy()
-        if self.reference is not None:
-            found = self.reference.joint_pos
+        found = self.model.start if self.reference is None else self.reference.joint_pos
+        if found is not None:
             out[self.observed] = np.clip(found, self.robot.lower[self.observed], self.robot.upper[self.observed])
         return out
 
@@ -195,7 +198,7 @@ class Policy:
         s.q, s.v = state.q[self.observed], state.v[self.observed]
         s.command = np.clip(np.asarray(command.velocity, dtype=float), self._slowest, self._fastest)
         s.heading, s.action = command.heading, self.action
-        s.target = self.model.default if command.joints is None else command.joints[self.observed]
+        s.target = self.model.undriven if command.joints is None else command.joints[self.observed]
         self._kinematics.place(state, self.model.imu, self.model.anchor)
         k = self._kinematics
         s.orientation, s.angular_velocity = k.imu_orientation, k.imu_angular_velocity
@@ -205,6 +208,8 @@ class Policy:
         s.height = np.nan if state.position is None else float(state.position[2])
         if self._gait is not None:
             s.phases = self._gait.phases
+        if self.model.motion_length > 0:
+            s.progress = min(self._step * self.period / self.model.motion_length, 1.0)
         if self.reference is not None:
             s.reference = self.reference.channels(k.anchor_rotation, k.anchor_position)
 

@@ -32,7 +32,9 @@ class Sensed:
         heading: commanded [rad].
         height: root link over the floor [m].
         target: external joint commands (n,) [rad].
-        phases: gait clock [rad].
+        phases: gait clock [rad]; NaN: silent.
+        progress: share of the motion that is over, 0 to 1.
+        height_command: of the root link [m].
         reference: motion channels.
     """
 
@@ -52,6 +54,8 @@ class Sensed:
     action: np.ndarray = field(default_factory=lambda: np.zeros(0))
     target: np.ndarray = field(default_factory=lambda: np.zeros(0))
     phases: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    progress: float = 0.0
+    height_command: float = float("nan")
     reference: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
@@ -81,6 +85,14 @@ class TermKind(NamedTuple):
 
 def _moving(s: Sensed) -> float:
     return float(np.linalg.norm(s.command) >= STANDS_BELOW)
+
+
+def _sines(phases: np.ndarray) -> np.ndarray:
+    return np.nan_to_num(np.sin(phases))
+
+
+def _cosines(phases: np.ndarray) -> np.ndarray:
+    return np.nan_to_num(np.cos(phases))
 
 
 def _channel(name: str) -> Value:
@@ -152,14 +164,20 @@ KINDS: dict[str, TermKind] = {  # a new kind is one entry
     "command_waist": TermKind(3, "rad", NONE, ("command_waist_dofs",), lambda s, t, k: np.zeros(3)),
     "heading": TermKind(1, "rad", WORLD, ("heading", "command_heading"), lambda s, t, k: np.array([s.heading - s.yaw])),
     "joint_target": TermKind(JOINTS, "rad", NONE, ("ref_upper_dof_pos", "joint_target"), lambda s, t, k: s.target[k]),
-    "sin_phase": TermKind(0, "1", NONE, ("sin_phase", "phase_sin"), lambda s, t, k: np.sin(s.phases[: t.size])),
-    "cos_phase": TermKind(0, "1", NONE, ("cos_phase", "phase_cos"), lambda s, t, k: np.cos(s.phases[: t.size])),
+    "sin_phase": TermKind(0, "1", NONE, ("sin_phase", "phase_sin"), lambda s, t, k: _sines(s.phases[: t.size])),
+    "cos_phase": TermKind(0, "1", NONE, ("cos_phase", "phase_cos"), lambda s, t, k: _cosines(s.phases[: t.size])),
     "phase": TermKind(
         0,
         "1",
         NONE,
         ("gait_phase", "phase"),
-        lambda s, t, k: np.concatenate([np.sin(s.phases[: t.size // 2]), np.cos(s.phases[: t.size // 2])]),
+        lambda s, t, k: np.concatenate([_sines(s.phases[: t.size // 2]), _cosines(s.phases[: t.size // 2])]),
+    ),
+    "motion_phase": TermKind(
+        1, "1", NONE, ("ref_motion_phase", "motion_phase"), lambda s, t, k: np.array([s.progress])
+    ),
+    "command_height": TermKind(
+        1, "m", WORLD, ("command_base_height", "command_height"), lambda s, t, k: np.array([s.height_command])
     ),
     "height_scan": TermKind(
         0, "m", ROOT, ("height_scan", "height_measurements", "heights"), _none, "no sensor measures the terrain"

@@ -10,7 +10,7 @@ import yaml
 
 from humanoid_control.policy import examine, policy_data, policy_page, read_policy
 from test.good_files.kinds import FileKind
-from test.policy.networks import JOINTS, beyondmimic_network, deploy_yaml, linear_network, maker_file
+from test.policy.networks import JOINTS, asap_folder, beyondmimic_network, deploy_yaml, linear_network, maker_file
 
 
 def use_policy(path: Path) -> None:
@@ -97,8 +97,11 @@ POLICY_KINDS: dict[str, FileKind] = {
     "leapp": FileKind(_leapp, ("p.yaml",), "p.yaml", use_policy),
     **{
         f"policy {m}": FileKind(lambda f, m=m: maker_file(f, m) and None, ("p.yaml",), "p.yaml", use_policy)
-        for m in ("berkeley", "falcon", "gym")
+        for m in ("berkeley", "booster", "falcon", "gym")
     },
+    "policy asap": FileKind(
+        lambda f: asap_folder(f) and None, ("config/g1.yaml",), "models/mimic/kick/model.onnx", use_policy
+    ),
     "description": FileKind(_description, ("p.yaml", "p.onnx"), "p.yaml", use_policy),
 }
 if importlib.util.find_spec("onnx") is None:

@@ -114,7 +114,7 @@ def deploy_yaml(joints: int = 29, **changed: Any) -> dict[str, Any]:
 
 
 def maker_yaml(maker: str, **changed: Any) -> dict[str, Any]:
-    """Values of a small YAML file of a maker: 'berkeley' (4 joints), 'falcon' (29) or 'gym' (12)."""
+    """Values of a small YAML file of a maker: 'berkeley' (4 joints), 'asap', 'booster', 'falcon' (29) or 'gym' (12)."""
     d: dict[str, Any]
     if maker == "berkeley":
         d = {"policy_checkpoint_path": "checkpoints/p.onnx", "joints": list(JOINTS), "joint_kp": [20.0] * 4}
@@ -127,6 +127,28 @@ def maker_yaml(maker: str, **changed: Any) -> dict[str, Any]:
         d |= {"JOINT_KP": list(range(20, 49)), "JOINT_KD": [2.0] * 29, "DEFAULT_DOF_ANGLES": [0.0] * 29}
         d |= {"NUM_UPPER_BODY_JOINTS": 14, "GAIT_PERIOD": 0.9, "history_length_dict": {"actor_obs": 1}}
         d |= {"obs_dict": {"actor_obs": list(sizes)}, "obs_dims": sizes, "obs_scales": {"base_ang_vel": 0.25}}
+    elif maker == "booster":
+        common = {"dt": 0.002, "stiffness": list(range(20, 43)), "damping": [2.0] * 23, "torque_limit": [60.0] * 23}
+        common |= {"default_qpos": [0.01 * k for k in range(23)]}
+        scale = {"gravity": 1.0, "lin_vel": 2.0, "ang_vel": 0.5, "dof_pos": 1.0, "dof_vel": 0.1, "clip_actions": 1.0}
+        policy = {"policy_path": "./models/T1.pt", "num_actions": 12, "num_observations": 47, "gait_frequency": 1.25}
+        policy |= {"normalization": scale, "control": {"action_scale": 0.5, "decimation": 10}}
+        d = {"common": common, "policy": policy, "mech": {}, "prepare": {}}
+    elif maker == "asap":
+        words = {"base_ang_vel": 2, "projected_gravity": 2, "dof_pos": 2, "dof_vel": 2, "actions": 2}
+        walking = words | {"command_lin_vel": 2, "command_stand": 2, "ref_upper_dof_pos": 2, "sin_phase": 2}
+        d = {"NUM_JOINTS": 29, "JOINT_KP": list(range(20, 49)), "JOINT_KD": [2.0] * 29, "GAIT_PERIOD": 0.9}
+        d |= {
+            "DEFAULT_DOF_ANGLES": [0.01 * k for k in range(29)],
+            "obs_loco_dims": {},
+            "motion_length_s": {"kick": 4.0},
+        }
+        d |= {"history_loco_config": walking, "history_mimic_config": words | {"ref_motion_phase": 2}}
+        d |= {"history_loco_height_config": walking | {"command_base_height": 2}}
+        d |= {"obs_scales": {"base_ang_vel": 0.25, "dof_vel": 0.05, "command_base_height": 2.0}}
+        d |= {"mimic_robot_types": {"kick": "small"}, "robot_dofs": {"small": [1] * 19 + [0] * 3 + [1] * 4 + [0] * 3}}
+        d |= {"start_upper_dof_pos": {"kick": [0.1] * 17}, "loco_upper_body_dof_pos": [0.2] * 17}
+        d |= {"motor_pos_lower_limit_list": [-1.0] * 29, "motor_pos_upper_limit_list": [2.0] * 29}
     else:
         d = {"policy_path": "{LEGGED_GYM_ROOT_DIR}/deploy/pre_train/g1/motion.pt", "control_dt": 0.02}
         d |= {"num_actions": 12, "num_obs": 47, "kps": [100.0] * 12, "kds": [2.0] * 12, "default_angles": [0.0] * 12}
@@ -141,6 +163,7 @@ def maker_file(folder: Path, maker: str, **changed: Any) -> Path:
 
     path, inputs, outputs = {
         "berkeley": ("checkpoints/p.onnx", 21, 4),
+        "booster": ("models/T1.onnx", 47, 12),
         "falcon": ("other.onnx", 62, 15),
         "gym": ("motion.onnx", 47, 12),
     }[maker]
@@ -148,3 +171,16 @@ def maker_file(folder: Path, maker: str, **changed: Any) -> Path:
     linear_network(folder / path, {"obs": inputs}, {"actions": outputs})
     (folder / "p.yaml").write_text(yaml.safe_dump(maker_yaml(maker, **changed)))
     return folder / "p.yaml"
+
+
+def asap_folder(folder: Path, **changed: Any) -> Path:
+    """Write folders of ASAP: `config`, and networks of walking, of walking at a height and of a motion."""
+    import yaml
+
+    (folder / "config").mkdir()
+    (folder / "config" / "g1.yaml").write_text(yaml.safe_dump(maker_yaml("asap", **changed)))
+    sizes = {"walk/a": (3 * 97, 12), "walk/b": (3 * 98, 12), "mimic/kick": (3 * 76, 23)}
+    for name, (observed, driven) in sizes.items():
+        (folder / "models" / name).mkdir(parents=True)
+        linear_network(folder / "models" / name / "model.onnx", {"actor_obs": observed}, {"action": driven})
+    return folder

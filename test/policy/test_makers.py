@@ -9,8 +9,9 @@ pytest.importorskip("onnx")
 from pathlib import Path
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.policy import examine, read_policy
-from test.policy.networks import linear_network, maker_file, maker_yaml
+from humanoid_control.policy import RobotState, examine, load_policy, read_policy
+from humanoid_control.robots import load_robot
+from test.policy.networks import asap_folder, linear_network, maker_file, maker_yaml
 
 HERE = Path(__file__).parent / "descriptions"
 BERKELEY = "berkeley_lite"
@@ -65,7 +66,7 @@ def test_unitree_rl_gyms_torchscript_is_refused_and_its_exported_network_read(mo
 
 
 def test_small_files_of_makers_are_read_with_the_network_of_their_player(tmp_path):
-    for maker in ("berkeley", "falcon", "gym"):
+    for maker in ("berkeley", "booster", "falcon", "gym"):
         (tmp_path / maker).mkdir()
         found = examine(*read_policy(maker_file(tmp_path / maker, maker)))
         assert found.contradictions == [] and found.network is not None
@@ -92,6 +93,9 @@ BAD = [
     ("falcon", {"obs_dict": {"actor_obs": ["camera"]}}, "the observation 'camera' is not supported"),
     ("falcon", {"history_length_dict": {"actor_obs": 4}}, "a history above 1 is not supported"),
     ("falcon", {"NUM_JOINTS": 28}, "'dof_names' has 29 names for 28 joints"),
+    ("booster", {"common": {"dt": 0.002}}, "'default_qpos' must be 23 numbers"),
+    ("booster", {"policy": {"policy_path": "p.pt", "num_actions": 24, "normalization": {}, "control": {}}}, "got 24"),
+    ("booster", {"policy": 3}, "policy"),
     ("gym", {"policy_path": "go2/motion.pt"}, "its paths name none of g1, h1_2, h1"),
     ("gym", {"leg_joint2motor_idx": [0] * 12}, "the legs must be 12 distinct motors of g1"),
     ("gym", {"num_obs": 48}, "num_obs is 48, but its terms have 47 numbers"),
@@ -106,3 +110,98 @@ def test_a_mistake_in_a_makers_file_is_one_line(tmp_path, maker, changed, words)
     assert words in text and all(
         (line.isprintable() and "p.yaml" in line) or "passwd" in line for line in text.split("\n")
     )
+
+
+def test_booster_gyms_walking_observes_its_legs_and_a_gait_that_is_silent_at_rest(tmp_path):
+    """Sizes, order and scales of `deploy/utils/policy.py`; the last action is observed as it was clipped."""
+    model, _ = read_policy(maker_file(tmp_path, "booster"))
+    words = ["projected_gravity", "base_ang_vel", "velocity_command", "cos_phase", "sin_phase", "joint_pos_rel"]
+    assert [t.kind for t in model.terms] == [*words, "joint_vel", "last_action"]
+    terms = {t.kind: t for t in model.terms}
+    assert terms["velocity_command"].scale == (2.0, 2.0, 0.5) and terms["last_action"].clip == (-1.0, 1.0)
+    assert model.acted[0] == "Left_Hip_Pitch" and model.acted == terms["joint_vel"].joints == model.joints[11:]
+    assert model.offset[0] == pytest.approx(0.11) and model.kp[0] == 31 and model.held_gains[0, 10] == 30
+    assert model.period == pytest.approx(0.02) and model.gait == (0.8, (0.0,), "silent")
+
+
+# -------- ASAP: one file, many networks
+
+
+def test_a_motion_of_asap_is_described_by_the_file_above_it(tmp_path):
+    """Terms sorted by name, past frames of all at the place of 'history', as its player concatenates them."""
+    folder = asap_folder(tmp_path)
+    found = examine(*read_policy(folder / "models" / "mimic" / "kick" / "model.onnx"))
+    model = found.model
+    assert found.contradictions == [] and model.path == folder / "config" / "g1.yaml"
+    now, past, after = model.inputs[0].blocks
+    assert [t.name for t in now.terms] == ["actions", "base_ang_vel", "dof_pos", "dof_vel"]
+    assert [t.name for t in past.terms] == [*(t.name for t in now.terms), *(t.name for t in after.terms)]
+    assert [t.name for t in after.terms] == ["projected_gravity", "ref_motion_phase"]
+    assert (
+        past.delayed and past.order == "newest first" and past.fill == "zero" and {t.history for t in past.terms} == {2}
+    )
+    assert len(model.acted) == 23 and model.acted == model.joints and model.joints[18] == "left_elbow_joint"
+    assert model.joints[19] == "right_shoulder_pitch_joint" and model.default[19] == pytest.approx(0.22)
+    assert model.kp[19] == 42 and list(model.target_clip[:, 0]) == [-1.0, 2.0]
+    assert model.motion_length == 4.0 and model.start[12] == pytest.approx(0.12 + 0.1) and model.start[0] == 0.0
+
+
+def test_asaps_walking_is_read_with_and_without_a_commanded_height(tmp_path):
+    folder = asap_folder(tmp_path)
+    flat, high = (read_policy(folder / "models" / "walk" / name / "model.onnx")[0] for name in "ab")
+    for model in (flat, high):
+        assert examine(*read_policy(model.path, model.network)).contradictions == []
+        assert len(model.acted) == 12 and len(model.joints) == 29 and model.gait.period == 0.9
+        assert model.held[12] == pytest.approx(0.12 + 0.2) and model.held_gains[0, 28] == 48
+        target = next(t for t in model.terms if t.kind == "joint_target")
+        assert target.joints == model.joints[12:]
+    assert "command_base_height" not in {t.name for t in flat.terms} and "command_base_height" in {
+        t.name for t in high.terms
+    }
+    assert high.height_command == 0.78
+
+
+def test_a_motions_progress_is_observed_and_its_last_moment_held(tmp_path):
+    folder = asap_folder(tmp_path, motion_length_s={"kick": 0.1})
+    robot = load_robot("g1", "floating")
+    policy = load_policy(folder / "models" / "mimic" / "kick" / "model.onnx", robot)
+    place = [t.name for t in policy.observed_terms].index("ref_motion_phase")
+    k = sum(t.size for t in policy.observed_terms[:place])
+    seen = []
+    for _ in range(8):
+        q = policy.start_posture
+        policy.step(RobotState(q, 0 * q, np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3)))
+        seen.append(policy.terms[k])
+    assert seen == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.0, 1.0])
+    assert policy.start_posture[robot.index["waist_yaw_joint"]] == pytest.approx(0.22)
+
+
+def test_joints_that_asaps_walking_does_not_drive_are_held_by_its_gains(tmp_path):
+    robot = load_robot("g1", "floating")
+    policy = load_policy(asap_folder(tmp_path) / "models" / "walk" / "b" / "model.onnx", robot)
+    q = policy.start_posture
+    out = policy.step(RobotState(q, 0 * q, np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3)))
+    waist = robot.index["waist_yaw_joint"]
+    assert out.kp[waist] == 32 and out.kd[waist] == 2 and out.q[waist] == pytest.approx(0.32)
+
+
+ASAP_BAD = [
+    ({"NUM_JOINTS": 30}, "no known robot has 30 joints"),
+    ({"robot_dofs": {"small": [0] * 29}}, "'small' has no joint"),
+    ({"mimic_robot_types": {"kick": "smal"}}, "smal"),
+    ({"motion_length_s": {"kick": 0}}, "'kick' must be above 0"),
+    ({"start_upper_dof_pos": {"kick": [0.1] * 16}}, "must be 17 numbers"),
+    ({"history_mimic_config": {"camera": 2}}, "'camera' is not supported"),
+    ({"history_mimic_config": {"actions": -2}}, "'actions'"),
+    ({"JOINT_KP": [1, 2]}, "'JOINT_KP' must be 29 numbers"),
+]
+
+
+@pytest.mark.parametrize(("changed", "words"), ASAP_BAD, ids=lambda v: next(iter(v)) if isinstance(v, dict) else "")
+def test_a_mistake_in_asaps_file_is_one_line(tmp_path, changed, words):
+    text = told(asap_folder(tmp_path, **changed) / "models" / "mimic" / "kick" / "model.onnx")
+    assert words in text and "g1.yaml" in text
+
+
+def test_asaps_file_alone_asks_for_a_network(tmp_path):
+    assert "name the network of one by --network" in told(asap_folder(tmp_path) / "config" / "g1.yaml")

@@ -17,6 +17,7 @@ from humanoid_control.policy.model import (
     PER_FRAME,
     PER_TERM,
     RUNNING,
+    SILENT,
     ZERO,
     Block,
     GaitSignal,
@@ -59,6 +60,8 @@ def sensed(rng):
         action=rng.normal(size=3),
         target=rng.normal(size=3),
         phases=rng.normal(size=2),
+        progress=rng.uniform(),
+        height_command=rng.normal(),
         reference={
             "joint_pos": rng.normal(size=3), "joint_vel": rng.normal(size=3), "anchor_pos_b": rng.normal(size=3),
             "anchor_ori_b": rng.normal(size=6), "base_lin_vel_xy": rng.normal(size=2),
@@ -89,6 +92,8 @@ EXPECTED = {
     "sin_phase": lambda s: np.sin(s.phases),
     "cos_phase": lambda s: np.cos(s.phases),
     "phase": lambda s: [np.sin(s.phases[0]), np.cos(s.phases[0])],
+    "motion_phase": lambda s: [s.progress],
+    "command_height": lambda s: [s.height_command],
     "reference_motion": lambda s: [*s.reference["joint_pos"], *s.reference["joint_vel"]],
     "reference_joint_pos": lambda s: s.reference["joint_pos"],
     "reference_joint_vel": lambda s: s.reference["joint_vel"],
@@ -198,6 +203,19 @@ def test_a_clock_rests_and_begins_with_its_phases():
         assert (np.abs(clock.phases) <= np.pi + 1e-9).all()
     clock.advance(np.array([0.009, 0.0, 0.0]))
     assert np.array_equal(clock.phases, [np.pi, np.pi])
+
+
+def test_a_silent_clock_is_no_phase():
+    """Sine and cosine are 0, which no phase gives."""
+    clock = GaitClock(GaitSignal(0.8, (0.0,), SILENT), 0.02)
+    clock.advance(np.zeros(3))
+    s = sensed(np.random.default_rng(3))
+    s.phases = clock.phases
+    names = ("sin_phase", "cos_phase", "phase")
+    builder = ObservationBuilder(model_of([Block(tuple(make_term(n, n, JOINTS, 2) for n in names))]))
+    assert np.array_equal(builder.build(s)["obs"][0], np.zeros(6))
+    clock.advance(np.array([0.3, 0.0, 0.0]))
+    assert clock.phases[0] == 0.0, "it begins with the first step"
 
 
 @pytest.mark.parametrize(("rest", "expected"), [(BOTH_PI, [np.pi, np.pi]), (ZERO, [0, 0]), (RUNNING, [0.0, np.pi])])

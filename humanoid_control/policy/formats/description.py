@@ -19,6 +19,7 @@ from humanoid_control.policy.formats.values import (
     history_length,
     names,
     pairs,
+    positive,
 )
 from humanoid_control.policy.model import (
     ACTION,
@@ -61,7 +62,7 @@ KEYS = (
         "inputs",
         "outputs",
     ),
-    *("commands", "gait", "imu", "anchor", "bodies", "may_touch"),
+    *("commands", "gait", "imu", "anchor", "bodies", "may_touch", "motion_length", "height_command", "held", "start"),
 )
 ACTION_KEYS = ("joints", "scale", "offset", "clip", "target_clip")
 TERM_KEYS = ("term", "name", "scale", "clip", "history", "joints", "size")
@@ -128,6 +129,10 @@ def read_description(path: Path, values: dict[str, Any], network: PolicyNetwork 
         gait=_gait(d.within("gait")) if "gait" in d else None,
         imu=d.text("imu", "") if "imu" in d else "",
         anchor=d.text("anchor", "") if "anchor" in d else "",
+        motion_length=positive(d, "motion_length") if "motion_length" in d else 0.0,
+        height_command=positive(d, "height_command") if "height_command" in d else np.nan,
+        held=_by_joint(d, "held", joints) if "held" in d else None,
+        start=_by_joint(d, "start", joints) if "start" in d else None,
         bodies=d.names("bodies") if "bodies" in d else (),
         may_touch=_touching(d),
         contradictions=tuple(contradictions),

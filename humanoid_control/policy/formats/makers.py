@@ -1,4 +1,4 @@
-"""YAML files that makers run their own policies with: Berkeley Humanoid Lite, FALCON, unitree_rl_gym.
+"""YAML files that makers run their own policies with: Berkeley Humanoid Lite, booster_gym, FALCON, unitree_rl_gym.
 
 Each fixes the terms of its observation in its own player, and names the network by a path of its own repository.
 """
@@ -13,6 +13,7 @@ import numpy as np
 
 from humanoid_control.errors import PolicyError, shown
 from humanoid_control.hardware.unitree.models import MODELS
+from humanoid_control.policy.formats import booster
 from humanoid_control.policy.formats.parts import TRAINER, make_term, plain_input, plain_output, unknown_term
 from humanoid_control.policy.formats.unitree import sdk_joints
 from humanoid_control.policy.formats.values import (
@@ -45,7 +46,7 @@ class MakerFile(NamedTuple):
     Attributes:
         form: for the page.
         keys: that recognise it.
-        network: key of the network's path.
+        network: keys of the network's path, separated by dots.
     """
 
     form: str
@@ -65,11 +66,14 @@ def network_of(path: Path, values: dict[str, Any], maker: MakerFile) -> Path:
     Raises:
         PolicyError: if the path is not a text.
     """
-    stated = PurePosixPath(Fields(values, str(path)).text(maker.network).replace("\\", "/"))
+    d, *_, key = Fields(values, str(path)), *maker.network.split(".")
+    for part in maker.network.split(".")[:-1]:
+        d = d.within(part)
+    stated = PurePosixPath(d.text(key).replace("\\", "/"))
     folder = path.resolve().parent
     parts = [p for p in stated.parts if p not in ("..", ".", "/") and not p.startswith("{")]
     if not parts or any("\0" in p or len(p) > 200 for p in parts):
-        raise PolicyError(f"{path}: '{maker.network}' is not a path: {shown(stated)}")
+        raise PolicyError(f"{path}: '{key}' is not a path: {shown(stated)}")
     places = [folder.joinpath(*parts), folder.parent.joinpath(*parts), folder / parts[-1]]
     for place in places:
         for one in (place.with_suffix(".onnx"), place):
@@ -309,6 +313,9 @@ MAKERS = (
         frozenset({"policy_checkpoint_path", "joints", "joint_kp", "default_joint_positions"}),
         "policy_checkpoint_path",
         read_berkeley,
+    ),
+    MakerFile(
+        booster.FORM, frozenset({"common", "policy", "prepare", "mech"}), "policy.policy_path", booster.read_booster
     ),
     MakerFile(FALCON, frozenset({"obs_dict", "obs_dims", "obs_scales", "JOINT_KP"}), "model_path", read_falcon),
     MakerFile(

@@ -11,7 +11,7 @@ from typing import Any
 
 from humanoid_control.errors import PolicyError, shown
 from humanoid_control.paths import share_dir
-from humanoid_control.policy.formats import description, leapp, makers, rl_sar, unitree
+from humanoid_control.policy.formats import asap, description, leapp, makers, rl_sar, unitree
 from humanoid_control.policy.formats.beyondmimic import read_beyondmimic
 from humanoid_control.policy.formats.holosoma import read_holosoma
 from humanoid_control.policy.formats.values import is_file, read_file
@@ -24,8 +24,8 @@ MOST_ENTRIES = 2_000  # inspected entries of an archive
 MEMORY = ("hidden_state", "LSTM", "GRU")  # words in TorchScript code that keeps a state
 YAML = (".yaml", ".yml")
 FORMS = (
-    "LEAPP, BeyondMimic or mjlab metadata, holosoma metadata, Unitree deploy.yaml, rl_sar, a YAML of Berkeley Humanoid "
-    "Lite, FALCON or unitree_rl_gym, or humanoid_policy/1"
+    "LEAPP, BeyondMimic or mjlab metadata, holosoma metadata, Unitree deploy.yaml, rl_sar, a YAML of ASAP, Berkeley "
+    "Humanoid Lite, booster_gym, FALCON or unitree_rl_gym, or humanoid_policy/1"
 )
 
 
@@ -54,6 +54,8 @@ def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, P
     beside = _beside(path)
     if beside is not None:
         return _read_yaml(beside, None)
+    if (above := asap.file_of(path)) is not None:
+        return asap.read_asap(above, read_file(above), found), found
     shapes = ", ".join(f"{i.name} {list(i.shape)}" for i in found.inputs)
     if (fitting := _shipped(found)) is not None:
         raise PolicyError(
@@ -168,6 +170,8 @@ def _form(d: dict[str, Any]) -> str | None:
         return unitree.FORM
     if rl_sar.is_rl_sar(d):
         return rl_sar.FORM
+    if asap.is_asap(d):
+        return asap.FORM
     maker = makers.maker_of(d)
     return maker.form if maker is not None else None
 
@@ -188,6 +192,11 @@ def _read_yaml(path: Path, given: Path | None) -> tuple[PolicyModel, PolicyNetwo
         return (model if place else _without(model, f"{path}: network not found: put it at {unitree.PLACES[0]}")), found
     if form == rl_sar.FORM:
         return _read_exported(path, d, given or rl_sar.network_path(path, d), rl_sar.read_rl_sar)
+    if form == asap.FORM:
+        if given is None:
+            raise PolicyError(f"{path}: describes several policies: name the network of one by --network")
+        network = _network(given)
+        return asap.read_asap(path, d, network), network
     if (maker := makers.maker_of(d)) is not None:
         return _read_exported(path, d, given or makers.network_of(path, d, maker), maker.read)
     if "schema" in d:

@@ -35,6 +35,10 @@ from humanoid_control.policy.network import PolicyNetwork
 from humanoid_control.policy.terms import kind_of, size_of
 
 FORM = "rl_sar config.yaml"
+PROGRESS, PROGRESS_LENGTH = (
+    "RoboMimic_Deploy/phase",
+    18.0,
+)  # term for the share of a motion, and that motion's length [s]
 PERIOD = 0.02  # [s] of all its robots: dt x decimation in base.yaml
 # keys that base.yaml supplies if missing
 SHARED = ("dt", "decimation", "num_of_dofs", "torque_limits", "default_dof_pos")
@@ -107,6 +111,9 @@ def read_rl_sar(path: Path, values: dict[str, Any], network: PolicyNetwork | Non
     contradictions: list[str] = []
     joints = _joints(own, robot, count, assumed)
     terms = [t for one in d.names("observations") if (t := _term(d, one, joints, contradictions)) is not None]
+    performs = any(t.kind == "motion_phase" for t in terms)
+    if performs:
+        assumed.append(Assumption("length of the motion", f"{PROGRESS_LENGTH:g} s", "fsm_g1.hpp of rl_sar"))
     if "dt" not in d:
         assumed.append(Assumption("period", f"{PERIOD:g} s", "base.yaml of rl_sar: dt x decimation"))
     lower = d.numbers("clip_actions_lower", count, -np.inf)
@@ -138,6 +145,7 @@ def read_rl_sar(path: Path, values: dict[str, Any], network: PolicyNetwork | Non
         torque_limit=d.numbers("torque_limits", count) if "torque_limits" in d else None,
         period=checked_period(d.number("dt", PERIOD) * d.number("decimation", 1.0), f"{path}: dt x decimation"),
         anchor="torso_link" if any(t.kind == "reference_anchor_ori" for t in terms) else "",
+        motion_length=PROGRESS_LENGTH if performs else 0.0,
         facts=facts,
         assumed=tuple(assumed),
         contradictions=tuple(contradictions),
@@ -168,7 +176,7 @@ def _joints(d: Fields, robot: Fields, count: int, assumed: list[Assumption]) -> 
 
 
 def _term(d: Fields, name: str, joints: tuple[str, ...], contradictions: list[str]) -> Term | None:
-    kind = kind_of(name)
+    kind = "motion_phase" if name == PROGRESS else kind_of(name)
     if kind is None:
         contradictions.append(unknown_term(d.where, name))
         return None

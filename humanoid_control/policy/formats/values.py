@@ -236,6 +236,18 @@ def checked_period(seconds: float, what: str) -> float:
     return float(seconds)
 
 
+def positive(d: Fields, key: str, most: float = 1e4) -> float:
+    """Return a number above 0.
+
+    Raises:
+        PolicyError: if it is none, or above `most`.
+    """
+    value = d.number(key)
+    if not 0.0 < value <= most:
+        raise PolicyError(f"{d.where}: '{key}' must be above 0, and at most {most:g}, got {value:g}")
+    return value
+
+
 def history_length(value: Any, what: str) -> int:
     """Return the number of frames; missing or 0 means the present one.
 
