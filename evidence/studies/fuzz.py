@@ -116,6 +116,7 @@ def fuzzed_nodes(robot: str, port: int) -> tuple[tuple[str, ...], ...]:
     its = f"robot:={robot}"
     return (
         ("simulator", "base:=floating", "rate:=100.0", its),
+        ("simulator", "drives:=winches", "tendons:=true", "rate:=50.0", f"robot:={WITH_TENDONS}"),
         ("state_estimator", "rate:=50.0", its),
         ("state_estimator", "rate:=50.0", "source:=tendons", f"robot:={WITH_TENDONS}"),
         ("whole_body_ik", "rate:=50.0", "start_blind:=true", its),

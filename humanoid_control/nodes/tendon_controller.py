@@ -227,9 +227,11 @@ class TendonControllerNode(TickNode):
 
     def on_covariance(self, m: Float64MultiArray) -> None:
         """Mark joints with a large standard deviation as uncertain."""
-        if not m.layout.dim:
+        names = m.layout.dim[0].label.split(",") if m.layout.dim else []
+        wrong = len(m.data) != len(names) ** 2
+        text = f"{COVARIANCE}: {len(m.data)} numbers for {len(names)} joints: ignored"
+        if self.health.check("covariance", wrong, Level.WARN, text) or not names:
             return
-        names = m.layout.dim[0].label.split(",")
         variance = np.asarray(m.data).reshape(len(names), len(names)).diagonal()
         deviation = np.degrees(np.sqrt(np.maximum(variance, 0.0)))
         sure = dict(zip(names, (deviation <= DOUBTED).tolist(), strict=True))  # NaN counts as uncertain
