@@ -194,6 +194,18 @@ class EncoderTurns:
         self._before[joints[good]] = q[good]
         return q, wrapped & ~endless
 
+    def counted(self, joints: np.ndarray, q: np.ndarray) -> np.ndarray | None:
+        """Return successive readings with the turns counted so far; None if one of them may have wrapped.
+
+        Args:
+            joints: (k,) indices.
+            q: (m, k) encoder readings [rad].
+        """
+        before, q = self._before[joints], q + self._turns[joints]
+        steps = np.diff(q, axis=0, prepend=before[None])
+        near = (np.abs(steps) < 0.5 * TURN).all() and (np.abs(q[-1] - before) < 0.5 * TURN).all()
+        return q if near else None  # no joint is near an unknown position, which is not a number
+
 
 def without_ends(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Return (n,) True for ranges [rad] that are infinite or exceed ten turns."""

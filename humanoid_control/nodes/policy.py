@@ -106,6 +106,7 @@ class PolicyNode(TickNode):
         """Command nothing until the policy is requested."""
         self.running, self.checked, self.end_at, self.steps, self.lost = False, 0.0, float("inf"), 0, 0
         self.ticked, self.stalled = time.monotonic(), 0.0
+        self.seen: RobotState | None = None  # state of the last step
         self.supervisor.reset()
         self.outputs.restart()
         self.inputs_of.start_policy()
@@ -156,6 +157,7 @@ class PolicyNode(TickNode):
         # After a suspension, waiting messages arrive with correct stamps, so the delay is measured by the clock.
         self.stalled = max(self.stalled, (now - self.ticked) * i.pace - 1.0 / self.rate)
         self.ticked = now
+        s.take()
         s.advance(now, 1.5 / self.rate, i.pace)
         if self.paused:
             s.advance(now, 0.0)
@@ -202,7 +204,7 @@ class PolicyNode(TickNode):
 
     def _control(self, now: float) -> None:
         i, sup, begin = self.inputs_of, self.supervisor, time.perf_counter()
-        if self.power.state not in POWERED:
+        if not self.power.one_of(POWERED):
             sup.stop(f"the driver went to {self.power.state}")
             self.asked = False
         late, state = max(i.late, self.stalled), i.state(now)
@@ -254,7 +256,7 @@ class PolicyNode(TickNode):
         beyond = float(sup.policy.out_of_range.max(initial=0.0)) if not down else 0.0
         text = f"targets are {beyond:.2f} rad beyond the ranges of their joints: the robot may be about to fall"
         self.health.check("beyond", beyond > EARLY_WARNING, Level.WARN, text)
-        self.tilt = tilt_of(state)[0] if state is not None else float("nan")
+        self.seen = state
         for reference in self.inputs_of.references.values():
             text = "no reference received: the idle posture is followed"
             self.health.check("reference", not reference.active and not down, Level.WARN, text)
@@ -286,7 +288,7 @@ class PolicyNode(TickNode):
             "step_p99_ms": round(1e3 * p99, 3),
             "observation_late_max_ms": round(1e3 * float(late.max()), 2) if len(late) else float("nan"),
             "targets_beyond_rad": round(float(sup.policy.out_of_range.max(initial=0.0)), 4),
-            "tilt_rad": round(getattr(self, "tilt", float("nan")), 3),
+            "tilt_rad": round(tilt_of(self.seen)[0], 3) if self.seen is not None else float("nan"),
             "sensors_by_clock": round(self.inputs_of.pace, 3),
             "reference_frames": sum(r.count for r in self.inputs_of.references.values()),
         }

@@ -2,7 +2,6 @@
 
 States: STAND_IN (to the first posture, gains from 0), RUN, HANDOVER (torque blend), CATCH (zero command, or a blended
 second policy), SIT (stiffness fades, damping grows), DAMP. No state holds a posture: a rigid standing robot topples.
-second policy), SIT (stiffness fades, damping grows), DAMP.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Uses `hardware_state` and `simulator/paused`, offers `~/resync`, reports to diag
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from sensor_msgs.msg import JointState
@@ -46,6 +46,13 @@ class ReportedPower:
     def state(self) -> str:
         """Last state of the driver; empty: no driver."""
         return self._state if self._node.count_publishers(HARDWARE_STATE) else ""
+
+    def one_of(self, states: Sequence[str]) -> bool:
+        """Test whether the state is one of `states`, which contain the empty one.
+
+        Without a driver it is, so the graph is asked only if the last state is not.
+        """
+        return self._state in states or self.state in states
 
     @property
     def simulated(self) -> bool:

@@ -17,7 +17,8 @@ from humanoid_control.nodes.base.messages import JointPositions
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.policies.references import LiveReference
 from humanoid_control.nodes.walking.requests import FOOTPRINT, VelocityRequest
-from humanoid_control.nodes.walking.sensors import Sensors, TickClock
+from humanoid_control.nodes.walking.sensors import IMU, JOINTS, TickClock
+from humanoid_control.nodes.walking.serialized_sensors import SerializedSensors
 from humanoid_control.policy import Command, MotionReference, Policy, RobotState
 
 ODOMETRY_OLD = 0.2  # [s] age at which odometry is outdated
@@ -39,7 +40,7 @@ class PolicyInputs:
     def __init__(self, node: TickNode, policies: list[Policy]) -> None:
         """Subscribe; all policies are of one robot."""
         self.node, self.robot, p = node, policies[0].robot, node.params
-        self.sensors = Sensors(self.robot, (), node.health, p.local_frame)
+        self.sensors = SerializedSensors(self.robot, node.health, p.local_frame)
         self._root = p.frame(self.robot.root_link)
         self.velocity = VelocityRequest(node.health, self._root, p.cmd_vel_timeout, p.frame(FOOTPRINT))
         self.references = {id(q): LiveReference(q) for q in policies if isinstance(q.reference, MotionReference)}
@@ -47,8 +48,8 @@ class PolicyInputs:
         self._body = JointPositions(self.robot)
         self._clock = TickClock(policies[0].period)
         self.restart()
-        node.listen(JointState, "joint_states", self._sensed(self.sensors.on_joints))
-        node.listen(Imu, "imu", self._sensed(self.sensors.on_imu))
+        node.listen(JointState, "joint_states", self._sensed(JOINTS), raw=True)
+        node.listen(Imu, "imu", self._sensed(IMU), raw=True)
         node.listen(Odometry, "odom", self._named("odom", self._on_odometry))
         twist = Twist if p.cmd_vel_type == "Twist" else TwistStamped
         listen_to_one(node, twist, "cmd_vel", self._on_velocity, p.cmd_vel_timeout)
@@ -79,12 +80,16 @@ class PolicyInputs:
 
     # -- messages ---------------------------------------------------------------------------------------------------
 
-    def _sensed(self, take: Callable[[Any], bool]) -> Callable[[Any], None]:
+    def _sensed(self, key: str) -> Callable[[bytes], None]:
         """Return a callback that triggers a tick if a step is due."""
 
-        def call(message: Any) -> None:
-            if take(message) and self.node.active and self._is_due(self.sensors.instant):
-                self.node.wake = True
+        def call(data: bytes) -> None:
+            self.sensors.add(key, data)
+            if not self.node.active:
+                self.sensors.take()
+            elif self._is_due(self.sensors.waiting_instant):
+                self.sensors.take()
+                self.node.wake = self.node.wake or self._is_due(self.sensors.instant)
 
         return call
 
