@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -314,6 +315,8 @@ def traced() -> bool:
 
 def main() -> None:
     """Run the server process of a `ForkServer`."""
+    # Python 3.12 warns of LTTng's two threads: they come with rclpy, and only wait for a daemon that is not here.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     for name in (*LIBRARIES, *([] if traced() else [NODE])):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
