@@ -10,6 +10,7 @@ from typing import Any
 
 from humanoid_control.cli.parser import clip_options, file_path, given, is_folder, require_range
 from humanoid_control.errors import ConfigError, EnvironmentProblem, HumanoidError
+from humanoid_control.evaluation.stretching import AUTO
 from humanoid_control.files import check_file, check_folder, whole_file
 from humanoid_control.performing import DYNAMIC
 from humanoid_control.retargeting import INTERCHANGE, LIVE, RetargetSettings
@@ -62,6 +63,7 @@ def run_library(args: argparse.Namespace, solver: RetargetSettings) -> int:
         feasible=args.feasible,
         pace=args.pace or 0.0,
         lead_in=args.lead_in,
+        stretch=args.stretch == AUTO,
         layout=args.format if args.format in (*INTERCHANGE, DYNAMIC) else "",
     )
     robots = [WorkerRobot.of(spec) for spec in _robot_specs(args)]

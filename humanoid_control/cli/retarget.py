@@ -27,6 +27,7 @@ from humanoid_control.cli.parser import (
 from humanoid_control.clip_library import is_library
 from humanoid_control.clip_library.work import FORMATS, feasible, write_trajectory
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.evaluation.stretching import AUTO, NONE, STRETCHES, feasible_row, stretched
 from humanoid_control.files import check_file, check_folder
 from humanoid_control.performing import DYNAMIC
 from humanoid_control.retargeting import (
@@ -116,6 +117,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --feasible: constant pace of the whole clip (default: slower only where needed)",
     )
     parser.add_argument(
+        "--stretch",
+        type=given,
+        help=f"with --whole-body: {', '.join(STRETCHES)}; {AUTO}: slower where the pelvis turns fast or a second is "
+        f"infeasible (default: {NONE}; with --feasible: {AUTO})",
+    )
+    parser.add_argument(
         "--lead-in", action="store_true", help="with --feasible: start at rest and step to the first posture"
     )
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
@@ -130,6 +137,7 @@ def run(args: argparse.Namespace) -> int:
     upper = CONSTRAINED if args.whole_body else args.method or CONSTRAINED
     require_range("pace", args.pace, 0.1, 2)
     _check_method(args)
+    _check_stretch(args)
     _check_feasible(args)
     if upper != CONSTRAINED:
         refuse_unused(args, ["acceleration"], f"the method '{CONSTRAINED}'")
@@ -158,6 +166,8 @@ def run(args: argparse.Namespace) -> int:
         reason = f"{', '.join(legless)}: no legs with soles" if shows_legs(body) else f"{body.name}: contains no legs"
         if args.format in INTERCHANGE:
             raise ConfigError(f"{reason}, and --format {args.format} has a root: leave out --format")
+        if args.stretch == AUTO:
+            raise ConfigError(f"{reason}, and --stretch slows the whole body: leave out --stretch")
         console.print(f"{reason}: only the upper body is retargeted")
         robots = load_robots(args.robot or ["hrp2"], "fixed", imitate=True)
     if args.output is not None and is_folder(args.output):
@@ -207,6 +217,19 @@ def _check_method(args: argparse.Namespace) -> None:
         raise ConfigError(f"--method {args.method} moves the whole body: give --whole-body")
 
 
+def _check_stretch(args: argparse.Namespace) -> None:
+    if args.stretch is None:
+        return
+    if args.stretch not in STRETCHES:
+        raise UnknownNameError("stretch", args.stretch, STRETCHES)
+    if not args.whole_body:
+        raise ConfigError("--stretch slows the whole body: give --whole-body")
+    if args.pace is not None:
+        raise ConfigError("--pace is constant and --stretch varies along the clip: give one of them")
+    if args.feasible and args.stretch == NONE:
+        args.pace = 1.0
+
+
 def _check_feasible(args: argparse.Namespace) -> None:
     if args.feasible and not args.whole_body:
         raise ConfigError("--feasible is for the whole body: give --whole-body")
@@ -230,9 +253,12 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
     for task, output in zip(tasks, outputs, strict=True):
         with progress(task.robot.name, len(task), quiet=args.json) as show:
             motion = task.solve(settings, lambda k, _: show(k), args.method)
-        results.append(
-            _feasible(task.robot, motion, output, args) if args.feasible else _whole_body_row(task.robot, motion)
-        )
+        stretch: dict[str, Any] = {}
+        if args.stretch == AUTO and not args.feasible:
+            slower = stretched(motion, task.robot)
+            motion, stretch = slower.motion, {"stretch": slower.row}
+        row = _feasible(task.robot, motion, output, args) if args.feasible else _whole_body_row(task.robot, motion)
+        results.append(row | stretch)
         if output is not None and not args.feasible:
             write_trajectory(output, motion.trajectory, motion.targets.positions, task.robot, args.format or "")
     if args.json:
@@ -246,6 +272,8 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
     _print_table(title, ["robot", "frames", *errors, "contacts", *ground, *LIMITS, "grade"], results)
     if args.feasible:
         _print_feasible(results)
+    if args.stretch == AUTO:
+        _print_stretch(results)
     for row in results:
         console.print(f"{row['robot']}: {row['verdict']}")
     _print_written(outputs)
@@ -260,10 +288,34 @@ def _feasible(robot: Any, motion: Any, output: Path | None, args: argparse.Names
     if output is not None:
         write_trajectory(output, whole.trajectory, whole.targets.positions, robot, args.format or "", dynamic)
     changes = [{**c._asdict(), "time": round(c.time, 2), "amount": round(c.amount, 2)} for c in dynamic.changes]
-    return _whole_body_row(robot, whole) | {
-        "feasible": feasibility_row(dynamic, robot.mass * GRAVITY),
-        "changes": changes,
+    quality = _quality(robot, whole)
+    stretch = {"stretch": feasible_row(motion, robot, dynamic, quality)} if args.stretch == AUTO else {}
+    return (
+        _whole_body_row(robot, whole, quality)
+        | stretch
+        | {
+            "feasible": feasibility_row(dynamic, robot.mass * GRAVITY),
+            "changes": changes,
+        }
+    )
+
+
+def _print_stretch(results: list[dict[str, Any]]) -> None:
+    names = {
+        "slowed_percent": "slowed %",
+        "least_pace": "least pace",
+        "seconds": "duration s",
+        "yaw_rate": "yaw rad/s",
+        "infeasible_percent": "infeasible %",
+        "worst_second_percent": "worst second %",
+        "grade": "grade",
     }
+
+    def cell(row: dict[str, Any], key: str) -> Any:
+        return f"{row[f'{key}_before']} > {row[key]}" if f"{key}_before" in row else row[key]
+
+    rows = [[r["robot"], *(cell(r["stretch"], key) for key in names)] for r in results]
+    table("local pace, and the clip before > after", ["robot", *names.values()], rows)
 
 
 def _print_feasible(results: list[dict[str, Any]]) -> None:
@@ -293,14 +345,20 @@ def _print_feasible(results: list[dict[str, Any]]) -> None:
         console.print(f"{r['robot']}: {'; '.join(words) or 'no other changes'}")
 
 
-def _whole_body_row(robot: Any, motion: Any) -> dict[str, Any]:
+def _quality(robot: Any, motion: Any) -> Any:
+    from humanoid_control.evaluation import measure_clip
+
+    return measure_clip(robot, motion.trajectory, person=motion.targets.contacts)
+
+
+def _whole_body_row(robot: Any, motion: Any, quality: Any = None) -> dict[str, Any]:
     """Return errors [cm], contact and grade of a whole-body motion."""
-    from humanoid_control.evaluation import measure_clip, measure_ground_contact
+    from humanoid_control.evaluation import measure_ground_contact
     from humanoid_control.retargeting import POINTS
     from humanoid_control.retargeting.whole_body.scaling import SOLE_POINTS
 
     trajectory = motion.trajectory
-    quality = measure_clip(robot, trajectory, person=motion.targets.contacts)
+    quality = quality or _quality(robot, motion)
     e, swings = 100 * trajectory.errors, ~np.repeat(trajectory.contacts, 2, axis=1)
     at = {name: k for k, name in enumerate(trajectory.point_names)}
 

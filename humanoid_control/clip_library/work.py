@@ -26,6 +26,7 @@ from humanoid_control.clip_library.clips import LibraryClip, unpacked
 from humanoid_control.clip_library.figures import figure_of
 from humanoid_control.errors import ClipError, ConfigError, HumanoidError, RobotError, first_line, one_line
 from humanoid_control.evaluation import measure_clip
+from humanoid_control.evaluation.stretching import feasible_row, stretch_notes, stretched
 from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
 from humanoid_control.mocap.load import MAY_LACK_RATE
 from humanoid_control.performing import (
@@ -113,6 +114,7 @@ class LibrarySettings:
         feasible: make whole bodies feasible (`performing.make_feasible`).
         pace: their pace; 0: slower where needed.
         lead_in: begin feasible motions with steps from standing at rest.
+        stretch: slow whole bodies locally (`evaluation.stretching`), or report it, as feasible ones are without.
         layout: layout of another program in INTERCHANGE, or 'dynamic'; empty: ours.
     """
 
@@ -132,6 +134,7 @@ class LibrarySettings:
     feasible: bool = False
     pace: float = 0.0
     lead_in: bool = False
+    stretch: bool = False
     layout: str = ""
 
     def text(self) -> str:
@@ -326,19 +329,25 @@ def _done(job: Job) -> ClipOutcome:
     if whole:
         task = WholeBodyTask.of(body, robot, s.speed)
         motion = task.solve(whole_body_settings(s.acceleration, s.method), None, s.method)
+        given, slower = motion, stretched(motion, robot) if s.stretch and not s.feasible else None
+        motion = slower.motion if slower is not None else motion
         if s.feasible:
             motion, dynamic = feasible(motion, robot, s.pace, s.lead_in)
             row = feasibility_row(dynamic, robot.mass * GRAVITY)
-            numbers = {k: v for k, v in row.items() if not isinstance(v, str)}
+            numbers |= {k: v for k, v in row.items() if not isinstance(v, str)}
             warnings += [dynamic.fallback] if dynamic.fallback else []
         trajectory: JointTrajectory = motion.trajectory
         targets = motion.targets.positions
-        person: np.ndarray | None = motion.targets.contacts
         warnings += task.notes
+        quality = measure_clip(robot, trajectory, motion.targets.contacts)
+        changed = slower.row if slower is not None else {}
+        if s.stretch and dynamic is not None:
+            changed = feasible_row(given, robot, dynamic, quality)
+        numbers |= {f"stretch_{k}": v for k, v in changed.items() if not isinstance(v, str)}
+        warnings += stretch_notes(changed)
     else:
         trajectory, targets = _upper_body(body, robot, s)
-        person = None
-    quality = measure_clip(robot, trajectory, person)
+        quality = measure_clip(robot, trajectory)
     numbers = quality.numbers | numbers
     content = _file_content(job, trajectory, targets, robot, dynamic)
     record = {

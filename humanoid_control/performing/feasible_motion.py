@@ -25,6 +25,7 @@ from humanoid_control.performing.contact_plan import Change, ContactPlan
 from humanoid_control.performing.dynamic_motion import DynamicMotion
 from humanoid_control.performing.foot_paths import SolePaths
 from humanoid_control.performing.footholds import reachable_footholds, way_kept
+from humanoid_control.performing.local_pace import PACE_STEP, slowed, speed_ask, torque_ask, yaw_rate
 from humanoid_control.performing.settings import FeasibilitySettings
 from humanoid_control.performing.source_motion import (
     SourceMotion,
@@ -53,12 +54,10 @@ ERRORS = 20  # points of `WholeBodyTrajectory.point_names`
 EACH_TORQUE = 5  # frames between evaluated torques
 UPRIGHT = 0.7  # cosine to the vertical above which a waist axis does not lean the trunk
 SETTLE = 10.0  # joint weight when the result returns to its soles
-PACE_TORQUE = 0.85  # of a limit, above which the clip is slowed: the rest is for feedback
-PACE_ROUNDS, PACE_WINDOW, PACE_CUTOFF = 3, 0.25, 1.5  # rounds; [s] window around a frame; [Hz]
+PACE_ROUNDS = 3
 EXACT_TURN = 0.01  # [rad] rotation errors of a swing that are left to the controller
 SHORTER_ROUNDS = 2  # of steps whose turning moment is not held at the slowest pace
-# paces of filled flights and of steps; ratio above which a pace counts as unchanged
-PACE_FLIGHT, PACE_STEP, LEAST_GAIN = 0.7, 0.8, 0.97
+PACE_FLIGHT, LEAST_GAIN = 0.7, 0.97  # pace of filled flights; ratio above which a pace counts as unchanged
 
 
 def make_feasible(
@@ -298,10 +297,7 @@ class _Run:
         loads = self._loads(self.last, (q, v, a), EACH_TORQUE)
         torque = np.interp(np.arange(len(q)), loads.frames, (np.abs(loads.torque) / self.limits).max(axis=1))
         missing = np.interp(np.arange(len(q)), loads.frames, np.linalg.norm(loads.missing[:, :3], axis=1))
-        # Inertial forces grow with the square of the pace; weight does not, so a standing torque is not mended here.
-        ask = np.sqrt(PACE_TORQUE / np.maximum(torque, PACE_TORQUE))
-        turning = np.abs(yaw_rate(self.reference[:, 3:7], rate))
-        ask = np.minimum(ask, s.yaw_rate / np.maximum(turning, s.yaw_rate))
+        ask = np.minimum(torque_ask(torque), speed_ask(yaw_rate(self.reference[:, 3:7], rate), s.yaw_rate))
         lost = np.linalg.norm(self.source.soles.poses(self.robot, q)[1] - self.paths.p, axis=2).max(axis=1) > 5e-3
         lost |= self.last.planned.infeasible > 1e-3
         lost |= missing > 0.05 * self.robot.mass * 9.81
@@ -320,11 +316,7 @@ class _Run:
 
     def _slowed(self, pace: np.ndarray, ask: np.ndarray) -> np.ndarray:
         """Return a pace (P,) slowed by asked shares of the frames (T,)."""
-        # back to clip time: the slowest of all frames that show the same part
-        rate, own = self.settings.rate, np.ones(len(pace))
-        np.minimum.at(own, self._clip_frames(len(pace)), ask)
-        own = minimum_filter1d(own, 2 * self.settings.frames(PACE_WINDOW) + 1, mode="nearest")
-        return np.clip(np.minimum(smoothed(own * pace, PACE_CUTOFF, rate), pace), 0.0, 1.0)
+        return slowed(pace, ask, self._clip_frames(len(pace)), self.settings.rate)
 
     def _turning_loads(self) -> Loads:
         last, rate = self.last, self.settings.rate
@@ -473,12 +465,6 @@ def _leaning_waist(robot: Robot) -> list[int]:
     waist = JointGroups.of(robot).waist.tolist()
     axes = [robot.data.oMi[k + 2].rotation @ joint_axis(robot.model, k + 2)[0] for k in waist]
     return [k for k, axis in zip(waist, axes, strict=True) if abs(float(axis[2])) < UPRIGHT]
-
-
-def yaw_rate(quaternion: np.ndarray, rate: float) -> np.ndarray:
-    """Return the yaw rate (T,) [rad/s] of quaternions (T, 4) x y z w."""
-    R = np.array([pin.Quaternion(x).toRotationMatrix() for x in quaternion])
-    return np.asarray(np.gradient(np.unwrap(yaw_of(R))) * rate)
 
 
 def _sole_twists(paths: SolePaths, rate: float) -> tuple[np.ndarray, np.ndarray]:

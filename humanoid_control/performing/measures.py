@@ -33,6 +33,14 @@ def worst_part(flags: np.ndarray, rate: float, seconds: float = SECOND) -> tuple
     return float(share[first]), first / rate
 
 
+def inner_pace(motion: DynamicMotion) -> np.ndarray:
+    """Return the pace of the frames (T',) that show the clip, without its eased start and stop if it is long."""
+    on = motion.playing if motion.playing.any() else np.ones(len(motion), dtype=bool)
+    pace = np.asarray(np.gradient(motion.clock)[on] * motion.rate)
+    ease = round(1.3 * motion.rate)
+    return pace[ease:-ease] if len(pace) > 3 * ease else pace
+
+
 def feasibility_row(motion: DynamicMotion, weight: float) -> dict[str, float | str]:
     """Return measures for tables and JSON; `weight` [N].
 
@@ -45,9 +53,6 @@ def feasibility_row(motion: DynamicMotion, weight: float) -> dict[str, float | s
     both = missing | (motion.infeasible > BEYOND)
     worst, at = worst_part(both, motion.rate)
     steps = np.diff(motion.stands.astype(int), axis=0)
-    pace = np.gradient(motion.clock)[on] * motion.rate
-    ease = round(1.3 * motion.rate)
-    inner = pace[ease:-ease] if len(pace) > 3 * ease else pace
     return {
         "infeasible_percent": round(100 * float(np.mean(motion.infeasible[on] > BEYOND)), 2),
         "infeasible_mm": round(1000 * float(motion.infeasible.max()), 2),
@@ -60,7 +65,7 @@ def feasibility_row(motion: DynamicMotion, weight: float) -> dict[str, float | s
         "moved_root_cm": round(100 * float(motion.moved[on, 1].mean()), 2),
         "moved_world_cm": round(100 * float(motion.moved[on, 0].mean()), 2),
         "way_percent": round(100 * motion.way, 1),
-        "slowest_pace": round(float(min(1.0, np.percentile(inner, 1))), 2),
+        "slowest_pace": round(float(min(1.0, np.percentile(inner_pace(motion), 1))), 2),
         "filled_s": round(motion.filled, 2),
         "steps": int((steps > 0).sum()),
         "center_error_mm": round(1000 * motion.center_error, 2),

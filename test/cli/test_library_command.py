@@ -157,6 +157,8 @@ def test_a_bad_clip_is_listed_and_the_exit_code_is_1(library, tmp_path, capfd):
         ("-o out/ --format gmr", "give --whole-body"),
         ("-o out/ --whole-body --format dynamic", "give --whole-body --feasible"),
         ("-o out/ --whole-body --lead-in", "--lead-in"),
+        ("-o out/ --stretch auto", "give --whole-body"),
+        ("-o out/ --whole-body --stretch atuo", "did you mean auto"),
     ],
 )
 def test_what_makes_no_sense_is_one_line_and_nothing_is_made(library, tmp_path, monkeypatch, capfd, words, told):

@@ -55,3 +55,19 @@ def test_feasible_files_hold_forces_and_the_table_says_what_was_changed(clip, tm
     lead = len(led) - len(motion)
     assert lead > 100 and np.allclose(led.q[lead + 1 :, 7:], motion.q[1:, 7:]), "then the motion as it is"
     assert np.abs(np.diff(led.q[:, 7:], axis=0)).max() * led.rate < 1.01 * load_robot("hrp2").velocity.max()
+
+
+def test_a_clip_is_slowed_where_it_must_be_and_the_table_says_so(clip, tmp_path, capsys):
+    """Four times as fast the walker is infeasible; as recorded, without a fast turn, the file is the same."""
+    line = ["retarget", str(clip), "--robot", "hrp2", "--whole-body"]
+    files = {}
+    for words in ("", "--stretch none", "--stretch auto"):
+        files[words] = tmp_path / f"{words or 'plain'}.csv"
+        assert main([*line, *words.split(), "-o", str(files[words]), "--json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
+        assert ("stretch" in row) == (words == "--stretch auto")
+    plain, same, auto = (f.read_bytes() for f in files.values())
+    assert same == plain and (auto == plain) == (row["stretch"]["slowed_percent"] == 0)
+    assert main([*line, "--speed", "4", "--stretch", "auto"]) == 0
+    words = capsys.readouterr().out
+    assert "local pace, and the clip before > after" in words and "least pace" in words

@@ -80,6 +80,7 @@ ROWS = {
         "--marker-set": ("dance --marker-set plug_in_giat", "did you mean plug_in_gait"),
         "--method": ("dance --method dsl", "did you mean dls"),
         "--avoidance": ("dance --avoidance shfit", "did you mean shift"),
+        "--stretch": ("dance --whole-body --stretch atuo", "did you mean auto"),
         "--unit": ("dance --unit milimetre", "milimetre"),
         "--scheduler": ("clips.txt --scheduler localhost:8786 -o out/", "expected an address such as tcp://host:8786"),
         "--html": ("clips.txt --html page.pdf -o out/", "must be a .html file"),

@@ -18,10 +18,11 @@ from humanoid_control.clip_library import (
     work,
 )
 from humanoid_control.errors import UnknownNameError
+from humanoid_control.evaluation.stretching import stretched
 from humanoid_control.mocap import load_body_points, load_clip, synthetic_dance
 from humanoid_control.paths import share_dir
 from humanoid_control.performing import DynamicMotion, FeasibilitySettings, make_feasible
-from humanoid_control.retargeting import INTERCHANGE, retarget_whole_body
+from humanoid_control.retargeting import INTERCHANGE, WholeBodyTask, retarget_whole_body
 from humanoid_control.robots import load_robot
 from test.dance_library import trc_text
 
@@ -219,6 +220,22 @@ def test_a_feasible_library_holds_forces_and_begins_from_rest(jobs, whole, tmp_p
     plain = do_job(replace(jobs[1], settings=replace(settings, lead_in=False)))
     with np.load(io.BytesIO(plain.content)) as file:
         assert len(file["q"]) < len(motion)
+
+
+def test_a_library_is_slowed_locally_and_its_records_say_so(jobs, whole):
+    job, robot = replace(jobs[1], settings=replace(whole, stretch=True, speed=3.0)), load_robot("hrp2", "floating")
+    outcome = do_job(job)
+    known = stretched(WholeBodyTask.of(load_body_points(job.clip.path), robot, 3.0).solve(), robot)
+    numbers = outcome.record["numbers"]
+    assert numbers["stretch_slowed_percent"] == known.row["slowed_percent"] > 0
+    assert numbers["stretch_seconds"] > numbers["stretch_seconds_before"] and 0 < numbers["stretch_least_pace"] < 1
+    assert any(f"grade before: {known.row['grade_before']}" in w for w in outcome.record["warnings"])
+    with np.load(io.BytesIO(outcome.content)) as file:
+        np.testing.assert_array_equal(file["positions"], known.motion.trajectory.positions)
+        assert len(file["targets"]) == len(file["positions"])
+    feasible = do_job(replace(job, settings=replace(whole, stretch=True, feasible=True, method="clip")))
+    numbers = feasible.record["numbers"]
+    assert numbers["stretch_seconds"] > numbers["stretch_seconds_before"] and "slowest_pace" in numbers
 
 
 def test_a_clip_without_legs_has_no_root_to_write(small_library, hrp2, whole, tmp_path):
