@@ -11,7 +11,7 @@ export PYTHONUNBUFFERED := 1
 # Byte code is kept, whatever the environment says: tests start hundreds of interpreters, and each worker reads every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-walk quick test nightly nightly-tests nightly-mutants thorough durations busy retries faults setup check boundscheck plain newest mutants bench bench-peers peers docs site wheel picture clean
+.PHONY: help demo demo-walk quick test nightly nightly-tests nightly-mutants thorough durations busy retries counts faults setup check boundscheck plain newest mutants bench bench-peers peers docs site wheel picture clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make durations how long each test file took in the last 'make test', for test/durations.json"
 	@echo "make busy [RUNS=20] [LOOPS=1] [FRESH=1]   tests of nodes, processes and the browser next to busy loops, many times"
 	@echo "make retries   tests that are tried once more where they fail, with the reasons"
+	@echo "make counts    lines and words of the package and of its documentation"
 	@echo "make faults [ONLY=B01,W1]   other people's bug reports, rebuilt as small inputs: id, right value, result"
 	@echo "make setup     only the environment (.venv); demo and test do it by themselves"
 	@echo "make check     ruff, mypy, import-linter and the tests"
@@ -113,6 +114,10 @@ busy: setup
 # Tests that are tried once more where they fail, with the reasons.
 retries:
 	@$(RUN)/python test/retries.py
+
+# Lines and words of the package and of its documentation.
+counts:
+	@python3 test/counts.py
 
 # Bug reports of other people, rebuilt as inputs that lie beside the clips (HUMANOID_TEST_DATA). ONLY: some of them.
 ONLY ?=
