@@ -29,7 +29,8 @@ PUBLIC = "policies/holosoma/ppo_g1_29dof.onnx"  # of $HUMANOID_TEST_DATA
 RATE = 250.0  # [Hz] of the sensors
 DOMAIN = 72
 SETTLE = 3.0  # [s]
-LEVEL = 50  # commands of which most arrive before the next sensors
+LEVEL = 24  # neighbouring commands of which most arrive before the next sensors
+EARLY = 1_000_000  # [ns] before its due time at which the node takes an instant
 TOTAL = "observation to command in another process"
 
 
@@ -72,7 +73,7 @@ def measure(robot: str = "g1", policy: str = "", seconds: float = 240.0, quiet: 
         if sensors.state != RUNS:
             raise EnvironmentProblem(f"the policy ended in {sensors.state}: {after.get('reason', '')}")
     arrivals = np.array(listener.heard.get("arrivals", []), dtype=np.int64)
-    late, silent = answered(np.array(sensors.sent), arrivals, round(RATE * read.period))
+    late, silent = answered(np.array(sensors.sent), arrivals, round(1e9 * read.period), round(RATE * read.period))
     counts = (late[0] >= since) & (late[0] <= until)
     way = LogHistogram()
     way.add_all(1e-3 * (late[1] - late[0])[counts])
@@ -89,34 +90,52 @@ def measure(robot: str = "g1", policy: str = "", seconds: float = 240.0, quiet: 
     ]
 
 
-def answered(sent: np.ndarray, arrivals: np.ndarray, every: int) -> tuple[np.ndarray, np.ndarray]:
+def answered(sent: np.ndarray, arrivals: np.ndarray, period: int, every: int) -> tuple[np.ndarray, np.ndarray]:
     """Which observations a policy used, and when their command arrived.
 
-    A policy uses each `every`-th instant. Which one that is shows in most commands of a second: they arrive before the
-    next instant is sent. A command belongs to the last such instant, and to no later one, however late it is.
+    A policy uses the first instant at or after each of its due times, which are a period apart. Most of the commands
+    near by show when that is: they arrive before the next instant is sent. A command belongs to the last due time, and
+    to no later one, however late it is. Of instants that the sensors sent at once, after a pause, a policy uses one.
 
     Args:
-        sent: instants, rising [ns]. arrivals: of commands, rising [ns].
+        sent: instants, rising [ns]. arrivals: of commands, rising [ns]. period: of the policy [ns].
+        every: instants in a period.
 
     Returns:
         (2, k) instant and arrival of its first command [ns]; (m,) such instants between them without a command [ns].
     """
+    newest = np.searchsorted(sent, arrivals, side="right") - 1
+    arrivals, newest = arrivals[newest >= 0], newest[newest >= 0]
+    if not len(arrivals):
+        return np.zeros((2, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    gap = period // every
+    # The publisher keeps its grid of times through pauses, so an instant's place in the period is that of its time.
+    begin = sent[0] + int(np.median((sent - sent[0] + gap // 2) % gap)) - gap // 2
+    places = (sent[newest] - begin + gap // 2) // gap % every
+    due = begin + gap * _most_near(places, every)
+    due += (arrivals - due + EARLY) // period * period
     pairs = dict[int, int]()
     unanswered = set[int]()
-    for part in np.array_split(arrivals, max(1, len(arrivals) // LEVEL)):
-        newest = np.searchsorted(sent, part, side="right") - 1
-        part, newest = part[newest >= 0], newest[newest >= 0]
-        if not len(part):
-            continue
-        used = sent[np.bincount(newest % every, minlength=every).argmax() :: every]
-        place = np.searchsorted(used, part, side="right") - 1
-        part, place = part[place >= 0], place[place >= 0]
-        for k, at in zip(place, part, strict=True):
-            pairs.setdefault(int(used[k]), int(at))
-        if len(place):
-            unanswered |= set(used[place[0] : place[-1]].tolist())
-    found = np.array(sorted(pairs.items()), dtype=np.int64).reshape(-1, 2).T
+    for k, (time_due, at) in enumerate(zip(due.tolist(), arrivals.tolist(), strict=True)):
+        pairs.setdefault(_used(sent, time_due), at)
+        dues = range(due[k - 1] + period if k else time_due, time_due - gap, period)
+        missed = (_used(sent, one) for one in dues)
+        unanswered |= {instant for instant in missed if _used(sent, time_due) - instant >= period // 2}
+    found = np.array(sorted(pairs.items()), dtype=np.int64).T
     return found, np.array(sorted(unanswered - pairs.keys()), dtype=np.int64)
+
+
+def _used(sent: np.ndarray, due: int) -> int:
+    """Return the first instant at or after a due time [ns]."""
+    return int(sent[min(np.searchsorted(sent, due - EARLY), len(sent) - 1)])
+
+
+def _most_near(values: np.ndarray, count: int) -> np.ndarray:
+    """Return, for each of (n,) integers below `count`, the most frequent one among its neighbours."""
+    same = np.vstack([np.zeros(count), np.cumsum(values[:, None] == np.arange(count), axis=0)])
+    k = np.arange(len(values))
+    first, last = np.maximum(k - LEVEL // 2, 0), np.minimum(k + LEVEL // 2 + 1, len(values))
+    return (same[last] - same[first]).argmax(axis=1)
 
 
 def notes(rows: list[Row]) -> list[str]:
