@@ -45,8 +45,8 @@ NOTE = (
     f"within "
     f"{SOON:g} s of the onset of the fault. named later: caught or lowered after that, before the robot fell. not "
     f"named: it fell first. harmless: it walked to the end. limits: runs whose joints stayed within "
-    f"{MOST_EXCESS:g} rad of their ranges and below their speed limits until the robot was lowered. met: rejected; or "
-    "limits kept, and named or harmless."
+    f"{MOST_EXCESS:g} rad of their ranges and below their speed limits until {AFTER:g} s after it "
+    "was let down. met: rejected; or limits kept, and named or harmless."
 )
 
 
