@@ -127,7 +127,7 @@ def answered(sent: np.ndarray, arrivals: np.ndarray, period: int, every: int) ->
 
 def _used(sent: np.ndarray, due: int) -> int:
     """Return the first instant at or after a due time [ns]."""
-    return int(sent[min(np.searchsorted(sent, due - EARLY), len(sent) - 1)])
+    return int(sent[min(int(np.searchsorted(sent, due - EARLY)), len(sent) - 1)])
 
 
 def _most_near(values: np.ndarray, count: int) -> np.ndarray:
