@@ -33,6 +33,14 @@ def test_observations_without_a_command_are_counted_and_not_given_to_others():
     assert silent.tolist() == sent[1::5][[100, 101, 640]].tolist() and (found[1] - found[0] == MS).all()
 
 
+def test_commands_later_than_a_period_leave_no_observation_without_one():
+    sent, took = instants(5_000), np.full(1_000, MS)
+    took[[50, 300, 301, 302]] = [22 * MS, 27 * MS, 25 * MS, 23 * MS]
+    took[[51, 303]] = 4 * MS
+    found, silent = answered(sent, sent[2::5] + took, PERIOD, 5)
+    assert (found[0] == sent[2::5]).all() and (found[1] - found[0] == took).all() and not len(silent)
+
+
 def test_a_policy_that_begins_anew_uses_other_instants():
     sent = instants(5_000)
     arrivals = np.concatenate([sent[1:2500:5], sent[2503::5]]) + MS

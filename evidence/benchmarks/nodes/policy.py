@@ -94,8 +94,8 @@ def answered(sent: np.ndarray, arrivals: np.ndarray, period: int, every: int) ->
     """Which observations a policy used, and when their command arrived.
 
     A policy uses the first instant at or after each of its due times, which are a period apart. Most of the commands
-    near by show when that is: they arrive before the next instant is sent. A command belongs to the last due time, and
-    to no later one, however late it is. Of instants that the sensors sent at once, after a pause, a policy uses one.
+    near by show when that is: they arrive before the next instant is sent. A command belongs to the last due time, or,
+    where that has two, to one without any before it. Of instants that the sensors sent at once, a policy uses one.
 
     Args:
         sent: instants, rising [ns]. arrivals: of commands, rising [ns]. period: of the policy [ns].
@@ -114,20 +114,35 @@ def answered(sent: np.ndarray, arrivals: np.ndarray, period: int, every: int) ->
     places = (sent[newest] - begin + gap // 2) // gap % every
     due = begin + gap * _most_near(places, every)
     due += (arrivals - due + EARLY) // period * period
+    _give_back(sent, due, period)
     pairs = dict[int, int]()
     unanswered = set[int]()
-    for k, (time_due, at) in enumerate(zip(due.tolist(), arrivals.tolist(), strict=True)):
-        pairs.setdefault(_used(sent, time_due), at)
-        dues = range(due[k - 1] + period if k else time_due, time_due - gap, period)
-        missed = (_used(sent, one) for one in dues)
-        unanswered |= {instant for instant in missed if _used(sent, time_due) - instant >= period // 2}
+    used = _used(sent, due)
+    for instant, at in zip(used.tolist(), arrivals.tolist(), strict=True):
+        pairs.setdefault(instant, at)
+    for k in np.flatnonzero(np.diff(due) > period + period // 2):
+        missed = _used(sent, np.arange(due[k] + period, due[k + 1] - gap, period))
+        unanswered |= set(missed[used[k + 1] - missed >= period // 2].tolist())
     found = np.array(sorted(pairs.items()), dtype=np.int64).T
     return found, np.array(sorted(unanswered - pairs.keys()), dtype=np.int64)
 
 
-def _used(sent: np.ndarray, due: int) -> int:
-    """Return the first instant at or after a due time [ns]."""
-    return int(sent[min(int(np.searchsorted(sent, due - EARLY)), len(sent) - 1)])
+def _give_back(sent: np.ndarray, due: np.ndarray, period: int) -> None:
+    """Move commands that are later than a period to their due times, if these have none; in place [ns]."""
+    holes = np.diff(due) > period + period // 2
+    holes &= _used(sent, due[1:]) - _used(sent, due[1:] - period) >= period // 2  # the sensors did not pause there
+    for second in (np.flatnonzero(np.diff(due) < period // 2) + 1).tolist():
+        first = max(second - LEVEL, 0)
+        near = np.flatnonzero(holes[first : second - 1])
+        if len(near):
+            hole = first + int(near[-1])
+            due[hole + 1 : second] -= period
+            holes[hole] = due[hole + 1] - due[hole] > period + period // 2
+
+
+def _used(sent: np.ndarray, due: np.ndarray) -> np.ndarray:
+    """Return the first instants at or after due times [ns]."""
+    return np.asarray(sent[np.minimum(np.searchsorted(sent, due - EARLY), len(sent) - 1)])
 
 
 def _most_near(values: np.ndarray, count: int) -> np.ndarray:
