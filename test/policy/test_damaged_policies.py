@@ -59,6 +59,7 @@ WALK = "robot/walk"
 VALUES = [
     ("policy berkeley", {("num_actions",): MANY, ("action_indices",): [3]}, "'action_indices' must be at most 100000"),
     ("policy berkeley", {("num_actions",): -1, ("action_indices",): [3]}, "the file states -1"),
+    ("policy berkeley", {("action_indices",): [0, 1, 2, 4]}, "'action_indices' must be distinct joints 0 to 3, got"),
     ("policy falcon", {("model_path",): DEEP}, ""),
     ("policy gym", {("policy_path",): DEEP, ("xml_path",): "g1/x"}, ""),
     ("rl_sar", {(WALK, "num_of_dofs"): MANY, (WALK, "joint_names"): None}, "'num_of_dofs' must be 1 to 200, got 10"),
