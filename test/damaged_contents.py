@@ -123,9 +123,11 @@ def damaged_value(data: bytes, rng: np.random.Generator) -> bytes:
     return text.encode()
 
 
-def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Each list or mapping of a document with a key of it."""
-    if isinstance(value, (dict, list)):
+def _places(value: Any, seen: set[int] | None = None) -> Iterator[tuple[Any, Any]]:
+    """Each list or mapping of a document with a key of it; a part with many aliases, as of a bomb, only once."""
+    seen = set() if seen is None else seen
+    if isinstance(value, (dict, list)) and id(value) not in seen:
+        seen.add(id(value))
         for key in list(value) if isinstance(value, dict) else range(len(value)):
             yield value, key
-            yield from _places(value[key])
+            yield from _places(value[key], seen)

@@ -52,6 +52,13 @@ def test_a_damaged_value_leaves_a_document_that_can_be_read():
     assert damaged_value(b"a: [", np.random.default_rng(0)) == b"a: ["
 
 
+def test_a_document_of_aliases_is_damaged_in_no_time():
+    """Each of its parts is visited once; it has 9^29 of them if aliases are followed."""
+    rows = [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9)}]" for k in range(1, 30)]
+    text = "\n".join(["a0: &a0 [x]", *rows]).encode()
+    assert any(damaged_value(text, np.random.default_rng(seed)) != text for seed in range(5))
+
+
 # -------- Files that ended in an exception, or took gigabytes
 
 LONG, DEEP, MANY = "x" * 300, "a/" * 3000 + "b", 10**9
