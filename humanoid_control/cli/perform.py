@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--friction", type=float, default=0.8, help="friction coefficient of the ground (default: 0.8)")
     parser.add_argument(
+        "--assumed-friction",
+        type=float,
+        help="friction assumed by the controller (default: 0.6; slippery: 0.3)",
+    )
+    parser.add_argument(
         "--open-loop", action="store_true", help="replay the motion with position drives, without a controller"
     )
     parser.add_argument("--retargeted", action="store_true", help="also perform the retargeted motion")
@@ -89,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
     require_range("pace", args.pace, 0.1, 2)
     require_range("friction", args.friction, 0.05, 5)
+    require_range("assumed-friction", args.assumed_friction, 0.05, 2)
     require_range("seeds", args.seeds, 1, 100)
     require_range("push", args.push, 0, 1000)
     if args.open_loop:
@@ -96,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
             name
             for name, on in (
                 ("--no-noise", args.no_noise),
+                ("--assumed-friction", args.assumed_friction is not None),
                 ("--seeds", args.seeds > 1),
                 ("--drives", args.drives != DRIVES[0]),
             )
@@ -167,13 +175,16 @@ def _performed(
 
 
 def _performer(motion: Any, world: Any, seed: int, args: argparse.Namespace) -> Any:
-    from humanoid_control.performing import OpenLoop, PositionDrives, WholeBodyController
+    from humanoid_control.performing import ControllerSettings, OpenLoop, PositionDrives, WholeBodyController
     from humanoid_control.simulation.noisy_sensors import NOISE, NoisySensors
 
     if args.open_loop:
         return OpenLoop(motion)
     read = None if args.no_noise else NoisySensors(world, NOISE, seed).read
-    controller = WholeBodyController(world.robot, motion, read=read)
+    settings = ControllerSettings()
+    if args.assumed_friction is not None:
+        settings = replace(settings, friction=args.assumed_friction)
+    controller = WholeBodyController(world.robot, motion, settings, read)
     return controller if args.drives == DRIVES[0] else PositionDrives(controller)
 
 

@@ -77,6 +77,8 @@ IGNORED = [
     ("perform dance --seeds 0", "--seeds must be between 1 and 100"),
     ("perform dance --push -3", "--push must be between 0 and 1000"),
     ("perform dance --friction 0", "--friction must be between 0.05 and 5"),
+    ("perform dance --assumed-friction 0", "--assumed-friction must be between 0.05 and 2"),
+    ("perform dance --open-loop --assumed-friction 0.3", "--assumed-friction applies to the controller"),
     ("perform dance --robot hrp2,lola -o x.npz", "for several robots -o must be a folder"),
     ("perform dance --picture x.png --open-loop", "an open loop has no plan"),
     ("perform dance --picture x.png --seeds 2", "give one engine and seed"),

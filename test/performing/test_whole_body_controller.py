@@ -42,10 +42,11 @@ def beginning(motion, frames):
     })  # fmt: skip
 
 
-def performed(dance, engine="multibody", seed=0, watch=None, **changed):
+def performed(dance, engine="multibody", seed=0, watch=None, assumed=0.6, **changed):
     robot, motion = dance
     world = SimulationConfig(robot.name, "floating", engine, **changed).build(load_robot("hrp2", "floating"))
-    controller = WholeBodyController(robot, motion, read=NoisySensors(world, NOISE, seed).read)
+    settings = ControllerSettings(friction=assumed)
+    controller = WholeBodyController(robot, motion, settings, NoisySensors(world, NOISE, seed).read)
     return perform(motion, world, controller, watch), controller
 
 
@@ -66,6 +67,24 @@ def test_it_dances_by_noisy_sensors(dance, engine):
 def test_it_dances_on_other_ground(dance, changed):
     outcome, _ = performed(dance, **changed)
     assert outcome.survived and outcome.placed == outcome.steps
+
+
+def test_contact_forces_keep_the_assumed_friction(dance, monkeypatch):
+    shares, ticked = [], WholeBodyController.tick
+
+    def tick(self, *args):
+        ticked(self, *args)
+        f = self.forces.reshape(-1, 3)
+        shares.append(np.abs(f[f[:, 2] > 5.0, :2] / f[f[:, 2] > 5.0, 2:]).max(initial=0.0))
+
+    monkeypatch.setattr(WholeBodyController, "tick", tick)
+    most = {}
+    for assumed in (0.6, 0.3):
+        shares.clear()
+        outcome, _ = performed((dance[0], beginning(dance[1], 450)), assumed=assumed, friction=0.4)
+        most[assumed] = max(shares)
+        assert outcome.survived
+    assert most[0.3] <= 0.3 + 1e-3 < 0.4 < most[0.6] <= 0.6 + 1e-3
 
 
 def test_it_dances_on_position_drives(dance):
