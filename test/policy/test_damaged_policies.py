@@ -77,6 +77,7 @@ VALUES = [
     ("leapp", {("models", "walk", "inputs", 1, "shape"): [9999, 999, 4]}, "'shape' is not a policy's"),
     ("leapp", {("models", "walk", "inputs", 1, "shape"): [9999] * 20}, "'shape' is not a policy's"),
     ("leapp", {("models", "walk", "inputs", 1, "shape"): []}, "'shape' is not a policy's"),
+    ("leapp", {("models", "walk", "outputs", 0, "element_names"): [["a", "b", "c", "d"]]}, "targets name joints that"),
     ("deploy", {("actions", "JointPositionAction", "clip"): [None]}, "'clip' must be ranges"),
     ("deploy", {("actions", "JointPositionAction", "clip"): [[-1, 1]] * 28 + [None]}, "'clip' must be ranges"),
     ("description", {("gait", "phases"): []}, "'phases' must be one number a foot"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.errors import PolicyError, shown
+from humanoid_control.errors import PolicyError, first_few, shown
 from humanoid_control.policy.formats.parts import TRAINER, make_term, plain_shape
 from humanoid_control.policy.formats.values import MOST_NUMBERS, Fields, beside, checked_period, names
 from humanoid_control.policy.model import (
@@ -86,6 +86,9 @@ def read_leapp(path: Path, values: dict[str, Any], network: PolicyNetwork | None
     acted = next(iter(_acted(model.rows("outputs"))), ())
     if not joints or not acted:
         raise PolicyError(f"{path}: no tensor of the kind 'target/joint/position' with names of joints")
+    if unknown := [joint for joint in acted if joint not in joints]:
+        names = first_few(shown(joint) for joint in unknown)
+        raise PolicyError(f"{path}: its targets name joints that its states do not: {names}")
     if len({_.name for _ in outputs if _.kind == TARGET}) != 1:
         contradictions.append(f"{path}: it must have one output of the kind 'target/joint/position'")
     if len(imu) > 1:
