@@ -21,9 +21,9 @@ NODE = "whole_body_ik"
 
 
 @pytest.fixture
-def robot(graph):
+def robot(graph, request):
     """A robot that moves as it is commanded, by a node that has run for a while."""
-    graph.start(NODE, "robot:=hrp2")
+    graph.start(NODE, "robot:=hrp2", *getattr(request, "param", ()))
     robot = FollowingRobot(graph)
     graph.until(lambda: len(robot.rows) > 100, "commands", meanwhile=robot.speak)
     return robot
@@ -77,9 +77,10 @@ def test_a_joint_that_does_not_follow_stops_the_robot_until_it_is_told_to_go_on(
     goes_on(graph, robot)
 
 
+# A silent robot, such as a test that waits for a processor, is awaited: then a state that is no number says nothing.
+@pytest.mark.parametrize("robot", [("robot_timeout:=10.0",)], ids=["patient"], indirect=True)
 @pytest.mark.parametrize("words", [nightly("jumped"), "not a number"])
 def test_states_that_no_robot_gives_stop_it(graph, robot, words):
-
     def wrong(q):
         q[6] = q[6] + 3.0 if words == "jumped" else np.nan
         return q

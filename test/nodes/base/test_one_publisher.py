@@ -1,6 +1,7 @@
 """One publisher at a time is followed on every stream that moves something; the diagnostics name both."""
 
 import ast
+import math
 import time
 from pathlib import Path
 
@@ -94,8 +95,15 @@ def test_the_driver_follows_one_publisher_of_commands_and_one_of_trajectories(gr
         assert max(abs(m.position[row] - start) for m in desk.states[n:]) < 0.01
 
         desk.until("HOLD")
-        plan(1, start, 60)
-        desk.until("RUN")
+        sent = [-math.inf]
+
+        def plan_again():
+            """A trajectory that comes while commands are still followed is rejected."""
+            if time.monotonic() - sent[0] > 5.0:  # longer than the way to RUN
+                sent[0] = time.monotonic()
+                plan(1, start, 60)
+
+        desk.until("RUN", plan_again)
         n = len(desk.states)
         said = graph.until_said("robot_driver", "joint_trajectory from several", lambda: plan(0, start + 0.4, 1))
         assert "/second is followed, /test is ignored" in said["message"]
