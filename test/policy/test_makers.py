@@ -10,7 +10,6 @@ from pathlib import Path
 
 from humanoid_control.errors import HumanoidError
 from humanoid_control.policy import RobotState, examine, load_policy, read_policy
-from humanoid_control.robots import load_robot
 from test.policy.networks import asap_folder, linear_network, maker_file, maker_yaml
 
 HERE = Path(__file__).parent / "descriptions"
@@ -161,9 +160,9 @@ def test_asaps_walking_is_read_with_and_without_a_commanded_height(tmp_path):
     assert high.height_command == 0.78
 
 
-def test_a_motions_progress_is_observed_and_its_last_moment_held(tmp_path):
+def test_a_motions_progress_is_observed_and_its_last_moment_held(g1, tmp_path):
     folder = asap_folder(tmp_path, motion_length_s={"kick": 0.1})
-    robot = load_robot("g1", "floating")
+    robot = g1
     policy = load_policy(folder / "models" / "mimic" / "kick" / "model.onnx", robot)
     place = [t.name for t in policy.observed_terms].index("ref_motion_phase")
     k = sum(t.size for t in policy.observed_terms[:place])
@@ -176,8 +175,8 @@ def test_a_motions_progress_is_observed_and_its_last_moment_held(tmp_path):
     assert policy.start_posture[robot.index["waist_yaw_joint"]] == pytest.approx(0.22)
 
 
-def test_joints_that_asaps_walking_does_not_drive_are_held_by_its_gains(tmp_path):
-    robot = load_robot("g1", "floating")
+def test_joints_that_asaps_walking_does_not_drive_are_held_by_its_gains(g1, tmp_path):
+    robot = g1
     policy = load_policy(asap_folder(tmp_path) / "models" / "walk" / "b" / "model.onnx", robot)
     q = policy.start_posture
     out = policy.step(RobotState(q, 0 * q, np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3)))
