@@ -202,5 +202,15 @@ def test_a_mistake_in_asaps_file_is_one_line(tmp_path, changed, words):
     assert words in text and "g1.yaml" in text
 
 
+def test_a_broken_file_in_a_folder_config_above_is_no_business_of_a_network(tmp_path):
+    folder = asap_folder(tmp_path)
+    (folder / "config" / "a_broken.yaml").write_text("{[")
+    model, _ = read_policy(folder / "models" / "walk" / "a" / "model.onnx")
+    assert model.path.name == "g1.yaml"
+    (folder / "config" / "g1.yaml").unlink()
+    text = told(folder / "models" / "walk" / "a" / "model.onnx")
+    assert "describes its inputs" in text and "a_broken.yaml" not in text
+
+
 def test_asaps_file_alone_asks_for_a_network(tmp_path):
     assert "name the network of one by --network" in told(asap_folder(tmp_path) / "config" / "g1.yaml")

@@ -48,9 +48,9 @@ class ReportedPower:
         return self._state if self._node.count_publishers(HARDWARE_STATE) else ""
 
     def one_of(self, states: Sequence[str]) -> bool:
-        """Test whether the state is one of `states`, which contain the empty one.
+        """Test whether the state is one of `states`, to which the empty one (no driver) must belong.
 
-        Without a driver it is, so the graph is asked only if the last state is not.
+        A driver that has ended then changes nothing, so the graph is asked only if the last state is not one of them.
         """
         return self._state in states or self.state in states
 

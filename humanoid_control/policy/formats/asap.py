@@ -6,6 +6,7 @@ newest first, at the place of a term `history`.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,9 @@ def file_of(network: Path) -> Path | None:
     """Return the file in a folder `config` above a network that describes it, or None."""
     for folder in network.resolve().parents[:LEVELS]:
         for path in sorted((folder / "config").glob("*.yaml")):
-            if is_asap(read_file(path)):
-                return path
+            with contextlib.suppress(PolicyError):  # another file of that folder
+                if is_asap(read_file(path)):
+                    return path
     return None
 
 

@@ -48,7 +48,7 @@ def read_booster(path: Path, values: dict[str, Any], network: PolicyNetwork | No
     n, count = len(JOINTS), int(policy.number("num_actions"))
     if not 0 < count <= n:
         raise PolicyError(f"{policy.where}: 'num_actions' must be 1 to {n}, got {count}")
-    legs, clip = JOINTS[n - count :], policy.within("normalization").number("clip_actions", np.inf)
+    legs, clip = JOINTS[n - count :], scales.number("clip_actions", np.inf)
     if clip <= 0:
         raise PolicyError(f"{scales.where}: 'clip_actions' must be above 0, got {clip:g}")
     bounds = (-clip, clip) if np.isfinite(clip) else None

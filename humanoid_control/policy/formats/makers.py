@@ -66,8 +66,9 @@ def network_of(path: Path, values: dict[str, Any], maker: MakerFile) -> Path:
     Raises:
         PolicyError: if the path is not a text.
     """
-    d, *_, key = Fields(values, str(path)), *maker.network.split(".")
-    for part in maker.network.split(".")[:-1]:
+    *outer, key = maker.network.split(".")
+    d = Fields(values, str(path))
+    for part in outer:
         d = d.within(part)
     stated = PurePosixPath(d.text(key).replace("\\", "/"))
     folder = path.resolve().parent

@@ -35,10 +35,8 @@ from humanoid_control.policy.network import PolicyNetwork
 from humanoid_control.policy.terms import kind_of, size_of
 
 FORM = "rl_sar config.yaml"
-PROGRESS, PROGRESS_LENGTH = (
-    "RoboMimic_Deploy/phase",
-    18.0,
-)  # term for the share of a motion, and that motion's length [s]
+PROGRESS = "RoboMimic_Deploy/phase"  # term for the share of a motion that is over
+PROGRESS_LENGTH = 18.0  # [s] of that motion
 PERIOD = 0.02  # [s] of all its robots: dt x decimation in base.yaml
 # keys that base.yaml supplies if missing
 SHARED = ("dt", "decimation", "num_of_dofs", "torque_limits", "default_dof_pos")
@@ -111,7 +109,7 @@ def read_rl_sar(path: Path, values: dict[str, Any], network: PolicyNetwork | Non
     contradictions: list[str] = []
     joints = _joints(own, robot, count, assumed)
     terms = [t for one in d.names("observations") if (t := _term(d, one, joints, contradictions)) is not None]
-    performs = any(t.kind == "motion_phase" for t in terms)
+    performs = any(t.name == PROGRESS for t in terms)
     if performs:
         assumed.append(Assumption("length of the motion", f"{PROGRESS_LENGTH:g} s", "fsm_g1.hpp of rl_sar"))
     if "dt" not in d:
