@@ -113,7 +113,7 @@ def resolve(
             return False, (errors or done.stderr.splitlines() or ["no words"])[-1], []
         rows = [r["metadata"] for r in json.loads(report.read_text())["install"]]
     refused = [f"{r['name']}=={r['version']}" for r in rows if not runs_on(r.get("requires_python", ""), python)]
-    if refused:
+    if pinned and refused:  # of versions that pip chose itself, pip on that Python would choose an older one
         return False, f"not for Python {python}: {', '.join(refused)}", []
     return True, "", sorted(f"{r['name']}=={r['version']}" for r in rows)
 
