@@ -12,6 +12,7 @@ import numpy as np
 
 from humanoid_control.viewer.policy_controls import PolicyActions, PolicyControls
 from humanoid_control.viewer.power_controls import PowerActions, PowerControls
+from humanoid_control.viewer.shared_control import SharedControl
 from humanoid_control.viewer.tendon_controls import TendonActions, TendonControls
 from humanoid_control.viewer.walk_controls import WalkActions, WalkControls
 
@@ -79,9 +80,10 @@ class Panel:
         self.tendons = TendonControls(server, actions.tendons) if actions.tendons is not None else None
         self._clip = gui.add_folder("Clip", visible=actions.walk is None and actions.tendons is None)
         with self._clip:
-            self._time = gui.add_slider(
+            slider = gui.add_slider(
                 "time [s]", min=0.0, max=1.0, step=0.01, initial_value=0.0, disabled=not actions.seekable
             )
+            self._time = SharedControl(slider, lambda value: actions.seek(float(value)))
             buttons = gui.add_button_group(actions.labels[0], actions.labels)
         with gui.add_folder("Show", expand_by_default=False):
             for key, label in SHOWN.items():
@@ -92,13 +94,7 @@ class Panel:
             self._plot = self._add_plot(gui, "mean error [cm]")
         with gui.add_folder("Nodes", expand_by_default=False):
             self._nodes = gui.add_html("no diagnostics yet")
-        self._setting_time = False
         self._history: deque[tuple[float, float]] = deque(maxlen=HISTORY)
-
-        @self._time.on_update
-        def _(_: viser.GuiEvent) -> None:
-            if not self._setting_time:
-                actions.seek(float(self._time.value))
 
         @buttons.on_click
         def _(_: viser.GuiEvent) -> None:
@@ -124,13 +120,12 @@ class Panel:
 
     def set_duration(self, seconds: float) -> None:
         self._clip.visible = True
-        self._time.max = max(0.1, round(seconds, 2))
+        self._time.handle.max = max(0.1, round(seconds, 2))
 
     def set_time(self, seconds: float) -> None:
         """Set the clip time [s] without triggering the slider callback."""
-        self._setting_time = True
-        self._time.value = float(np.clip(seconds, self._time.min, self._time.max))  # type: ignore[misc]
-        self._setting_time = False
+        slider = self._time.handle
+        self._time.show(float(np.clip(seconds, slider.min, slider.max)))
 
     def set_status(self, text: str) -> None:
         if self._status.content != text:

@@ -6,13 +6,14 @@ import html
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from humanoid_control.errors import shown
 from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.viewer.dance.stage import INSIDE, SHOWN
+from humanoid_control.viewer.shared_control import SharedControl
 
 if TYPE_CHECKING:
     import viser
@@ -131,16 +132,18 @@ class Controls:
         self._upload = gui.add_upload_button(
             "Add a clip or a robot", hint="BVH, FBX, C3D, TRC, NPZ ..., URDF, MJCF, or a zip; or drop it on the page"
         )
-        self.clips = gui.add_dropdown("clip", tuple(clips))
+        self.clips = SharedControl(gui.add_dropdown("clip", tuple(clips)), lambda v: actions.clip(str(v)))
         self.buttons = gui.add_button_group("play", ("play", "pause", "restart"))
-        self.time = gui.add_slider("time [s]", min=0.0, max=1.0, step=0.01, initial_value=0.0)
+        self.time = SharedControl(
+            gui.add_slider("time [s]", min=0.0, max=1.0, step=0.01, initial_value=0.0), lambda v: actions.seek(float(v))
+        )
         self._speed = gui.add_slider(
             "speed", min=SPEEDS[0], max=SPEEDS[1], step=SPEEDS[2], initial_value=1.0, marks=((0.5, "½"), (1.0, "1"))
         )
         self._loop = gui.add_checkbox("restart at the end", initial_value=True)
         self._follow = gui.add_checkbox("the camera follows", initial_value=True)
         self._robots_folder = gui.add_folder("Robots")
-        self._boxes: dict[str, Any] = {}
+        self._boxes: dict[str, SharedControl] = {}
         self._table = gui.add_html("")
         self._notes = gui.add_html("")
         self._joints_folder = gui.add_folder("Joints", expand_by_default=False)
@@ -151,9 +154,8 @@ class Controls:
                 self._checkbox(key, label)
             inside = gui.add_checkbox(INSIDE, initial_value=False)
             inside.on_update(lambda _: actions.inside(bool(inside.value)))
-        self._setting = False
         with self._robots_folder:
-            self._others = gui.add_dropdown("more", (ANOTHER,), visible=False)
+            self._others = SharedControl(gui.add_dropdown("more", (ANOTHER,), visible=False), self._take_another)
         for name in robots:
             self.offer_robot(name)
         self._connect()
@@ -163,19 +165,11 @@ class Controls:
         box.on_update(lambda _: self.actions.show(key, bool(box.value)))
 
     def _connect(self) -> None:
-        """Connect the controls; changes by the page do not call actions."""
         a = self.actions
-
-        def unless_set(action: Callable[[], None]) -> Callable[[Any], None]:
-            return lambda event: None if self._setting and event.client_id is None else action()
-
-        self.clips.on_update(unless_set(lambda: a.clip(str(self.clips.value))))
         self.buttons.on_click(lambda _: a.play(str(self.buttons.value)))
-        self.time.on_update(unless_set(lambda: a.seek(float(self.time.value))))
         self._speed.on_update(lambda _: a.speed(float(self._speed.value)))
         self._loop.on_update(lambda _: a.loop(bool(self._loop.value)))
         self._follow.on_update(lambda _: a.follow(bool(self._follow.value)))
-        self._others.on_update(unless_set(self._take_another))
         self._upload.on_upload(lambda _: a.upload(self._upload.value.name, self._upload.value.content))
 
     # -- pickers
@@ -185,46 +179,27 @@ class Controls:
             return
         with self._robots_folder:
             box = self._gui.add_checkbox(title or name, initial_value=False)
-        self._boxes[name] = box
-
-        def changed(event: Any) -> None:
-            if not self._setting or event.client_id is not None:
-                self.actions.robot(name, bool(box.value))
-
-        box.on_update(changed)
+        self._boxes[name] = SharedControl(box, lambda on: self.actions.robot(name, bool(on)))
 
     def offer_others(self, names: Iterable[str]) -> None:
         """Offer more robots in a list."""
-        self._others.options = (ANOTHER, *names)
-        self._others.visible = len(self._others.options) > 1
+        handle = self._others.handle
+        handle.options = (ANOTHER, *names)
+        handle.visible = len(handle.options) > 1
 
-    def _take_another(self) -> None:
-        name = str(self._others.value)
+    def _take_another(self, name: str) -> None:
         if name != ANOTHER:
             self.offer_robot(name)
-            self._set(self._others, ANOTHER)
+            self._others.show(ANOTHER)
             self.actions.robot(name, True)
 
     def set_robots(self, names: Iterable[str]) -> None:
         wanted = set(names)
         for name, box in self._boxes.items():
-            self._set(box, name in wanted)
+            box.show(name in wanted)
 
     def set_clips(self, titles: Sequence[str], chosen: str) -> None:
-        if tuple(self.clips.options) != tuple(titles):
-            self._setting = True
-            self.clips.options = tuple(titles)
-            self._setting = False
-        self._set(self.clips, chosen)
-
-    def _set(self, handle: Any, value: Any) -> None:
-        """Set a control without calling its action."""
-        if handle.value != value:
-            self._setting = True
-            try:
-                handle.value = value
-            finally:
-                self._setting = False
+        self.clips.show(chosen, options=tuple(titles))
 
     # -- texts
 
@@ -252,11 +227,7 @@ class Controls:
     def set_time(self, seconds: float, duration: float) -> None:
         """Set time in the clip and duration [s]."""
         longest = max(0.1, math.floor(100 * duration) / 100)
-        if self.time.max != longest:
-            self._setting = True
-            self.time.max = longest
-            self._setting = False
-        self._set(self.time, round(min(max(seconds, 0.0), longest), 2))
+        self.time.show(round(min(max(seconds, 0.0), longest), 2), max=longest)
 
     def set_rows(self, rows: Sequence[ControlRow]) -> None:
         content = "".join(row_html(row) for row in rows)

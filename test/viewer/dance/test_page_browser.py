@@ -100,7 +100,7 @@ def test_a_robot_joins_by_its_check_box(page, browser):
 
 def test_a_moment_is_sought_by_the_slider(page, browser):
     page.press("pause")
-    browser.sleep(0.5)
+    assert browser.wait_for("paused at")  # the line above the slider is the last that changes
     box = browser.evaluate("""(() => {
         const slider = [...document.querySelectorAll('[role=slider]')].find(e => +e.getAttribute('aria-valuemax') > 3);
         const track = slider.closest('[class*=Slider-track]') || slider.parentElement;

@@ -52,7 +52,7 @@ def test_robots_join_and_leave_while_the_others_dance_on(page):
     ready(page, "hrp2")
     first = page.dancers[0]
     until(page, lambda: page.time > 0.5, "it plays")
-    page.controls._boxes["lola"].value = True
+    page.controls._boxes["lola"].handle.value = True
     ready(page, "hrp2", "lola")
     assert page.dancers[0] is first, "who was there dances on"
     assert page.dancers[1].time == pytest.approx(first.time, abs=0.05), "who joins is where the others are"
@@ -60,9 +60,9 @@ def test_robots_join_and_leave_while_the_others_dance_on(page):
     assert page.dancers[1].time == pytest.approx(first.time, abs=0.05)
     places = [page.stage._robots[id(d)].frame.position[1] for d in page.dancers]
     assert np.diff(places) == pytest.approx(SPACING) and np.mean(places) == pytest.approx(0.0)
-    page.controls._boxes["hrp2"].value = False
+    page.controls._boxes["hrp2"].handle.value = False
     ready(page, "lola")
-    page.controls._others.value = "recommended"
+    page.controls._others.handle.value = "recommended"
     ready(page, "lola", "recommended")
     assert page.controls._boxes["recommended"].value
 
@@ -75,7 +75,7 @@ def test_play_pause_seek_speed_and_loop(page):
     for _ in range(10):
         page.tick(0.1)
     assert page.time == now
-    page.controls.time.value = 5.0
+    page.controls.time.handle.value = 5.0
     page.tick(0.0)
     assert page.time == pytest.approx(5.0, abs=0.01)
     page.press("play")
@@ -127,7 +127,7 @@ def test_a_broken_file_is_told_in_one_line_and_nothing_else_changes(page):
         assert len(page.error.splitlines()) == 1
         assert page.error.startswith(name), "by its name, not by the place where it is kept"
         assert page.dancers == [dancer] and page.controls.clips.value == "dance"
-        assert tuple(page.controls.clips.options) == tuple(CLIPS), "and is offered no more"
+        assert tuple(page.controls.clips.handle.options) == tuple(CLIPS), "and is offered no more"
     before = page.time
     until(page, lambda: page.time > before + 0.2, "and the dance goes on")
 
@@ -175,7 +175,7 @@ def test_what_is_not_wanted_is_hidden(page):
         assert handle.visible
         page.stage.show(what, False)
         assert not handle.visible
-    page.controls._boxes["lola"].value = True
+    page.controls._boxes["lola"].handle.value = True
     ready(page, "hrp2", "lola")
     page.tick(1 / 30)
     other = page.stage._robots[id(page.dancers[1])]
