@@ -25,7 +25,8 @@ from humanoid_control.hardware.realtime import become_real_time
 LIMIT = 0.01  # [s] of permitted silence with power
 DAMP_RATE, DAMP_TIME = 100.0, 2.0  # [Hz], [s] of damping before the power is removed
 POLL, IDLE_POLL = 0.001, 0.02  # [s] between checks, with and without power
-ALIVE = 0.5  # [s] after which a silent guardian counts as dead
+ALIVE = 0.5  # [s] after which a silent guardian counts as dead, or `limit` if that is longer
+END_TIME = 1.0  # [s] for an orderly end
 START_TIME = 10.0  # [s]
 PRIORITY = 80  # SCHED_FIFO, above nodes (50)
 IDLE, POWERED, ENDED = 0, 1, 2  # states that the driver writes
@@ -106,13 +107,13 @@ class Guardian:
         """Start the process and wait until it guards.
 
         Args:
-            limit: permitted silence with power [s].
+            limit: permitted silence of the driver with power [s].
             priority: of SCHED_FIFO; 0: normal scheduling.
 
         Raises:
             OSError: if the process does not start.
         """
-        self.buses = tuple(b.name for b in buses)
+        self.buses, self._silence = tuple(b.name for b in buses), max(ALIVE, limit)
         sizes = [b.size for b in buses]
         descriptor = os.memfd_create("humanoid_guardian")
         self._shared = SharedBeat(descriptor, sizes)
@@ -141,7 +142,7 @@ class Guardian:
     def alive(self) -> bool:
         """Return True while it guards; False once it has stopped the drives."""
         words = self._shared.words
-        lately = time.monotonic_ns() - words[SEEN] < ALIVE * 1e9
+        lately = time.monotonic_ns() - words[SEEN] < self._silence * 1e9
         return bool(lately and not words[TRIPPED]) and self._process.poll() is None
 
     def tripped(self) -> bool:
@@ -153,7 +154,7 @@ class Guardian:
         if self._process.poll() is None:
             self._shared.words[STATE] = ENDED
             try:
-                self._process.wait(1.0)
+                self._process.wait(END_TIME)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -202,18 +203,18 @@ class DatagramGuard:
         self._path = path
 
     def damp(self, frame: bytes) -> None:
-        self._send(b"D", frame)
+        self._send(b"D", frame, socket.MSG_DONTWAIT)
 
     def off(self) -> None:
-        self._send(b"O", b"")
+        self._send(b"O", b"", 0)  # waits for a place in the queue of its reader: it is sent only once
 
     def close(self) -> None:
         self._socket.close()
 
-    def _send(self, letter: bytes, frame: bytes) -> None:
+    def _send(self, letter: bytes, frame: bytes, flags: int) -> None:
         now = time.monotonic_ns().to_bytes(8, "little")
         with contextlib.suppress(OSError):  # no receiver any more
-            self._socket.sendto(letter + now + frame, socket.MSG_DONTWAIT, self._path)
+            self._socket.sendto(letter + now + frame, flags, self._path)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -8,17 +8,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from humanoid_control.hardware.guardian import DAMP_TIME, GuardedBus, Guardian, SharedBeat
+from humanoid_control.hardware import guardian
+from humanoid_control.hardware.guardian import DAMP_RATE, DAMP_TIME, POLL, GuardedBus, Guardian, SharedBeat, watch
 from humanoid_control.robots import load_robot
 
 pytestmark = pytest.mark.drives
 
 VICTIM = Path(__file__).with_name("victim.py")
 FACTORY = "humanoid_control.hardware.guardian:DatagramGuard"
+TOLERANCE = 200.0  # two seconds of permitted silence: on a busy machine a process may be paused
+PATIENCE = 60.0  # [s] for what takes two seconds on an idle machine
 
 
 class Listener:
@@ -29,7 +33,7 @@ class Listener:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(self.path)
 
-    def take(self, timeout):
+    def take(self, timeout=PATIENCE):
         """Letter, time [s] and frame of the next datagram; None where none comes."""
         if not select.select([self.socket], [], [], timeout)[0]:
             return None
@@ -49,7 +53,7 @@ def guarded(listener, name="bus", size=64):
 
 
 class Victim:
-    def __init__(self, listener, tolerance=10.0, priority=0):
+    def __init__(self, listener, tolerance=TOLERANCE, priority=0):
         self.process = subprocess.Popen(
             [sys.executable, str(VICTIM), listener.path, str(tolerance), str(priority)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -87,7 +91,7 @@ def victim(listener):
         v.close()
 
 
-def gone(pid, within=5.0):
+def gone(pid, within=PATIENCE):
     """True once a process has ended (its parent may be gone, so that it cannot be waited for)."""
     end = time.monotonic() + within
     while time.monotonic() < end:
@@ -108,28 +112,49 @@ def test_a_killed_driver_is_followed_by_damping_frames_and_by_power_off(victim, 
     assert listener.take(0.0) is None, "no false alarm"
     killed = time.monotonic()
     v.process.kill()
-    letter, sent, frame = listener.take(2.0)
-    assert letter == "D" and 0.0 < sent - killed < 1.0
+    letter, sent, frame = listener.take()
+    assert letter == "D" and sent > killed
     q = np.frombuffer(frame)
     robot = load_robot("hrp2", "fixed")
     led = {f for f, *_ in robot.mimic}
     neutral = [robot.postures["neutral"][k] for k in range(robot.n) if k not in led]
     np.testing.assert_allclose(q, neutral, atol=1e-3)  # where the joints were at last
-    frames = [(letter, sent)]
-    while frames[-1][0] == "D":
-        frames.append(listener.take(2.0)[:2])
-    assert [f[0] for f in frames].count("O") == 1
-    assert frames[-1][1] - frames[0][1] == pytest.approx(DAMP_TIME, abs=0.5) and len(frames) > 60
-    assert gone(v.guardian)
+    letters = letter
+    while letters[-1] == "D":
+        letters += listener.take()[0]
+    assert letters.endswith("DO")
+    assert gone(v.guardian) and listener.take(0.0) is None
+
+
+def test_silence_is_answered_at_once_by_damping_for_two_seconds(monkeypatch):
+    """On a clock of the test's own, which only sleeping moves."""
+    now, calls = [5_000_000_000], []
+    clock = SimpleNamespace(
+        monotonic=lambda: now[0] * 1e-9,
+        monotonic_ns=lambda: now[0],
+        sleep=lambda seconds: now.__setitem__(0, now[0] + round(seconds * 1e9)),
+    )
+    monkeypatch.setattr(guardian, "time", clock)
+    guard = SimpleNamespace(damp=lambda frame: calls.append((now[0], frame)), off=lambda: calls.append((now[0], None)))
+    descriptor = os.memfd_create("test")
+    shared = SharedBeat(descriptor, [8])
+    shared.put(True, [b"damp"])
+    begin = now[0]
+    assert watch(shared, [guard], 0.01, os.getpid())
+    times = 1e-9 * (np.array([at for at, _ in calls]) - begin)
+    assert 0.01 < times[0] < 0.01 + 2 * POLL
+    np.testing.assert_allclose(np.diff(times), 1.0 / DAMP_RATE)
+    assert times[-1] - times[0] == pytest.approx(DAMP_TIME, abs=1.5 / DAMP_RATE)
+    assert {frame for _, frame in calls[:-1]} == {b"damp"} and calls[-1][1] is None
+    shared.close()
+    os.close(descriptor)
 
 
 def test_a_frozen_driver_is_stopped_and_finds_itself_in_fault(victim, listener):
     v = victim()
     v.until("POWERED")
     v.process.send_signal(signal.SIGSTOP)
-    stopped = time.monotonic()
-    letter, sent, _ = listener.take(2.0)
-    assert letter == "D" and sent - stopped < 1.0
+    assert listener.take()[0] == "D"
     v.process.send_signal(signal.SIGCONT)
     assert "the guardian stopped the drives" in v.until("FAULT")
 
@@ -138,17 +163,16 @@ def test_a_driver_that_holds_the_interpreter_is_stopped(victim, listener):
     v = victim()
     v.until("POWERED")
     v.say("hold")
-    begin = time.monotonic()
-    letter, sent, _ = listener.take(0.9)
-    assert letter == "D" and sent - begin < 0.8
-    v.until("FAULT")
+    assert listener.take()[0] == "D"
+    v.say("release")
+    assert "the guardian stopped the drives" in v.until("FAULT")
 
 
 def test_a_driver_that_ends_orderly_is_not_followed(victim, listener):
     v = victim()
     v.until("POWERED")
     v.say("end")
-    assert v.process.wait(10) == 0
+    assert v.process.wait(PATIENCE) == 0
     assert gone(v.guardian) and listener.take(0.1) is None
 
 
@@ -162,28 +186,44 @@ def test_a_driver_without_power_may_be_killed(listener, tmp_path):
 
 
 def test_a_guardian_that_dies_is_seen(listener):
-    g = Guardian([guarded(listener)], 0.2, 0)
+    g = Guardian([guarded(listener)], PATIENCE, 0)
     assert g.alive() and not g.tripped()
     os.kill(g.pid, signal.SIGKILL)
-    end = time.monotonic() + 5.0
+    end = time.monotonic() + PATIENCE
     while g.alive() and time.monotonic() < end:
         time.sleep(0.005)
     assert not g.alive() and not g.tripped()
     g.close()
 
 
-def test_a_guardian_that_is_no_longer_needed_ends_by_itself(listener):
-    g = Guardian([guarded(listener)], 5.0, 0)
+@pytest.mark.parametrize(("alive", "limit"), [(1.0, 0.01), (0.0, 1.0)])
+def test_a_guardian_that_hangs_is_seen(listener, monkeypatch, alive, limit):
+    """Where the driver may be silent for long, as on a machine without real time, the guardian may, too."""
+    monkeypatch.setattr(guardian, "ALIVE", alive)
+    g = Guardian([guarded(listener)], limit, 0)
+    os.kill(g.pid, signal.SIGSTOP)
+    end = time.monotonic() + PATIENCE
+    while g.alive() and time.monotonic() < end:
+        time.sleep(0.005)
+    assert time.monotonic_ns() - g._shared.words[guardian.SEEN] > 1e9
+    assert not g.alive() and not g.tripped() and g._process.poll() is None
+    os.kill(g.pid, signal.SIGCONT)
+    g.close()
+
+
+def test_a_guardian_that_is_no_longer_needed_ends_by_itself(listener, monkeypatch):
+    monkeypatch.setattr(guardian, "END_TIME", PATIENCE)
+    g = Guardian([guarded(listener)], PATIENCE, 0)
     g.beat(True, [b"x"])
     g.close()
     assert g._process.returncode == 0 and listener.take(0.05) is None
 
 
 def test_the_last_whole_frame_of_each_bus_counts(listener):
-    g = Guardian([guarded(listener, "a"), guarded(listener, "b", 100)], 0.1, 0)
+    g = Guardian([guarded(listener, "a"), guarded(listener, "b", 100)], 2.0, 0)
     for k in range(7):
         g.beat(True, [bytes([k] * (k + 1)), bytes([100 + k] * 99)])
-    frames = [listener.take(2.0) for _ in range(2)]
+    frames = [listener.take() for _ in range(2)]
     assert [f[2] for f in frames] == [bytes([6] * 7), bytes([106] * 99)]
     assert g.tripped() and not g.alive()
     g._process.kill()

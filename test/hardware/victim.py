@@ -1,6 +1,6 @@
 """A driver on loopback drives in a process of its own, to be killed: `python victim.py SOCKET TOLERANCE PRIORITY`.
 
-It says POWERED, then does what a line on its input says: `hold` (the interpreter's lock for a second), `end`.
+It says POWERED, then does what a line on its input says: `hold` (the interpreter's lock, until the next line), `end`.
 """
 
 import ctypes
@@ -36,7 +36,7 @@ def main(listener, tolerance, priority):
         if select.select([sys.stdin], [], [], 0)[0]:
             word = sys.stdin.readline().strip()
             if word == "hold":
-                ctypes.PyDLL(None).usleep(1_000_000)
+                ctypes.PyDLL(None).read(0, ctypes.create_string_buffer(100), 100)
             elif word == "end":
                 driver.close()
                 return
