@@ -61,7 +61,7 @@ def test_power_is_refused_where_the_watchdog_is_not_accepted(three, driver):
     with driver(three, [1, 2, 3]) as d:
         d.cycle()
         d.until(lambda: d.transport.power(True) or d.transport.trouble(), "an answer")
-        assert d.transport.trouble() == "bus watchdog not accepted by j2 (reads 0, written 50)"
+        assert d.transport.trouble() == "bus watchdog not accepted by j2 (reads 0, written 125)"
         d.cycle(5)
         assert not d.transport.power(True) and not any(s.on for s in three.servos.values())
         three[2].refuses_watchdog = False
@@ -71,7 +71,8 @@ def test_power_is_refused_where_the_watchdog_is_not_accepted(three, driver):
         d.enable()
 
 
-def test_no_torque_before_every_servo_was_measured(three, driver):
+def test_no_torque_before_every_servo_was_measured(three, driver, monkeypatch):
+    monkeypatch.setattr(transport, "PATIENCE", 0.05)
     with driver(three, [1, 2, 3]) as d:
         three[3].unmeasured = True  # it answers everything else
         for _ in range(12):
@@ -223,7 +224,10 @@ def test_what_drives_do_in_silence_without_a_watchdog():
 @pytest.mark.parametrize("fast", [True, False])
 def test_a_missing_servo_leaves_the_others_their_samples(driver, monkeypatch, fast):
     monkeypatch.setattr(transport, "PATIENCE", 0.05)
-    with Bus([Servo(k) for k in range(1, 21)]) as bus, driver(bus, range(1, 21), fast_sync_read=fast) as d:
+    with (
+        Bus([Servo(k) for k in range(1, 21)]) as bus,
+        driver(bus, range(1, 21), fast_sync_read=fast, watchdog=0.0) as d,
+    ):
         d.enable()
         bus[7].silent = True
         d.until(lambda: not d.state.have(Flag.FRESH)[6] and d.state.have(Flag.FRESH).sum() == 19, "19 left")
@@ -236,7 +240,6 @@ def test_a_missing_servo_leaves_the_others_their_samples(driver, monkeypatch, fa
 
 
 def test_noise_half_frames_and_echoes_do_not_stop_the_bus(driver, monkeypatch):
-    monkeypatch.setattr(transport, "PATIENCE", 0.05)
     with Bus([Servo(k) for k in range(1, 6)]) as bus, driver(bus, range(1, 6)) as d:
         d.enable()
         bus.noise = b"\xff\xff\xfd\x00\x01\xff\xff\xff\x00\xff"
@@ -247,6 +250,7 @@ def test_noise_half_frames_and_echoes_do_not_stop_the_bus(driver, monkeypatch):
         bus.noise, bus.echo = b"", True
         d.cycle(10, write=True)
         assert d.state.have(Flag.FRESH).all()
+        monkeypatch.setattr(transport, "PATIENCE", 0.05)
         bus.echo, bus.torn = False, 4
         d.until(lambda: d.state.have(Flag.FRESH).sum() == 4, "the last one is torn", write=True)
         bus.torn = 0
@@ -274,15 +278,19 @@ def test_a_port_that_is_gone_is_an_error_and_opens_again(driver):
             assert d.state.have(Flag.FRESH).all()
 
 
-def test_read_waits_no_longer_than_it_may(three, driver):
+def test_read_waits_no_longer_than_it_may(three, driver, monkeypatch):
+    monkeypatch.setattr(transport, "PATIENCE", 2.0)
     with driver(three, [1, 2, 3]) as d:
         d.cycle()
         for s in three.servos.values():
             s.silent = True
         d.cycle(wait=0.0)
-        begin = time.monotonic()
-        d.cycle(wait=0.02)
-        assert time.monotonic() - begin < 0.5 and not d.state.have(Flag.FRESH).any()
+        took = []
+        for _ in range(5):  # a busy machine may pause some of them
+            begin = time.monotonic()
+            d.cycle(wait=0.02)
+            took.append(time.monotonic() - begin)
+        assert 0.02 <= min(took) < 0.5 and not d.state.have(Flag.FRESH).any()
 
 
 # -------- Faults
