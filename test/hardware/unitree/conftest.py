@@ -107,8 +107,11 @@ class Drive:
 
 
 @pytest.fixture
-def drive():
+def drive(monkeypatch):
     """Makes an open transport from options of its bus."""
+    from humanoid_control.hardware.unitree import link
+
+    monkeypatch.setattr(link, "OPEN_TIME", PATIENCE)
     opened = []
 
     def make(model="g1", mode=Mode.POSITION, **options):

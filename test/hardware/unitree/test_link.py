@@ -2,6 +2,7 @@
 
 import json
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,12 +54,22 @@ def test_power_commands_and_power_off(robot, drive):
     assert robot.report()["seen"][-1] == [5, [0] * 35] and not d.state.have(Flag.ENABLED).any()
 
 
-def test_gains_of_the_model_come_slowly(robot, drive):
-    d = drive(gains=0.5)
-    d.enable()
-    first = robot.report()["last"]["kp"][3]
-    assert d.until(lambda: robot.report()["last"]["kp"][3] == 50.0)
-    assert first < 50.0 and robot.report()["last"]["kd"][3] == 1.0
+def test_gains_of_the_model_come_slowly(robot, drive, monkeypatch):
+    """At a thousandth of the speed, so that a pause of this test is none of the gains."""
+    monkeypatch.setattr(link, "GAIN_RAMP", 1000 * link.GAIN_RAMP)
+    d = drive(gains=0.5).enable()
+
+    def stiffness():
+        return robot.report()["last"]["kp"][3]
+
+    assert d.until(lambda: 0.0 < stiffness() < 10.0)
+    for _ in range(2):
+        d.bus._since -= 0.4 * link.GAIN_RAMP
+        before = stiffness()
+        assert d.until(lambda before=before: stiffness() > before + 19.0)
+        assert stiffness() < before + 29.0
+    d.bus._since -= 0.4 * link.GAIN_RAMP
+    assert d.until(lambda: stiffness() == 50.0) and robot.report()["last"]["kd"][3] == 1.0
     assert robot.report()["last"]["kp"][:3] == [30.0] * 3
 
 
@@ -106,26 +117,37 @@ def test_silence_is_no_error_and_no_sample_is_waited_for_too_long(robot, drive):
     robot.tell(publish=False)
     assert d.until(lambda: not d.state.have(Flag.FRESH).any())
     d.cycle()
-    begin = time.monotonic()
+    took = []
     for _ in range(10):
-        d.bus.read(d.state, time.monotonic() + 0.01)
-    assert 0.09 < time.monotonic() - begin < 2.0 and not d.state.have(Flag.FRESH).any()
+        begin = time.monotonic()
+        d.bus.read(d.state, begin + 0.01)
+        took.append(time.monotonic() - begin)
+    assert 0.009 < min(took) < 0.5 and not d.state.have(Flag.FRESH).any()
     d.bus.read(d.state, time.monotonic() - 1.0)
 
 
-def test_a_state_is_fresh_for_two_cycles_of_the_slower_clock(robot, drive):
-    """Robot and driver have clocks of their own: a cycle in between without a state is no lost one."""
-    d = drive()  # 500 Hz; the robot sends 200 states a second
-    end = time.monotonic() + 0.5
-    missed = cycles = 0
-    while time.monotonic() < end:
-        d.bus.read(d.state, time.monotonic())
-        missed, cycles = missed + (not d.state.have(Flag.FRESH).all()), cycles + 1
-        time.sleep(0.002)
-    assert d.bus.samples < 0.9 * cycles and missed < 0.3 * cycles
-    robot.tell(publish=False)
-    assert d.until(lambda: not d.state.have(Flag.FRESH).any())
-    assert time.monotonic() - d.state.stamp.max() < 1.0
+def test_a_state_is_fresh_for_two_cycles_of_the_slower_clock(robot, drive, monkeypatch):
+    """Robot and driver have clocks of their own: a cycle in between without a state is no lost one.
+
+    States of the robot, replayed at 200 Hz to a driver at 500 Hz, on a clock of the test's own.
+    """
+    d, states = drive(), []
+    assert wait_for(lambda: states.extend(d.bus._ends.take()) or len(states) > 80)
+    now, queue = [time.monotonic()], []
+    monkeypatch.setattr(d.bus._ends, "take", lambda: [queue.pop(0)[1] for _ in queue[:16] if queue[0][0] <= now[0]])
+    monkeypatch.setattr(d.bus._ends, "wait", lambda seconds: None)
+    monkeypatch.setattr(link, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    queue.extend((now[0] + 0.005 * k, frame) for k, frame in enumerate(states))
+    fresh = []
+    while queue:
+        now[0] += 0.002
+        d.bus.read(d.state, now[0])
+        fresh.append(d.state.have(Flag.FRESH).all())
+    assert len(fresh) > 2.4 * len(states) and all(fresh[len(fresh) // 2 :])
+    for silence, seen in ((0.008, True), (0.003, False)):
+        now[0] += silence
+        d.bus.read(d.state, now[0])
+        assert d.state.have(Flag.FRESH).all() == seen
 
 
 def test_another_writer_of_commands_keeps_power_away(robot, drive):
@@ -204,9 +226,9 @@ spec = json.loads(sys.argv[1])
 module, _, factory = spec["factory"].partition(":")
 guard = getattr(importlib.import_module(module), factory)(*spec["arguments"])
 print(json.dumps(sorted(sys.modules)), flush=True)
-guard.damp(bytes.fromhex(sys.stdin.readline()))
-print("damped", flush=True)
-sys.stdin.readline()
+while (frame := bytes.fromhex(sys.stdin.readline())):
+    guard.damp(frame)
+    print("damped", flush=True)
 guard.off()
 guard.close()
 print("off", flush=True)
@@ -221,16 +243,19 @@ def test_a_guardian_damps_a_robot_whose_driver_is_silent(robot, drive):
     try:
         loaded = json.loads(guard.stdout.readline())
         assert not {"numba", "rclpy", "scipy"} & set(loaded), "it starts at once"
-        for _ in range(60):
-            d.cycle()
+        assert d.until(d.bus._ends._watcher.get_matched_publications), "its writer is seen"
         assert d.bus.trouble() == "", "the guardian is no other program"
-        assert d.bus._ends._watcher.get_matched_publications(), "though its writer is seen"
         frame = d.bus.damping_frame(d.state)
         assert len(frame) <= spec.size
-        guard.stdin.write(frame.hex() + "\n")
-        guard.stdin.flush()
-        assert guard.stdout.readline() == "damped\n"
-        assert wait_for(lambda: robot.report()["last"]["kd"][:29] == [4.0] * 29)
+
+        def damped():
+            """Frames are lost until the guardian has discovered the robot."""
+            guard.stdin.write(frame.hex() + "\n")
+            guard.stdin.flush()
+            assert guard.stdout.readline() == "damped\n"
+            return robot.report()["last"]["kd"][:29] == [4.0] * 29
+
+        assert wait_for(damped)
         assert robot.report()["last"]["kp"] == [0.0] * 35 and robot.report()["wrong"] == 0
         guard.stdin.write("\n")
         guard.stdin.flush()
@@ -251,9 +276,9 @@ def test_a_robot_that_is_not_the_one_of_the_file(robot, drive):
     assert wait_for(lambda: not _refused(drive)), "a G1 with 23 motors"
 
 
-def _refused(drive):
+def _refused(drive, model="g1_23"):
     try:
-        drive("g1_23")
+        drive(model).bus.close()
     except HardwareError as e:
         return str(e)
     return ""
@@ -266,10 +291,8 @@ def test_no_robot_no_network(robot, drive, monkeypatch):
         for _ in range(3):  # a state may have been on its way
             drive().bus.close()
     robot.tell(publish=True, spoil=True)
-    monkeypatch.setattr(link, "OPEN_TIME", 3.0)  # on a busy machine the first state takes its time
-    with pytest.raises(HardwareError, match="wrong CRC"):
-        for _ in range(3):
-            drive().bus.close()
+    monkeypatch.setattr(link, "OPEN_TIME", 1.0)  # on a busy machine the first state may take longer
+    assert wait_for(lambda: "wrong CRC" in _refused(drive, "g1"))
     with pytest.raises(HardwareError, match=r"^eth77: network interface not found; available: .*lo"):
         drive(interface="eth77")
     with pytest.raises(HardwareError, match=f"domain {DOMAIN} is used on lo, not on any interface"):
