@@ -33,7 +33,7 @@ FORK_READY, FORK_FACTOR = 8.0, 4.0  # [s] minimum limit for a restarted fork to 
 DEAF_LIMIT = 1.5  # [s] time for which a node may miss all messages
 DEAF_WINDOW = 10.0  # [s] window after a restart in which that is attributed to the middleware
 HANG_VARIABLE = "HUMANOID_HANG_LIMIT"  # overrides the hang limit [s]; inf: none, for a debugger
-LAST_WORDS = 0.3  # [s] time to read the last lines of an ended child
+LAST_WORDS = 1.0  # [s] longest wait for the last lines of an ended child
 FULL = 2**18  # [bytes] free space below which a disk counts as full
 
 Report = Callable[[str, str], None]
@@ -140,12 +140,14 @@ class Supervisor:
         self._spawn(child)
 
     def _spawn(self, child: Child) -> None:
-        child.ready.clear()
-        child.hung, child.last_lines, child.heartbeat = "", [], HeartbeatMonitor()
+        # of this process only: the pump of the last one may still have lines to read
+        child.ready, child.last_lines = threading.Event(), []
+        child.hung, child.heartbeat = "", HeartbeatMonitor()
         child.started.append(time.monotonic())
         child.process = self._forked(child) or self._afresh(child)
         child.heartbeat.handed_over()
-        child.pump = threading.Thread(target=self._pump, args=(child, child.process), daemon=True)
+        own = (child, child.process, child.started[-1], child.ready, child.last_lines)
+        child.pump = threading.Thread(target=self._pump, args=own, daemon=True)
         child.pump.start()
 
     def _forked(self, child: Child) -> ForkedProcess | None:
@@ -179,7 +181,14 @@ class Supervisor:
             bufsize=1,
         )
 
-    def _pump(self, child: Child, process: subprocess.Popen | ForkedProcess) -> None:
+    def _pump(
+        self,
+        child: Child,
+        process: subprocess.Popen | ForkedProcess,
+        started: float,
+        ready: threading.Event,
+        lines: list[str],
+    ) -> None:
         """Copy a child's output to its log, even if unwritable, and report warnings."""
         assert process.stdout is not None
         with contextlib.ExitStack() as stack:
@@ -191,10 +200,11 @@ class Supervisor:
                     if log is not None:
                         log.write(line.encode(errors="replace"))
                 text = line.rstrip()
-                child.last_lines = [*child.last_lines[-19:], text]
+                lines.append(text)
+                del lines[:-20]
                 if text.startswith(READY):
-                    child.ready_after = time.monotonic() - child.started[-1]
-                    child.ready.set()
+                    child.ready_after = time.monotonic() - started
+                    ready.set()
                 elif "[WARN]" in text or "[ERROR]" in text:
                     self.report(child.name, text.split("]: ", 1)[-1])
 
@@ -210,7 +220,8 @@ class Supervisor:
                 if meanwhile is not None:
                     meanwhile()
                 if not child.alive:
-                    time.sleep(0.1)  # the pump reads the last lines
+                    if child.pump is not None:
+                        child.pump.join(LAST_WORDS)
                     raise self._failure(child)
                 if time.monotonic() > deadline:
                     raise StackFailure(f"{child.name} was not ready after {timeout:g} s: see {child.log}")

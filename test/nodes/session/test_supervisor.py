@@ -20,9 +20,10 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.base.heartbeat import WATCHED
+from humanoid_control.nodes.base.runner import EXIT_BAD_INPUT
 from humanoid_control.session import shared_memory
 from humanoid_control.session.shared_memory import HELD, SHM, TIDY_TIME, PortHolder, SharedMemoryKeeper
-from humanoid_control.session.supervisor import Supervisor, hang_limit
+from humanoid_control.session.supervisor import InputRefused, Supervisor, hang_limit
 from test.robots_under_test import nightly
 
 pytestmark = pytest.mark.processes
@@ -55,7 +56,7 @@ def supervised(tmp_path):
         def wait_ready(self):
             supervisor.wait_ready(30)
 
-        def watch_until(self, condition, timeout=20.0):
+        def watch_until(self, condition, timeout=60.0):
             end, good = time.monotonic() + timeout, True
             while not condition():
                 assert time.monotonic() < end, (said, [c.last_lines for c in supervisor.children.values()])
@@ -89,6 +90,41 @@ def test_a_helper_that_keeps_dying_is_given_up_and_the_others_go_on(supervised):
         "ended with code 3; not restarted again after 3 restarts, the other nodes continue: no paper left",
     ]
     assert supervised.children["control"].alive
+
+
+def test_words_of_a_process_that_has_ended_are_not_those_of_its_successor(supervised, tmp_path):
+    """A process of the first one still has its output, and says READY when the second one runs."""
+    first, go = tmp_path / "first", tmp_path / "go"
+    script = f"""
+        import os, time
+        from pathlib import Path
+        if not Path({str(first)!r}).exists():
+            Path({str(first)!r}).touch()
+            if os.fork():
+                os._exit(3)
+            while not Path({str(go)!r}).exists():
+                time.sleep(0.01)
+            print("READY late")
+        else:
+            time.sleep(600)
+    """
+    supervised.start("node", script)
+    child = supervised.children["node"]
+    pump = child.pump
+    supervised.watch_until(lambda: len(child.started) == 2)
+    go.touch()
+    pump.join(60)
+    assert "READY late" in child.log.read_text() and not pump.is_alive()
+    assert not child.ready.is_set() and not child.last_lines and child.alive
+
+
+def test_the_reason_of_a_node_that_refuses_its_input_is_waited_for(supervised, monkeypatch):
+    """Also where the thread that reads it gets no processor for a while."""
+    pump = Supervisor._pump
+    monkeypatch.setattr(Supervisor, "_pump", lambda *given: (time.sleep(0.5), pump(*given)))
+    supervised.start("node", f"print('gait.yaml: no such file'); raise SystemExit({EXIT_BAD_INPUT})")
+    with pytest.raises(InputRefused, match=r"^gait.yaml: no such file$"):
+        supervised.wait_ready()
 
 
 def test_what_the_stack_needs_ends_it_when_it_keeps_dying(supervised):
