@@ -53,7 +53,8 @@ class Graph:
         """
         if node in self.rates and not any(p.startswith("rate:=") for p in parameters):
             parameters = (f"rate:={self.rates[node]}", *parameters)
-        parameters = ("priority:=0", *parameters)
+        # what a busy machine does to the ticks is no matter, except where rates are measured
+        parameters = ("priority:=0", *(("missed_warn:=100.0",) if self.rates else ()), *parameters)
         given = ["--ros-args", *(a for p in parameters for a in ("-p", p)), *args]
         script, stem = node.endswith(".py"), Path(node).stem
         module, path = f"humanoid_control.nodes.{node}", self.folder / f"{stem}_{len(self.processes)}.log"
