@@ -97,7 +97,7 @@ class CompiledTick:
         self.is_custom = False
         self._norm, self._size = (np.empty(robot.nv), np.empty(robot.nv)), robot.nq + robot.nv + NUMBERS
         self._settings: IkSettings | None = None
-        self._idle_key: tuple[bool | None, float] = (None, 0.0)
+        self._idle_key: tuple[bool, float] | None = None
         self._world: WorldPoses | None = None
         self._found, self._pair_tables = PairsFound.buffer(0), dict.fromkeys(PAIR_TABLES, NO_TABLE)
         self._apart = next(iter(pairs), None)
@@ -107,6 +107,7 @@ class CompiledTick:
         self._known: dict[int, Any] = {}
         self._custom: list[Limit] = []
         self._order, self._hooks = self._steps_of(limits)
+        self._idle: IdleJointLimit | None = self._known.get(IDLE)
         self._last = len(self._order)
 
     def _steps_of(self, limits: Sequence[Limit]) -> tuple[np.ndarray, list[Hook]]:
@@ -176,11 +177,11 @@ class CompiledTick:
 
     def configure(self, settings: IkSettings, acceleration: np.ndarray, braking: np.ndarray) -> None:
         """Set the settings and the limits of `IkState` after `follow`; unchanged packed records are kept."""
-        r, s, idle, sides = self.robot, settings, self._known.get(IDLE), self._known.get(SIDE)
-        key = (None, 0.0) if idle is None else (idle.enabled, idle.gain)
+        idle, s = self._idle, settings
+        key = None if idle is None else (idle.enabled, idle.gain)
         if s is self._settings and key == self._idle_key:
             return
-        self._settings, self._idle_key = s, key
+        self._settings, self._idle_key, r, sides = s, key, self.robot, self._known.get(SIDE)
         limits = JointLimits(r.lower, r.upper, r.velocity)
         self._range = Packed(RangeLimits(limits, acceleration[r.iv :].copy(), braking))
         weights = {name: float(getattr(s, name)) for name in TickNumbers._fields if hasattr(s, name)}

@@ -226,8 +226,8 @@ class WholeBodyIk:
     def _result(self, outcome: np.ndarray, q: np.ndarray, dt: float) -> IkResult:
         """Build the result of a tick from q, by its outcome."""
         s, apart, nq, begun, before = self.settings, self.self_collision, self.robot.nq, q.copy(), self.v
-        numbers = outcome[-NUMBERS:]
-        used, violation, depth = numbers.item(ITERATIONS), numbers.item(VIOLATION), numbers.item(DEPTH)
+        used, violation = outcome.item(ITERATIONS - NUMBERS), outcome.item(VIOLATION - NUMBERS)
+        depth = outcome.item(DEPTH - NUMBERS)
         self.v = outcome[nq:-NUMBERS]
         self._data.later(begun)
         if type(self._range) is ConfigurationLimit:
@@ -240,7 +240,7 @@ class WholeBodyIk:
             near = apart.deferred_near(begun, before, s, self._limits[0], self.v, dt)
 
         def report() -> IkReport:
-            _, share, rows, slack, _, _, stage = numbers.tolist()
+            _, share, rows, slack, _, _, stage = outcome[-NUMBERS:].tolist()
             status = IkStatus.OPTIMAL
             if used < 0:
                 status = IkStatus.NO_SOLUTION

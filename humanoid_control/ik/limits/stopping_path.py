@@ -172,11 +172,10 @@ def max_safe_scale(
     table: Table[PathArrays], q: np.ndarray, brake: np.ndarray, v: np.ndarray, braking: Braking
 ) -> float:
     """Compute `StoppingPathCheck.max_safe_scale` for joint velocities (n,)."""
-    path = unpack(table, PathArrays)
-    u = path.scratch.trial
+    u = unpack(table, PathArrays).scratch.trial
     for i in range(v.shape[0]):
         u[i] = v[i]
-    if _is_clear(path, q, u, braking):
+    if _is_clear(table, q, u, braking):
         return FULL_MOTION
     # Bisection: low is always proven (or braking itself), high is not.
     low, high = NO_MOTION, FULL_MOTION
@@ -184,7 +183,7 @@ def max_safe_scale(
         s = 0.5 * (low + high)
         for i in range(u.shape[0]):
             u[i] = brake[i] + s * (v[i] - brake[i])
-        if _is_clear(path, q, u, braking):
+        if _is_clear(table, q, u, braking):
             low = s
         else:
             high = s
@@ -233,8 +232,9 @@ def least_by_gap(chord: float, travel: float, turned: float, beside: float) -> f
 
 
 @kernel
-def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) -> bool:
-    a, w = path.monitor, path.scratch
+def _is_clear(table: Table[PathArrays], q: np.ndarray, v: np.ndarray, braking: Braking) -> bool:
+    # Here and below: a call that passes the record itself copies 500 words, and some calls are made for every pair.
+    w = unpack(table, PathArrays).scratch
     dt, n, last = braking.dt, v.shape[0], 1.0
     step = w.lost
     start, end, d, floors = w.start, w.end, w.distance, w.floor
@@ -246,14 +246,14 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
     for i in range(n):
         way = dt * braking_distance(abs(v[i]), step[i], last)
         moved[i] = way if v[i] >= 0.0 else -way
-    count = _pairs_at_risk(path, moved, braking.floor)
+    count = _pairs_at_risk(table, moved, braking.floor)
     if count == 0:
         return True
-    moving = _begin_path(a, q.shape[0] - n, count, w)
+    moving = _begin_path(table, q.shape[0] - n, count)
     # Zero requests a measurement; infinity marks pairs that need none.
     for k in range(count):
         d[k] = 0.0
-    _measure(a, q, v, braking, last, count, moving, w)
+    _measure(table, q, v, braking, last, count, moving)
     begins[0], ends[0], depth, postures = 0.0, last, 1, 1
     # The end posture first: it rules out most blocked paths at once.
     for k in range(count):
@@ -261,7 +261,7 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
             return False
         end[0, k] = d[k]
         _copy(w.normal[k], w.end_normal[0, k])
-        w.chord[0, k] = min(start[0, k], _gap(a, w, k, w.start_normal[0, k]))
+        w.chord[0, k] = min(start[0, k], _gap(table, k, w.start_normal[0, k]))
     # Stack of open segments, the last one (top) next.
     while depth > 0:
         t0, t1, top = begins[depth - 1], ends[depth - 1], depth - 1
@@ -291,7 +291,7 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
         middle = np.floor(0.5 * (t0 + t1)) if t1 - t0 >= 2.0 else 0.5 * (t0 + t1)
         if middle <= t0:
             middle = 0.5 * (t0 + t1)
-        _measure(a, q, v, braking, middle, count, moving, w)
+        _measure(table, q, v, braking, middle, count, moving)
         # Replace the top segment by its two halves: the later one on top.
         for k in range(count):
             if d[k] < floors[k]:
@@ -300,8 +300,8 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
             _copy(w.end_normal[top, k], w.end_normal[top + 1, k])
             _copy(w.normal[k], w.start_normal[top + 1, k])
             if d[k] < np.inf:
-                w.chord[top + 1, k] = min(end[top, k], _gap(a, w, k, w.end_normal[top, k]))
-                w.chord[top, k] = min(start[top, k], _gap(a, w, k, w.start_normal[top, k]))
+                w.chord[top + 1, k] = min(end[top, k], _gap(table, k, w.end_normal[top, k]))
+                w.chord[top, k] = min(start[top, k], _gap(table, k, w.start_normal[top, k]))
             end[top, k] = d[k]
             _copy(w.normal[k], w.end_normal[top, k])
         begins[top + 1], ends[top + 1], ends[top] = middle, t1, middle
@@ -310,7 +310,9 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
 
 
 @kernel
-def _gap(a: MonitorArrays, w: ProofMemory, k: int, normal: np.ndarray) -> float:
+def _gap(table: Table[PathArrays], k: int, normal: np.ndarray) -> float:
+    path = unpack(table, PathArrays)
+    a, w = path.monitor, path.scratch
     i, j = a.bounds.pairs[w.pair[k], 0], a.bounds.pairs[w.pair[k], 1]
     n = rotate(w.world.R[a.bounds.common[w.pair[k]]], (normal[0], normal[1], normal[2]))
     first = Solid(a.shapes.kinds[i], a.shapes.sizes[i], w.R[i], (w.p[i, 0], w.p[i, 1], w.p[i, 2]))
@@ -330,8 +332,9 @@ def _keep_normal(R: np.ndarray, n: tuple, out: np.ndarray) -> None:
 
 
 @kernel
-def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
+def _pairs_at_risk(table: Table[PathArrays], moved: np.ndarray, highest: float) -> int:
     """Store the pairs that may fall below their floors, and return their number."""
+    path = unpack(table, PathArrays)
     a, w = path.monitor, path.scratch
     count, lower, pairs = 0, a.bounds.lower, a.bounds.pairs
     fill_travel(a.bounds.motion_bound, moved, a.bounds.travel)
@@ -349,7 +352,7 @@ def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
             lower[k], n, _, _ = pair_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
         # Shapes in contact, and pairs that provably keep their floor, are not at risk.
         keep = min(floor, SHRINKING * lower[k])
-        if lower[k] <= 0.0 or lower[k] - travel >= keep or least_on_way(a, k, n, moved) >= keep:
+        if lower[k] <= 0.0 or lower[k] - travel >= keep or least_on_way(table, k, n, moved) >= keep:
             continue
         w.pair[count], w.floor[count], w.start[0, count] = k, keep, lower[k]
         _keep_normal(a.world.R[a.bounds.common[k]], n, w.start_normal[0, count])
@@ -366,7 +369,7 @@ def _extent(shapes: ShapeArrays, R: np.ndarray, s: int, u: Vec) -> float:
 
 
 @kernel
-def least_on_way(a: MonitorArrays, k: int, n: Vec, moved: np.ndarray) -> float:
+def least_on_way(table: Table[PathArrays], k: int, n: Vec, moved: np.ndarray) -> float:
     """Return the lowest possible distance [m] of a pair while all joints move.
 
     The gap along a direction n fixed to the common joint is at most the distance. To first order, a joint moves a point
@@ -374,6 +377,7 @@ def least_on_way(a: MonitorArrays, k: int, n: Vec, moved: np.ndarray) -> float:
     pair's travel T and the sum Theta of all angles. Points are the axis ends of spheres and capsules, otherwise the
     point with the largest lever.
     """
+    a = unpack(table, PathArrays).monitor
     shapes, world, tree = a.shapes, a.world, a.tree
     # Floating-base configurations have 7 numbers before the joints.
     first, turned, least = 7 if tree.floating else 0, 0.0, a.bounds.lower[k]
@@ -410,8 +414,10 @@ class Moving(NamedTuple):
 
 
 @kernel
-def _begin_path(a: MonitorArrays, iq: int, count: int, w: ProofMemory) -> Moving:
+def _begin_path(table: Table[PathArrays], iq: int, count: int) -> Moving:
     """Find the joints that move the pairs at risk; joints that carry all of their shapes, or none, keep their pose."""
+    path = unpack(table, PathArrays)
+    a, w = path.monitor, path.scratch
     parent, first, total, joints = a.tree.parent, 2 if a.tree.floating else 1, 0, 0
     for j in range(parent.shape[0]):
         w.carries[j] = 0
@@ -444,16 +450,17 @@ def _begin_path(a: MonitorArrays, iq: int, count: int, w: ProofMemory) -> Moving
 
 @kernel
 def _measure(
-    a: MonitorArrays,
+    table: Table[PathArrays],
     q: np.ndarray,
     v: np.ndarray,
     braking: Braking,
     ticks: float,
     count: int,
     moving: Moving,
-    w: ProofMemory,
 ) -> None:
     """Measure pairs after some ticks; infinite distances are skipped."""
+    path = unpack(table, PathArrays)
+    a, w = path.monitor, path.scratch
     iq, world = q.shape[0] - v.shape[0], w.world
     for m in range(moving.joints):
         j, i = w.joints[m], w.column[m]

@@ -6,8 +6,6 @@ import pytest
 
 from humanoid_control.collision.convex_distance import Solid
 from humanoid_control.collision.penetration_depth import separation
-from humanoid_control.compiled.jit import kernel
-from humanoid_control.compiled.packed import unpack
 from humanoid_control.ik import IkSettings, PointsTask, PostureTask, WholeBodyIk
 from humanoid_control.ik.limits.stopping_path import (
     StoppingPathCheck,
@@ -18,7 +16,7 @@ from humanoid_control.ik.limits.stopping_path import (
     least_on_way,
 )
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.self_collision import MonitorArrays, ShapePairs, motion_bounds
+from humanoid_control.robots.self_collision import ShapePairs, motion_bounds
 
 DT = 0.004
 
@@ -257,17 +255,12 @@ def test_what_a_shape_passes_on_its_way_is_seen(at, turned, tmp_path):
         assert (check.max_safe_scale(q, np.zeros(3), v, 0.1, np.full(3, 1e4), 0.01) == 1.0) == clear
 
 
-@kernel
-def least_at(table, k, n, moved):
-    """`least_on_way` of a monitor that has just been updated."""
-    return least_on_way(unpack(table, MonitorArrays), k, (n[0], n[1], n[2]), moved)
-
-
 @pytest.mark.parametrize(("name", "base"), [("lola", "floating"), ("wabian2", "fixed"), ("suralp", "fixed")])
 def test_no_distance_on_the_way_is_below_what_the_present_posture_says(name, base):
     """Joints go their ways one before the other, as they stop at different times; solids are among the shapes."""
     robot, rng = load_robot(name, base), np.random.default_rng(11)
     watch, later = ShapePairs(robot), ShapePairs(robot)
+    table = StoppingPathCheck(robot, watch).packed.table
     bounds, everything = motion_bounds(robot)[:, robot.iv :], np.full(len(robot.pairs), np.inf)
     followers = {f for f, *_ in robot.mimic}
     tightest, helped, pairs = np.inf, 0, 0
@@ -277,7 +270,7 @@ def test_no_distance_on_the_way_is_below_what_the_present_posture_says(name, bas
         moved[list(followers)] = 0.0
         found = watch.update(q, everything)
         watch.arrays.bounds.travel[:] = bounds @ np.abs(moved)
-        says = np.array([least_at(watch.packed.table, k, found.normal[k], moved) for k in range(len(found))])
+        says = np.array([least_on_way(table, k, tuple(found.normal[k]), moved) for k in range(len(found))])
         closest = found.distance.copy()
         order = rng.uniform(0.3, 3.0, robot.n)
         for share in np.linspace(0.0, 1.0, 40):
