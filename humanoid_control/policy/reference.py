@@ -12,6 +12,7 @@ from humanoid_control.errors import PolicyError, shown
 from humanoid_control.policy.model import REFERENCE, PolicyModel
 
 BLEND = 1.0  # [s] from the idle posture to the motion
+ORIENTATIONS = {"anchor_quat_xyzw", "body_quat_wxyz"}  # channels
 
 
 def _yaw_removed(R: np.ndarray, yaw: float) -> np.ndarray:
@@ -55,6 +56,12 @@ class EmbeddedReference:
 
     def advance(self, seconds: float) -> None:
         """Do nothing: the network advances itself."""
+
+    def leaning(self, R_root_anchor: np.ndarray) -> np.ndarray:
+        """Return the world's up axis in the root axes of a robot whose anchor link follows the present frame (3,)."""
+        if not ORIENTATIONS & self._frame.keys():
+            return np.array([0.0, 0.0, 1.0])
+        return np.asarray(R_root_anchor @ self._pose()[0][2])
 
     def _pose(self) -> tuple[np.ndarray, np.ndarray]:
         f, k = self._frame, self._anchor
@@ -199,6 +206,12 @@ class MotionReference:
     def advance(self, seconds: float) -> None:
         """Advance by `seconds`."""
         self._time += seconds
+
+    def leaning(self, R_root_anchor: np.ndarray) -> np.ndarray:
+        """Return the world's up axis in the root axes of the present frame (3,)."""
+        frame = self._now()
+        across = np.cos(frame.pitch)
+        return np.array([-np.sin(frame.pitch), across * np.sin(frame.roll), across * np.cos(frame.roll)])
 
     def _now(self) -> MotionFrame:
         target = self._given

@@ -164,6 +164,14 @@ class Policy:
             out[self.observed] = np.clip(found, self.robot.lower[self.observed], self.robot.upper[self.observed])
         return out
 
+    @property
+    def leaning(self) -> np.ndarray:
+        """World up axis in the root axes, if the robot leaned as the present frame of its motion (3,)."""
+        if self.reference is None:
+            return np.array([0.0, 0.0, 1.0])
+        k = self._kinematics
+        return self.reference.leaning(k.root_rotation.T @ k.anchor_rotation)
+
     def step(self, state: RobotState, command: Command | None = None) -> PolicyTargets:
         """Return targets for the next period; arrays are overwritten.
 
@@ -243,6 +251,7 @@ class LinkState:
     """Links observed by a policy, computed from the root link.
 
     Attributes:
+        root_rotation: in the world (3, 3).
         imu_rotation: in the world (3, 3).
         imu_orientation: x y z w (4,).
         imu_angular_velocity: own axes (3,) [rad/s].
@@ -256,7 +265,7 @@ class LinkState:
         self._q, self._v = robot.q("neutral").copy(), np.zeros(robot.nv)
         root = self._model.frames[self._model.getFrameId(robot.root_link, pin.FrameType.BODY)]
         self._X_base_root = root.placement.copy()
-        self.imu_rotation = self.anchor_rotation = np.eye(3)
+        self.root_rotation = self.imu_rotation = self.anchor_rotation = np.eye(3)
         self.imu_orientation = np.array([0.0, 0.0, 0.0, 1.0])
         self.imu_angular_velocity, self.anchor_position = np.zeros(3), np.zeros(3)
         self.roll_pitch_yaw = (0.0, 0.0, 0.0)
@@ -268,7 +277,8 @@ class LinkState:
         self.roll_pitch_yaw = tuple(pin.rpy.matrixToRpy(R).tolist())
         known = state.position is not None
         position = state.position if state.position is not None else np.zeros(3)
-        self.imu_rotation, self.imu_orientation = R, state.orientation
+        self.root_rotation = self.imu_rotation = R
+        self.imu_orientation = state.orientation
         self.imu_angular_velocity = state.angular_velocity
         self.anchor_rotation, self.anchor_position = R, position if known else np.full(3, np.nan)
         if imu in ("", root) and anchor in ("", root):

@@ -6,6 +6,7 @@ second policy), SIT (stiffness fades, damping grows), DAMP. No state holds a pos
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -22,6 +23,7 @@ from humanoid_control.robots import Robot
 
 STAND_IN, RUN, HANDOVER, CATCH, SIT, DAMP = "stand in", "run", "handover", "catch", "sit", "damp"
 STILL = Command()
+UP = np.array([0.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class SupervisionSettings:
         tilt_ahead: catch if tilt + rate_time x rate exceeds it [rad].
         rate_time: [s].
         tilt: sit above it [rad].
+        lean: maximum lean of a tracked motion that does not count as tilt [rad].
         out_of_range: excess of targets that counts [rad].
         out_share: catch if this share of out_window exceeds, and tilt exceeds out_tilt.
         out_window: [s].
@@ -51,6 +54,7 @@ class SupervisionSettings:
     tilt_ahead: float = 0.6
     rate_time: float = 0.2
     tilt: float = 0.5
+    lean: float = 1.0
     out_of_range: float = 0.2
     out_share: float = 0.2
     out_window: float = 0.5
@@ -69,14 +73,36 @@ class SupervisionEvent(NamedTuple):
     why: str
 
 
-def tilt_of(state: RobotState) -> tuple[float, float]:
-    """Return tilt of the root link [rad] and its rate [rad/s]."""
+def tilt_of(state: RobotState, leaning: np.ndarray = UP, most: float = np.inf) -> tuple[float, float]:
+    """Return tilt of the root link [rad] and its rate [rad/s].
+
+    A robot that follows a bow leans without falling. So the tilt is the angle to the nearest posture on the way from
+    upright to the lean of the motion.
+
+    Args:
+        leaning: world up axis in the root axes of the motion (3,); `UP`: an upright motion.
+        most: maximum lean of the motion that counts [rad].
+    """
     up = pin.Quaternion(state.orientation).toRotationMatrix()[2]  # world up axis in link axes
-    w = state.angular_velocity
-    tilt, across = float(np.arccos(np.clip(up[2], -1.0, 1.0))), float(np.hypot(up[0], up[1]))
+    goal = _nearest_lean(up, leaning, most)
+    (x, y, z), (gx, gy, gz), w = up, goal, state.angular_velocity
+    axis = np.array([y * gz - z * gy, z * gx - x * gz, x * gy - y * gx])
+    tilt, across = float(np.arccos(np.clip(up @ goal, -1.0, 1.0))), float(np.linalg.norm(axis))
     if across < 1e-6:
-        return tilt, float(np.hypot(w[0], w[1]))
-    return tilt, float((w[0] * up[1] - w[1] * up[0]) / across)
+        return tilt, float(np.linalg.norm(w - (w @ goal) * goal))
+    return tilt, float(w @ axis / across)
+
+
+def _nearest_lean(up: np.ndarray, leaning: np.ndarray, most: float) -> np.ndarray:
+    """Return the up axis nearest to `up` between upright and leaning, at most `most` [rad] from upright."""
+    x, y, z = leaning.tolist()
+    across = math.hypot(x, y)
+    if not (1e-9 < across < 2.0 and math.isfinite(z)):
+        return UP
+    x, y = x / across, y / across
+    angle = math.atan2(x * up[0] + y * up[1], up[2])
+    angle = min(max(angle, 0.0), math.atan2(across, z), most)
+    return np.array([math.sin(angle) * x, math.sin(angle) * y, math.cos(angle)])
 
 
 def blend_by_torque(a: PolicyTargets, b: PolicyTargets, share: float) -> PolicyTargets:
@@ -279,7 +305,7 @@ class PolicySupervisor:
         if why := self._misfit(state):
             self._change(SIT, why)
             return
-        tilt, rate = tilt_of(state)
+        tilt, rate = tilt_of(state, self._leaning(), s.lean)
         ahead = tilt + s.rate_time * rate
         self._out.append(bool(self.policy.out_of_range.max(initial=0.0) > s.out_of_range))
         if tilt > s.tilt:
@@ -292,6 +318,12 @@ class PolicySupervisor:
             self._calm = self._calm + self.policy.period if abs(ahead) < s.calm else 0.0
             if self._calm >= s.calm_time and self.catcher is None:
                 self._change(RUN, "calm again")
+
+    def _leaning(self) -> np.ndarray:
+        try:
+            return self.policy.leaning
+        except PolicyError:  # the next step of the policy reports it
+            return UP
 
     def _misfit(self, state: RobotState) -> str:
         """Return why sensors do not fit a robot on its soles; empty: they fit.

@@ -22,10 +22,11 @@ from humanoid_control.policy.model import (
     Block,
     GaitSignal,
     Input,
+    Output,
     PolicyModel,
 )
 from humanoid_control.policy.observation import GaitClock, ObservationBuilder, rest_sensed
-from humanoid_control.policy.reference import EmbeddedReference, Motion, MotionReference
+from humanoid_control.policy.reference import EmbeddedReference, Motion, MotionFrame, MotionReference
 from humanoid_control.policy.terms import KINDS, Sensed, kind_of, size_of
 
 JOINTS = ("a", "b", "c")
@@ -235,8 +236,6 @@ def turned(yaw):
 
 def embedded(frames):
     """A tracker's motion with one link besides the anchor."""
-    from humanoid_control.policy.model import Output
-
     outputs = (
         Output("q", (1, 3), "reference.joint_pos"),
         Output("v", (1, 3), "reference.joint_vel"),
@@ -284,6 +283,20 @@ def test_a_motion_that_is_given_begins_idle_and_is_blended_to():
     assert np.allclose(seen["roll_pitch"], 0.0) and np.allclose(seen["joint_pos"], 0.5) and not reference.ended
     reference.advance(10.0)
     assert reference.ended
+
+
+@pytest.mark.parametrize(("roll", "pitch"), [(0.0, -0.55), (0.3, 0.2), (-0.7, 0.9)])
+def test_motions_lean_as_their_root_or_anchor_link(roll, pitch):
+    R = pin.rpy.rpyToMatrix(roll, pitch, 1.3)
+    reference = MotionReference(model_of([]))
+    reference.give(MotionFrame(np.zeros(2), 0.8, roll, pitch, 0.0, np.zeros(3)))
+    reference.advance(2.0)
+    assert np.allclose(reference.leaning(np.eye(3)), R[2])
+    R_root_torso = pin.rpy.rpyToMatrix(0.1, -0.4, 0.6)
+    assert np.allclose(embedded((R @ R_root_torso, np.zeros(3))).leaning(R_root_torso), R[2])
+    joints_only = EmbeddedReference(model_of([], outputs=(Output("q", (1, 3), "reference.joint_pos"),), anchor="torso"))
+    joints_only.take({"q": np.zeros(3)})
+    assert np.array_equal(joints_only.leaning(R_root_torso), [0.0, 0.0, 1.0]), "upright where the motion does not say"
 
 
 def test_at_rest_gravity_points_down_and_nothing_moves():

@@ -9,6 +9,7 @@ pytest.importorskip("onnx")
 
 from humanoid_control.policy import (
     Command,
+    Policy,
     PolicyPlayer,
     PolicySupervisor,
     PolicyTargets,
@@ -21,7 +22,7 @@ from humanoid_control.policy import (
 )
 from humanoid_control.policy.gate import pd_torque
 from humanoid_control.policy.player import quasi_direct_armature
-from humanoid_control.policy.supervision import CATCH, DAMP, RUN, SIT, STAND_IN, damping_gains, tilt_of
+from humanoid_control.policy.supervision import CATCH, DAMP, RUN, SIT, STAND_IN, UP, damping_gains, tilt_of
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +54,33 @@ def test_tilt_and_its_rate_are_those_of_the_upward_axis():
         assert tilt == pytest.approx(angle[1]) and rate == pytest.approx((angle[2] - angle[0]) / 2e-6, abs=1e-4)
     upright = RobotState(np.zeros(1), np.zeros(1), np.array([0, 0, 0, 1.0]), np.array([0.3, 0.4, 9.0]))
     assert tilt_of(upright) == (0.0, pytest.approx(0.5))
+
+
+def test_tilt_begins_beyond_the_lean_of_the_motion_and_its_rate_is_its_derivative():
+    """Compared with the nearest of 20,001 postures between upright and the lean."""
+    rng, passed = np.random.default_rng(4), 0
+    share = np.linspace(0.0, 1.0, 20_001)[:, None]
+
+    def least(R, axis, most):
+        return np.linalg.norm(R[2] - np.sin(most * share) * axis - np.cos(most * share) * UP, axis=1).min()
+
+    for _ in range(60):
+        R, w, way, lean = (
+            pin.exp3(0.6 * rng.normal(size=3)),
+            rng.normal(size=3),
+            rng.uniform(0, 6.3),
+            rng.uniform(0, 1.4),
+        )
+        axis = np.array([np.cos(way), np.sin(way), 0.0])
+        state = RobotState(np.zeros(1), np.zeros(1), pin.Quaternion(R).coeffs(), w)
+        for most in (np.inf, 0.4):
+            tilt, rate = tilt_of(state, np.sin(lean) * axis + np.cos(lean) * UP, most)
+            chords = [least(R @ pin.exp3(t * w), axis, min(lean, most)) for t in (-1e-4, 0.0, 1e-4)]
+            angles = 2 * np.arcsin(0.5 * np.array(chords))
+            assert tilt == pytest.approx(angles[1], abs=1e-6)
+            assert rate == pytest.approx((angles[2] - angles[0]) / 2e-4, abs=2e-3)
+            passed += tilt < tilt_of(state)[0] - 0.1
+    assert passed > 20
 
 
 def test_a_blend_has_the_mean_torque_wherever_the_joints_are():
@@ -122,6 +150,29 @@ def test_it_is_caught_and_let_down_at_the_thresholds(policies, pitch, rate, expe
     s = supervisor(policies[0])
     s.step(standing(policies[0]))
     s.step(standing(policies[0], pitch=pitch, rate=(0.0, rate, 0.0)), Command((0.5, 0, 0)))
+    assert s.state == expected
+
+
+@pytest.mark.parametrize(
+    ("lean", "pitch", "rate", "expected"),
+    [
+        (-0.6, -0.6, 0.0, RUN),
+        (-0.6, -0.5, -1.5, RUN),  # on its way into the bow
+        (-0.6, 0.0, 0.0, RUN),  # upright is safe, though it does not follow
+        (-0.6, -1.05, 0.0, RUN),
+        (-0.6, -1.11, 0.0, SIT),
+        (-0.6, -0.9, -1.6, CATCH),
+        (-0.6, 0.51, 0.0, SIT),  # to the other side
+        (-1.4, -1.49, 0.0, RUN),
+        (-1.4, -1.51, 0.0, SIT),  # a motion that lies down
+        (np.nan, -0.51, 0.0, SIT),
+    ],
+)
+def test_the_lean_of_a_motion_is_no_tilt(policies, monkeypatch, lean, pitch, rate, expected):
+    monkeypatch.setattr(Policy, "leaning", property(lambda _: np.array([-np.sin(lean), 0.0, np.cos(lean)])))
+    s = supervisor(policies[0])
+    s.step(standing(policies[0]))
+    s.step(standing(policies[0], pitch=pitch, rate=(0.0, rate, 0.0)))
     assert s.state == expected
 
 

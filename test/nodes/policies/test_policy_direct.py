@@ -1,6 +1,7 @@
 """The node `policy` and what it asks of the simulator: states, requests, faults; on a clock of the test's own."""
 
 import copy
+import dataclasses
 import shutil
 
 import numpy as np
@@ -302,3 +303,23 @@ def test_a_tracker_follows_the_whole_body_streamer_live_and_comes_back_when_it_c
     d.run(4.0)
     assert "reference" in d.said_of() and d.state == "RUN" and upright(d) > 0.98
     assert np.abs(reference.joint_pos - reference.idle.joints).max() < 1e-9, "the idle posture"
+
+
+@pytest.mark.parametrize("engine", ["multibody", nightly("mujoco")])
+def test_a_tracker_that_leans_as_its_motion_is_not_let_down(stack, policy_file, tmp_path, engine):
+    """At 17 s the dance bends back by 0.54 rad. An upright robot would be let down at 0.35 rad here."""
+    if engine == "mujoco":
+        pytest.importorskip("mujoco")
+    shutil.copyfile("config/policies/twist2.yaml", tmp_path / "twist2.yaml")
+    d = stack(
+        "twist2", f"policy:={tmp_path}/twist2.yaml", f"network:={policy_file('twist2')}",
+        simulated=(f"engine:={engine}",), streamer=("clip:=gentle_dance", "paused:=true"),
+    )  # fmt: skip
+    d.until("RUN")
+    d.policy.supervisor.settings = dataclasses.replace(d.policy.supervisor.settings, tilt=0.35)
+    d.run(1.0)
+    d.streamer.source.player.seek(14.0)
+    d.streamer.source.player.playing = True
+    tilts = []
+    d.run(6.5, meanwhile=lambda: tilts.append(np.arccos(upright(d))))
+    assert max(tilts) > 0.4 and d.states == ["WAITING", "STAND_IN", "RUN"] and place(d)[2] > 0.65, max(tilts)
