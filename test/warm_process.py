@@ -51,6 +51,7 @@ class WarmProcess:
             [sys.executable, "-u", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
         )  # fmt: skip
+        self._asked = False
 
     def run(self, argv: list[str], env: dict[str, str], cwd: Path, timeout: float) -> subprocess.CompletedProcess:
         """Run `humanoid argv` to its end.
@@ -81,6 +82,7 @@ class WarmProcess:
     def ask(self, job: dict) -> int | None:
         """Give the process a job, and take its answer."""
         assert self._process.stdin is not None and self._process.stdout is not None
+        self._asked = True
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
@@ -89,9 +91,11 @@ class WarmProcess:
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            self._process.wait(60)  # it may still import, where the only test was a short one
+            if self._asked:  # else it may still import, as where the only test was a short one
+                self._process.wait(60)
         finally:
             self._process.kill()
+            self._process.wait()
 
 
 class ForkedProcess:

@@ -129,5 +129,8 @@ def test_ctrl_c_ends_a_command_with_its_code_and_without_a_traceback(humanoid, l
     time.sleep(0.5 if words else 5.0)
     assert process.poll() is None, log.read_text()
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) in codes, log.read_text()
+    code = process.wait(60)
+    if "running;" in log.read_text():  # on a busy machine a stack may get ready before the interrupt
+        codes = ENDED
+    assert code in codes, log.read_text()
     assert "Traceback" not in log.read_text()

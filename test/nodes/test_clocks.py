@@ -119,7 +119,7 @@ def test_targets_are_followed_whatever_the_clock_of_their_source(graph, solver):
         def follow(goal=goal, ahead=ahead):
             send(goal, ahead)
 
-        graph.until(lambda g=goal: error(g) < 0.005, f"{ahead} s", 10.0, follow)
+        graph.until(lambda g=goal: error(g) < 0.005, f"{ahead} s", meanwhile=follow)
         values = graph.until_said("whole_body_ik", "chrony or ptp4l" if ahead else "ok", follow)
         assert "silent" not in values["message"] and float(values["latency_p50_ms"]) >= 0
         assert error(goal) < 0.005
@@ -132,5 +132,5 @@ def test_one_stamp_an_hour_ahead_does_not_stop_a_target(graph, solver):
     send(0.0, HOUR)
     for _ in range(30):
         send(goal)
-    graph.until(lambda: error(goal) < 0.005, "the goal", 3.0, lambda: send(goal))
+    graph.until(lambda: error(goal) < 0.005, "the goal", meanwhile=lambda: send(goal))
     graph.until_said("whole_body_ik", "ok", lambda: send(goal))

@@ -29,14 +29,15 @@ ELBOWS = ("l_elbow_flexion", "r_elbow_flexion")
 FILE = """schema: humanoid_hardware/1
 robot: hrp2
 rate: 200
-{more}buses: {{both: {{transport: loopback, watchdog: 10.0}}}}
+command_timeout: 1.0
+buses: {{both: {{transport: loopback, watchdog: 10.0}}}}
 joints:
 """
 
 
-def hardware_text(robot, driven, more=""):
+def hardware_text(robot, driven):
     """A hardware file of loopback drives: some joints driven, all others fixed, in the neutral posture."""
-    q, text = robot.postures["neutral"], FILE.format(more=more)
+    q, text = robot.postures["neutral"], FILE.format()
     for k, name in enumerate(robot.joint_names):
         row = f"bus: both, id: {k}, start: {q[k]:.6f}, serial: A{k}" if name in driven else f"fixed: {q[k]:.6f}"
         text += f"  {name}: {{{row}}}\n"
@@ -44,10 +45,18 @@ def hardware_text(robot, driven, more=""):
 
 
 class Desk:
-    """A driver process, and what a person at a desk has: commands, states, buttons."""
+    """A driver process, and what a person at a desk has: commands, states, buttons.
+
+    Unless other hardware is given, its loopback drives bear a second of silence: where others compute, the test sends
+    nothing for longer than the usual 0.1 s at times, and the driver rightly holds.
+    """
 
     def __init__(self, graph, *parameters, robot="hrp2", wait=True, fresh=False):
         self.graph, self.robot = graph, load_robot(robot, "fixed")
+        if not any(p.startswith("hardware:=") for p in parameters):
+            path = graph.folder / "desk.hardware.yaml"
+            path.write_text(hardware_text(self.robot, self.robot.joint_names))
+            parameters = (f"hardware:={path}", *parameters)
         given = (f"robot:={robot}", "late_tolerance:=100.0", "rate:=200.0", *QUIET, *parameters)
         self.process = graph.start("robot_driver", *given, wait=wait, fresh=fresh)
         self.states = graph.listen(JointState, "joint_states")
@@ -93,16 +102,9 @@ class Desk:
         return self.until("HOLD").until("RUN", self.command(**joints))
 
 
-def test_a_day_at_the_desk(graph, tmp_path):
-    """Enable, blend, run; silence; e-stop; clear; disable; the end. Loopback drives.
-
-    The driver bears a second of silence: where others compute, this process sends nothing for longer than the usual
-    0.1 s at times, and the driver rightly holds.
-    """
-    robot = load_robot("hrp2", "fixed")
-    path = tmp_path / "desk.hardware.yaml"
-    path.write_text(hardware_text(robot, robot.joint_names, "command_timeout: 1.0\n"))
-    desk = Desk(graph, f"hardware:={path}")
+def test_a_day_at_the_desk(graph):
+    """Enable, blend, run; silence; e-stop; clear; disable; the end. Loopback drives."""
+    desk = Desk(graph)
     assert desk.said[-1].data == "MONITOR" and set(desk.q) == set(desk.robot.joint_names)
     neutral = dict(zip(desk.robot.joint_names, desk.robot.postures["neutral"], strict=True))
     assert max(abs(desk.q[n] - neutral[n]) for n in desk.q) < 1e-6
@@ -148,7 +150,7 @@ def test_a_day_at_the_desk(graph, tmp_path):
 
 
 def test_bad_commands_are_dropped_and_named(graph):
-    desk = Desk(graph, "hardware:=loopback")
+    desk = Desk(graph)
     start = desk.q["l_elbow_flexion"]
     desk.run(l_elbow_flexion=start)
     good = desk.command(l_elbow_flexion=start)
@@ -178,7 +180,7 @@ def test_bad_commands_are_dropped_and_named(graph):
 
 @pytest.mark.parametrize("kept", [True, nightly(False)], ids=["kept", "volatile"])
 def test_the_emergency_stop_topic_stops_whoever_publishes(graph, kept):
-    desk = Desk(graph, "hardware:=loopback")
+    desk = Desk(graph)
     desk.run(l_elbow_flexion=desk.q["l_elbow_flexion"])
     button = graph.publisher(Bool, "emergency_stop", LATCHED if kept else 10)
     button.publish(Bool(data=True))
@@ -190,7 +192,7 @@ def test_the_emergency_stop_topic_stops_whoever_publishes(graph, kept):
 
 def test_one_emergency_stop_is_not_released_by_another(graph):
     """A box whose button is up says so ten times a second; that is no word about the button of another."""
-    desk, second = Desk(graph, "hardware:=loopback"), rclpy.create_node("second")
+    desk, second = Desk(graph), rclpy.create_node("second")
     pressed, other = graph.publisher(Bool, "emergency_stop", 10), second.create_publisher(Bool, "emergency_stop", 10)
     try:
         for p in (pressed, other):
@@ -217,7 +219,7 @@ def test_one_emergency_stop_is_not_released_by_another(graph):
 
 @pytest.mark.nightly
 def test_a_trajectory_is_executed_from_where_the_robot_is(graph):
-    desk = Desk(graph, "hardware:=loopback")
+    desk = Desk(graph)
     start = desk.q["l_elbow_flexion"]
     trajectory = graph.publisher(JointTrajectory, "joint_trajectory")
     assert desk.ask("enable", True)[0]
@@ -264,7 +266,7 @@ def test_the_twin_is_driven_through_the_same_states(graph):
 def test_deactivate_switches_off_and_activate_gives_no_power(graph):
     from lifecycle_msgs.srv import ChangeState
 
-    desk = Desk(graph, "hardware:=loopback")
+    desk = Desk(graph)
     desk.run(l_elbow_flexion=desk.q["l_elbow_flexion"])
 
     def change(transition):
@@ -283,13 +285,13 @@ def test_deactivate_switches_off_and_activate_gives_no_power(graph):
 
 def test_a_dry_run_writes_its_frames_to_a_file(graph, tmp_path):
     frames = tmp_path / "frames.txt"
-    desk = Desk(graph, "hardware:=loopback", "dry_run:=true", f"dry_run_file:={frames}")
+    desk = Desk(graph, "dry_run:=true", f"dry_run_file:={frames}")
     start = desk.q["l_elbow_flexion"]
     desk.run(l_elbow_flexion=start + 0.2)
     assert desk.q["l_elbow_flexion"] == start, "nothing moved"
     assert graph.stop(desk.process)[0] == 0
     lines = frames.read_text().splitlines()
-    assert len(lines) > 100 and lines[0].startswith("loopback {") and '"kp"' in lines[-1]
+    assert len(lines) > 100 and lines[0].startswith("both {") and '"kp"' in lines[-1]
 
 
 @pytest.fixture
@@ -351,7 +353,7 @@ def test_a_robot_without_a_file_is_told_so(graph):
 
 @pytest.mark.nightly
 def test_a_second_interrupt_stops_at_once(graph):
-    desk = Desk(graph, "hardware:=loopback")
+    desk = Desk(graph)
     start = desk.q["l_elbow_flexion"]
     desk.run(l_elbow_flexion=start)
     before = len(desk.said)
@@ -384,7 +386,7 @@ def test_a_person_without_ros_tools_calls_the_services(graph):
 def test_a_shutdown_of_the_node_switches_off(graph):
     from lifecycle_msgs.srv import ChangeState
 
-    desk = Desk(graph, "hardware:=loopback")
+    desk = Desk(graph)
     desk.run(l_elbow_flexion=desk.q["l_elbow_flexion"])
     request = ChangeState.Request()
     request.transition.id = 7  # shutdown, while active
@@ -438,7 +440,7 @@ def test_joints_are_homed_by_a_service_before_commands_are_followed(graph, hardw
 
 @pytest.mark.nightly
 def test_a_trajectory_without_power_or_after_a_stop_or_out_of_date_is_refused_and_never_moves_the_robot(graph):
-    desk = Desk(graph, "hardware:=loopback")
+    desk = Desk(graph)
     start = desk.q["l_elbow_flexion"]
     trajectories = graph.publisher(JointTrajectory, "joint_trajectory")
     graph.until(lambda: trajectories.get_subscription_count() > 0, "the driver")

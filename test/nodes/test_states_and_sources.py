@@ -28,7 +28,7 @@ class Table(Desk):
     """A desk with every source of commands, and the way to every state."""
 
     def __init__(self, graph, fresh=False):
-        super().__init__(graph, "hardware:=loopback", f"late_tolerance:={PATIENCE}", fresh=fresh)
+        super().__init__(graph, f"late_tolerance:={PATIENCE}", fresh=fresh)
         self.second = rclpy.create_node("second")
         self.others = self.second.create_publisher(JointState, "joint_commands", 5)
         self.gained = self.second.create_publisher(JointState, "joint_commands", 5)

@@ -70,7 +70,7 @@ class Arm(Desk):
     """A driver in a process that finds control_msgs, of which one elbow is moved."""
 
     def __init__(self, graph, *parameters):
-        super().__init__(graph, "hardware:=loopback", *parameters, fresh=True)
+        super().__init__(graph, *parameters, fresh=True)
 
     def until_rest(self):
         """Wait until the elbow rests, in a state in which goals are taken."""

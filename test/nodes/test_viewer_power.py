@@ -31,7 +31,7 @@ def viewer(graph, monkeypatch):
 
 
 def test_buttons_reach_the_driver_and_its_words_the_page(graph, viewer):
-    desk, power = Desk(graph, "hardware:=loopback"), viewer.page.panel.power
+    desk, power = Desk(graph), viewer.page.panel.power
 
     def shows(what, *words):
         graph.until(lambda: all(w in what.content for w in words), f"{words} on the page", meanwhile=tick)
@@ -40,7 +40,7 @@ def test_buttons_reach_the_driver_and_its_words_the_page(graph, viewer):
         viewer.run_tick(0)
 
     shows(power._state, "MONITOR")
-    shows(power._figures, "bus loopback", "supply of loopback", "48.0 V", "l_elbow_flexion", "25.0")
+    shows(power._figures, "bus both", "supply of both", "48.0 V", "l_elbow_flexion", "25.0")
     assert power._folder.visible
 
     graph.until(lambda: all(c.service_is_ready() for c in viewer.requests.values()), "services", meanwhile=tick)

@@ -262,8 +262,8 @@ HOSTILE = [
 def test_hostile_yaml_is_one_line(tmp_path, text, says):
     path = tmp_path / "p.yaml"
     path.write_text(text)
-    begin = time.monotonic()
-    assert says in told(path) and time.monotonic() - begin < 2.0
+    begin = time.process_time()  # its own: this process may have to wait for a processor
+    assert says in told(path) and time.process_time() - begin < 2.0
     assert not Path("/tmp/never").exists()
 
 
@@ -356,7 +356,7 @@ def test_mutated_networks_are_refused_in_one_line_or_read(tmp_path):
     source = beyondmimic_network(tmp_path / "good.onnx")
     good, rng, path = source.read_bytes(), np.random.default_rng(5), tmp_path / "p.onnx"
     counts = [0, 0]
-    begin = time.monotonic()
+    begin = time.process_time()
     for _ in range(1500):
         data = bytearray(good)
         for _ in range(int(rng.integers(1, 6))):
@@ -378,7 +378,7 @@ def test_mutated_networks_are_refused_in_one_line_or_read(tmp_path):
             counts[1] += 1
         else:
             counts[0] += 1
-    assert min(counts) > 100 and time.monotonic() - begin < 60.0
+    assert min(counts) > 100 and time.process_time() - begin < 60.0
 
 
 # -------- The command

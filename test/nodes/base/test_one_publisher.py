@@ -65,7 +65,7 @@ def test_the_second_publisher_is_named_and_followed_once_the_first_is_silent(gra
 
 
 def test_the_driver_follows_one_publisher_of_commands_and_one_of_trajectories(graph):
-    desk, second = Desk(graph, "hardware:=loopback"), rclpy.create_node("second")
+    desk, second = Desk(graph), rclpy.create_node("second")
     start = desk.q["l_elbow_flexion"]
     try:
         commands = second.create_publisher(JointState, "joint_commands", 5)
