@@ -40,7 +40,7 @@ __all__ = ["PolicyNode", "PolicyParameters", "main"]
 WAITING = "WAITING"
 POWERED = ("", "HOLD", "BLEND", "RUN")  # driver states in which a policy may start; empty: no driver
 CHECK_PERIOD = 0.25  # [s] period of the check of the start conditions
-END_TIME = 1.5  # [s] to let the robot down before the process ends
+END_TIME = 0.9  # [s] to let the robot down before the process ends; the supervisor waits 1 s
 EARLY_WARNING = 0.05  # [rad] targets beyond joint ranges by more than this precede falls
 
 
@@ -249,7 +249,7 @@ class PolicyNode(TickNode):
     def _tell(self, state: RobotState | None) -> None:
         sup = self.supervisor
         self.outputs.say(sup.state.upper().replace(" ", "_"))
-        why = f": {sup.events[-1].why}" if sup.events else ""
+        why = f": {sup.reason}" if sup.reason else ""
         self.health.check("caught", sup.state == CATCH, Level.WARN, f"caught{why}")
         down = sup.state in (SIT, DAMP)
         self.health.check("down", down, Level.ERROR, f"lowered{why}; ~/start restarts")
@@ -281,7 +281,7 @@ class PolicyNode(TickNode):
             "other_policy": next((n for n in names if n != sup.policy.model.name), ""),
             "follows_velocity": sup.policy.model.follows_velocity,
             "policy_state": sup.state if self.running else "waiting",
-            "reason": sup.events[-1].why if sup.events else "",
+            "reason": sup.reason,
             "policy_steps": self.steps,
             "steps_lost": self.lost,
             "step_p50_ms": round(1e3 * p50, 3),

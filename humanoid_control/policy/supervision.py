@@ -173,6 +173,11 @@ class PolicySupervisor:
         self._first: PolicyTargets | None = None
         self._out: deque[bool] = deque(maxlen=max(round(self.settings.out_window / self.policy.period), 1))
 
+    @property
+    def reason(self) -> str:
+        """Cause of the present state; in DAMP, cause of the descent."""
+        return next((e.why for e in reversed(self.events) if e.state != DAMP), "")
+
     def start(self) -> None:
         """Ramp to the first posture before running."""
         self._change(STAND_IN, "started")
@@ -328,8 +333,8 @@ class PolicySupervisor:
     def _misfit(self, state: RobotState) -> str:
         """Return why sensors do not fit a robot on its soles; empty: they fit.
 
-        Both soles tilted: IMU rotated, in another link, or wrong quaternion order. One: a joint of that leg has another
-        sign, zero or place.
+        Both soles tilted: the robot lies, or the IMU is rotated, in another link, or wrong in quaternion order. One: a
+        joint of that leg has another sign, zero or place.
         """
         if self._compared or not np.isfinite(state.q).all():
             return ""
@@ -344,8 +349,8 @@ class PolicySupervisor:
         if more.min() > self.settings.sole_tilt:
             told = ", ".join(tilted)
             return (
-                f"no sole is level according to the IMU, {told}: it is rotated, mounted elsewhere, or its quaternion "
-                "has another order"
+                f"no sole is level according to the IMU, {told}: the robot lies, or the IMU is rotated, mounted "
+                "elsewhere, or its quaternion has another order"
             )
         return f"the sole {tilted[int(np.argmax(more))]}: a joint of that leg has a wrong sign, zero or position"
 

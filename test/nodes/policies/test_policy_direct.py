@@ -104,6 +104,8 @@ def test_a_late_inference_lets_the_robot_down_and_is_named(stack, engine):
     d.until("SIT", 1.0)
     assert d.now - begin < 0.05 and "an inference was 30 ms late" in d.said_of()["down"][1]
     d.until("DAMP", 2.0)
+    assert "an inference was 30 ms late" in d.said_of()["down"][1], "the cause, also from the ground"
+    assert "an inference was 30 ms late" in d.policy.values()["reason"]
     d.thinking = 0.0
     d.run(1.0)
     assert d.state == "DAMP", "it stays down until somebody starts it"
