@@ -12,7 +12,7 @@ import numpy as np
 
 from humanoid_control.viewer.policy_controls import PolicyActions, PolicyControls
 from humanoid_control.viewer.power_controls import PowerActions, PowerControls
-from humanoid_control.viewer.shared_control import SharedControl
+from humanoid_control.viewer.shared_control import SharedControl, on_press
 from humanoid_control.viewer.tendon_controls import TendonActions, TendonControls
 from humanoid_control.viewer.walk_controls import WalkActions, WalkControls
 
@@ -96,9 +96,8 @@ class Panel:
             self._nodes = gui.add_html("no diagnostics yet")
         self._history: deque[tuple[float, float]] = deque(maxlen=HISTORY)
 
-        @buttons.on_click
-        def _(_: viser.GuiEvent) -> None:
-            (actions.play, actions.pause, actions.restart)[actions.labels.index(buttons.value)]()
+        calls = dict(zip(actions.labels, (actions.play, actions.pause, actions.restart), strict=True))
+        on_press(buttons, lambda _, label: calls[label]())
 
     def _checkbox(self, gui: viser.GuiApi, key: str, label: str, shown: bool) -> None:
         box = gui.add_checkbox(label, initial_value=shown)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from humanoid_control.viewer.access import REFUSED, may_command
+from humanoid_control.viewer.shared_control import on_press
 
 if TYPE_CHECKING:
     import viser
@@ -63,9 +64,7 @@ class PowerControls:
             self._answer = gui.add_html("", visible=False)
             self._figures = gui.add_html("", visible=False)
 
-        @more.on_click
-        def _(event: viser.GuiEvent) -> None:
-            self._ask_for(event, MORE[more.value])
+        on_press(more, lambda event, label: self._ask_for(event, MORE[label]))
 
     def _connect(self, button: viser.GuiButtonHandle, request: str) -> None:
         @button.on_click

@@ -1,9 +1,35 @@
-"""A control that both the page and the people who look at it set."""
+"""Controls that the page and several people set, and values that belong to one press of a button."""
 
 from __future__ import annotations
 
+import asyncio
+import traceback
 from collections.abc import Callable
 from typing import Any
+
+
+def on_press(button: Any, action: Callable[[Any, Any], None], value: Callable[[], Any] | None = None) -> None:
+    """Call an action for each press of a button, in a thread, with the value at the moment of the press.
+
+    viser stores the pressed button of a group, which all browsers share, and calls a plain function later, in another
+    thread. By then another press may have replaced it: an emergency stop would become that other request. Coroutines
+    begin before the next message is read.
+
+    Args:
+        button: button or group of buttons of viser.
+        action: takes the event and the value.
+        value: returns the value; None: that of the group.
+    """
+
+    def report(done: asyncio.Future) -> None:
+        if not done.cancelled() and (error := done.exception()) is not None:
+            traceback.print_exception(error)
+
+    async def pressed(event: Any) -> None:
+        chosen = button.value if value is None else value()
+        asyncio.get_running_loop().run_in_executor(None, action, event, chosen).add_done_callback(report)
+
+    button.on_click(pressed)
 
 
 class SharedControl:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from humanoid_control.viewer.access import may_command
+from humanoid_control.viewer.shared_control import on_press
 
 if TYPE_CHECKING:
     import viser
@@ -48,15 +49,16 @@ class TendonControls:
             slider = gui.add_slider("co-contraction [N]", min=0.0, max=MOST, step=1.0, initial_value=0.0)
             self._answer = gui.add_markdown("")
 
-        @requests.on_click
-        def _(event: viser.GuiEvent) -> None:
-            if requests.value in FREE or may_command(server, event):
-                actions.request(requests.value)
+        def ask(event: viser.GuiEvent, name: str) -> None:
+            if name in FREE or may_command(server, event):
+                actions.request(name)
 
-        @cut.on_click
-        def _(event: viser.GuiEvent) -> None:
+        def cut_one(event: viser.GuiEvent, name: str) -> None:
             if may_command(server, event):
-                actions.cut(str(tendon.value))
+                actions.cut(str(name))
+
+        on_press(requests, ask)
+        on_press(cut, cut_one, lambda: tendon.value)
 
         @mend.on_click
         def _(event: viser.GuiEvent) -> None:

@@ -108,12 +108,11 @@ class VelocityPad:
 
         @field.on_update
         def _(event: viser.GuiEvent) -> None:
-            if (velocity := read_pad(field.value)) is not None and (
-                not velocity.any() or may_command(server, event)  # stopping needs no token
-            ):
-                with self._lock:
-                    if self._drawing.visible:  # an update may be on its way when the pad is hidden
-                        self._velocity, self._heard = velocity, time.monotonic()
+            with self._lock:  # also while it is read: calls of several updates may overtake each other
+                if (velocity := read_pad(field.value)) is None or not self._drawing.visible:
+                    return  # an update may be on its way when the pad is hidden
+                if not velocity.any() or may_command(server, event):  # stopping needs no token
+                    self._velocity, self._heard = velocity, time.monotonic()
 
     def show(self, visible: bool) -> None:
         """Show or hide the pad; a hidden one requests nothing."""

@@ -11,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.viewer.access import may_command
+from humanoid_control.viewer.shared_control import on_press
 from humanoid_control.viewer.velocity_pad import VelocityPad
 
 if TYPE_CHECKING:
@@ -47,15 +48,16 @@ class WalkControls:
             calls = gui.add_button_group("robot", CALLS)
             pushes = gui.add_button_group("push 10 N s", tuple(PUSHES))
 
-        @calls.on_click
-        def _(event: viser.GuiEvent) -> None:
-            if calls.value in FREE or may_command(server, event):
-                actions.call(calls.value)
+        def call(event: viser.GuiEvent, name: str) -> None:
+            if name in FREE or may_command(server, event):
+                actions.call(name)
 
-        @pushes.on_click
-        def _(event: viser.GuiEvent) -> None:
+        def push(event: viser.GuiEvent, way: str) -> None:
             if may_command(server, event):
-                actions.push(np.array([*PUSHES[pushes.value], 0.0]) * PUSH)
+                actions.push(np.array([*PUSHES[way], 0.0]) * PUSH)
+
+        on_press(calls, call)
+        on_press(pushes, push)
 
 
 def in_root_axes(force: np.ndarray, X_world_root: pin.SE3, upright: np.ndarray) -> np.ndarray:

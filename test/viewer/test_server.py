@@ -242,7 +242,9 @@ class FakeServer:
 
     def press(self, label, event, value=""):
         self.added[label].value = value
-        self.added[label].pressed(event)
+        called = self.added[label].pressed(event)
+        if called is not None:
+            asyncio.run(called)
 
 
 def test_both_pages_pass_on_what_the_user_names(monkeypatch):

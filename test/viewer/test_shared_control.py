@@ -1,10 +1,16 @@
-"""A choice on the page is not lost where the page shows a value of its own at the same moment."""
+"""A choice on the page is not lost where the page, or somebody else, sets the same control at the same moment."""
 
+import asyncio
+import inspect
 from types import SimpleNamespace
 
 import pytest
 
-from humanoid_control.viewer.shared_control import SharedControl
+from humanoid_control.viewer import power_controls, tendon_controls, walk_controls
+from humanoid_control.viewer.power_controls import PowerActions, PowerControls
+from humanoid_control.viewer.shared_control import SharedControl, on_press
+from humanoid_control.viewer.tendon_controls import TendonActions, TendonControls
+from humanoid_control.viewer.walk_controls import WalkActions, WalkControls
 
 pytest.importorskip("viser")
 
@@ -59,3 +65,61 @@ def test_options_that_replace_a_value_are_shown(server):
     assert control.value == "d" and asked == []
     somebody_chooses(control, "c")()
     assert asked == ["c"]
+
+
+def press(group, *presses):
+    """Press buttons of a group in turn, each by a browser; viser calls plain functions only after the last of them."""
+    later = []
+
+    async def arrive():
+        for client, label in presses:
+            event = SimpleNamespace(client_id=client, client=None)
+            group._impl.value = label
+            for call in group._impl.update_cb:
+                if inspect.iscoroutinefunction(call):
+                    await call(event)
+                else:
+                    later.append((call, event))
+
+    asyncio.run(arrive())  # and what it has left to threads
+    for call, event in later:
+        call(event)
+
+
+OWNER, STRANGER = 1, 2
+
+
+def walk(server, asked):
+    made = WalkControls(server, WalkActions(asked.append, asked.append, asked.append))
+    return made, walk_controls, "robot", ("emergency stop", "stand")
+
+
+def tendons(server, asked):
+    made = TendonControls(server, TendonActions(("l_biceps",), asked.append, asked.append, asked.append))
+    return made, tendon_controls, "winches", ("HOLD", "FOLLOW")
+
+
+def power(server, asked):
+    made = PowerControls(server, PowerActions(lambda request: asked.append(request) or True))
+    return made, power_controls, "driver", ("switch off", "home")
+
+
+@pytest.mark.parametrize("make", [walk, tendons, power])
+def test_a_stop_is_not_replaced_by_what_somebody_else_presses_meanwhile(server, monkeypatch, make):
+    """Nor does a browser without the token act in the name of one that has it."""
+    asked, groups = [], {}
+    add = server.gui.add_button_group
+    monkeypatch.setattr(
+        server.gui, "add_button_group", lambda label, *more: groups.setdefault(label, add(label, *more))
+    )
+    _, module, name, (stop, other) = make(server, asked)
+    monkeypatch.setattr(module, "may_command", lambda server, event: event.client_id == OWNER)
+    press(groups[name], (OWNER, stop), (STRANGER, other))
+    assert asked == [power_controls.MORE.get(stop, stop)]
+
+
+def test_each_press_has_its_value_and_errors_are_printed(server, capsys):
+    asked, group = [], server.gui.add_button_group("group", ("a", "b", "c"))
+    on_press(group, lambda event, label: asked.append((event.client_id, label, 1 / (label != "b"))))
+    press(group, (1, "a"), (2, "b"), (3, "c"))
+    assert sorted(asked) == [(1, "a", 1.0), (3, "c", 1.0)] and "ZeroDivisionError" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """The pad for a velocity: what it takes for one, when it asks for nothing, and how a page shows it for a policy."""
 
+import threading
 import time
 from types import SimpleNamespace
 
@@ -72,6 +73,24 @@ def test_a_pad_that_is_shown_again_has_forgotten_what_it_asked_for(pad):
     pad.pad.show(False)
     pad.say("pad 1 0 0 2")  # was on its way
     pad.pad.show(True)
+    pad.pad.update(100.0)
+    assert pad.moved == []
+
+
+def test_zero_that_overtakes_a_velocity_is_not_forgotten(pad, monkeypatch):
+    """Each update is taken by a thread of its own; the first one is paused while it looks for the token."""
+    threads = []
+
+    def slow(server, event):
+        pad.pad._field.value = "pad 0 0 0 2"
+        threads.append(threading.Thread(target=pad.pad._field.call, args=(None,)))
+        threads[0].start()
+        threads[0].join(0.2)
+        return True
+
+    monkeypatch.setattr(velocity_pad, "may_command", slow)
+    pad.say("pad 1 0 0 1")
+    threads[0].join()
     pad.pad.update(100.0)
     assert pad.moved == []
 

@@ -13,7 +13,7 @@ import numpy as np
 from humanoid_control.errors import shown
 from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.viewer.dance.stage import INSIDE, SHOWN
-from humanoid_control.viewer.shared_control import SharedControl
+from humanoid_control.viewer.shared_control import SharedControl, on_press
 
 if TYPE_CHECKING:
     import viser
@@ -166,7 +166,7 @@ class Controls:
 
     def _connect(self) -> None:
         a = self.actions
-        self.buttons.on_click(lambda _: a.play(str(self.buttons.value)))
+        on_press(self.buttons, lambda _, label: a.play(str(label)))
         self._speed.on_update(lambda _: a.speed(float(self._speed.value)))
         self._loop.on_update(lambda _: a.loop(bool(self._loop.value)))
         self._follow.on_update(lambda _: a.follow(bool(self._follow.value)))
