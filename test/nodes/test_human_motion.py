@@ -26,7 +26,7 @@ NODE, RATE = "human_motion", 60
 QUIET = ("missed_warn:=100.0", "missed_error:=100.0")
 TO_Z_UP = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
 PERSON = stick_person()
-TIMES = 3.0 + np.arange(20 * RATE) / RATE
+TIMES = 3.0 + np.arange(90 * RATE) / RATE  # longer than any test plays it
 Q = swaying(PERSON, TIMES)
 Q[:, PERSON.index("pelvis_ty")] -= PERSON.marker_positions(PERSON.rest)[0][:, 1].min()
 LABELS = tuple(m.name for m in PERSON.markers)
