@@ -163,7 +163,7 @@ class HumanMotion(TickNode):
         self.forces: LiveForces | None = None
         self.recorder: LiveRecorder | None = None
         self.worker: threading.Thread | None = None
-        self.found: Calibration | HumanoidError | None = None
+        self.found: list[Calibration | HumanoidError] = []  # of this calibration; its worker may outlive it
         self.calibrated, self.last, self.interval = "", float("nan"), 0.0
         self.frames = self.missed = 0
         self.ages, self.latency, self.iterations = SampleWindow(WINDOW), SampleWindow(WINDOW), SampleWindow(WINDOW)
@@ -185,14 +185,15 @@ class HumanMotion(TickNode):
             return
         recorder, person, turn, labels = self.recorder, self.live.person, self.live.turn, self.live.labels
         assert turn is not None
+        self.found = found = []
 
         def compute() -> None:
             try:
-                self.found = recorder.calibrate(person, turn, labels)
+                found.append(recorder.calibrate(person, turn, labels))
             except HumanoidError as e:
-                self.found = e
+                found.append(e)
             except Exception as e:  # an exception would be lost otherwise
-                self.found = ConfigError(f"{type(e).__name__}: {e}")
+                found.append(ConfigError(f"{type(e).__name__}: {e}"))
 
         self.worker = threading.Thread(target=compute, daemon=True)
         self.worker.start()
@@ -201,12 +202,12 @@ class HumanMotion(TickNode):
         """Report the calibration, and apply its result."""
         if self.recorder is None:
             return
-        found = self.found
-        if found is None:
+        if not self.found:
             text = f"calibrating: {self.recorder.collected:.1f} of {self.recorder.duration:g} s, keep moving"
             self.health.report("calibration", Level.WARN, text)
             return
-        self.recorder = self.worker = self.found = None
+        found, self.found = self.found[0], []
+        self.recorder = self.worker = None
         if isinstance(found, HumanoidError):
             self.health.report("calibration", Level.WARN, f"calibration failed, the previous one is kept: {found}")
             return

@@ -1,6 +1,8 @@
 """Node human_motion over DDS: angles and moments live, plates, calibration, bad input; a robot that imitates."""
 
+import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from humanoid_control.errors import ConfigError
 from humanoid_control.mocap import MarkerClip
 from humanoid_control.nodes.human.plates import parse_frames, read_wrench
+from humanoid_control.nodes.human_motion import HumanMotion
 from test.nodes.interfaces import TF2_MSGS, with_package
 from test.nodes.test_live_source import Camera
 from test.nodes.test_trajectory_streamer import positions
@@ -192,6 +195,27 @@ def test_a_few_seconds_of_motion_calibrate_the_person(graph, model):
     stage.play(3.0)
     said = graph.until_said(NODE, "ok", stage.send)
     assert before > 5 and float(said["residual_mm"]) < 0.2 * before and "mm after" in said["calibrated"]
+
+
+def test_a_calibration_that_outlives_its_activation_is_not_the_next_one():
+    """The node is deactivated and activated while the worker computes; then a new calibration is asked for."""
+    ends, nothing = threading.Event(), lambda: None
+    fake = SimpleNamespace(
+        live=SimpleNamespace(restart=nothing, person=PERSON, turn=np.eye(3), labels=LABELS),
+        dynamics=SimpleNamespace(restart=nothing),
+        health=SimpleNamespace(report=lambda *_: None),
+    )
+    recorder = SimpleNamespace(add=lambda *_: True, calibrate=lambda *_: ends.wait(60), collected=0.0, duration=8.0)
+    HumanMotion.activate(fake)
+    fake.recorder = recorder
+    HumanMotion.record(fake, np.zeros((1, 3)), 0.0)
+    worker = fake.worker
+    HumanMotion.activate(fake)
+    fake.recorder = SimpleNamespace(add=lambda *_: False, collected=0.0, duration=8.0)
+    ends.set()
+    worker.join()
+    HumanMotion.look_at_calibration(fake)
+    assert fake.recorder is not None, "it still records"
 
 
 @pytest.mark.nightly
