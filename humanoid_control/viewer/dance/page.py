@@ -236,6 +236,9 @@ class DancePage:
                 dancer.begin(moment)
             dancer.play(self.playing, self.speed)
         number, self.cast = len(self.dancers), cast
+        stay = {id(d) for d in self.dancers}  # a later dancer may get the id of one that left
+        self._left = {k: v for k, v in self._left.items() if k in stay}
+        self._grades = {k: v for k, v in self._grades.items() if k in stay}
         self.stage.set_dancers(self.dancers)
         for name, dancer in cast.dancers.items():
             self.stage.set_title(dancer, self.titles.get(name, dancer.robot.title))

@@ -110,6 +110,10 @@ def test_a_clip_that_is_dropped_is_danced_to_and_a_grade_follows(page, short_cli
     grade, verdict = page._graded(page.dancers[0])
     until(page, lambda: verdict in page.controls._table.content, "and why")
     assert verdict.startswith(grade)
+    page.choose_clip("dance")
+    until(page, lambda: page.cast.clip == CLIPS["dance"], "another clip")
+    here = {id(d) for d in page.dancers}
+    assert page._grades.keys() <= here and page._left.keys() <= here, "who left has no grade that another could inherit"
 
 
 def test_a_broken_file_is_told_in_one_line_and_nothing_else_changes(page):
