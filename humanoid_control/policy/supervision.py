@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -83,26 +84,26 @@ def tilt_of(state: RobotState, leaning: np.ndarray = UP, most: float = np.inf) -
         leaning: world up axis in the root axes of the motion (3,); `UP`: an upright motion.
         most: maximum lean of the motion that counts [rad].
     """
-    up = pin.Quaternion(state.orientation).toRotationMatrix()[2]  # world up axis in link axes
-    goal = _nearest_lean(up, leaning, most)
-    (x, y, z), (gx, gy, gz), w = up, goal, state.angular_velocity
-    axis = np.array([y * gz - z * gy, z * gx - x * gz, x * gy - y * gx])
-    tilt, across = float(np.arccos(np.clip(up @ goal, -1.0, 1.0))), float(np.linalg.norm(axis))
+    x, y, z = up = pin.Quaternion(state.orientation).toRotationMatrix()[2].tolist()  # world up axis in link axes
+    gx, gy, gz = _nearest_lean(up, leaning, most)
+    wx, wy, wz = state.angular_velocity.tolist()
+    ax, ay, az = y * gz - z * gy, z * gx - x * gz, x * gy - y * gx
+    tilt, across = math.acos(min(max(x * gx + y * gy + z * gz, -1.0), 1.0)), math.hypot(ax, ay, az)
     if across < 1e-6:
-        return tilt, float(np.linalg.norm(w - (w @ goal) * goal))
-    return tilt, float(w @ axis / across)
+        return tilt, math.hypot(wy * gz - wz * gy, wz * gx - wx * gz, wx * gy - wy * gx)
+    return tilt, (wx * ax + wy * ay + wz * az) / across
 
 
-def _nearest_lean(up: np.ndarray, leaning: np.ndarray, most: float) -> np.ndarray:
+def _nearest_lean(up: Sequence[float], leaning: np.ndarray, most: float) -> tuple[float, float, float]:
     """Return the up axis nearest to `up` between upright and leaning, at most `most` [rad] from upright."""
     x, y, z = leaning.tolist()
     across = math.hypot(x, y)
     if not (1e-9 < across < 2.0 and math.isfinite(z)):
-        return UP
+        return 0.0, 0.0, 1.0
     x, y = x / across, y / across
     angle = math.atan2(x * up[0] + y * up[1], up[2])
     angle = min(max(angle, 0.0), math.atan2(across, z), most)
-    return np.array([math.sin(angle) * x, math.sin(angle) * y, math.cos(angle)])
+    return math.sin(angle) * x, math.sin(angle) * y, math.cos(angle)
 
 
 def blend_by_torque(a: PolicyTargets, b: PolicyTargets, share: float) -> PolicyTargets:

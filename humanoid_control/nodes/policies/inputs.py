@@ -137,6 +137,10 @@ class PolicyInputs:
     def _is_due(self, instant: int | None) -> bool:
         return instant is not None and (self.due is None or instant >= self.due - EARLY or instant < self.due - JUMP)
 
+    def waits(self) -> bool:
+        """Test whether the messages of a due step wait."""
+        return self._is_due(self.sensors.waiting_instant)
+
     def leaps(self, instant: int | None) -> bool:
         """Test whether the sensor clock has changed."""
         return instant is not None and self.due is not None and abs(instant - self.due) > JUMP

@@ -131,6 +131,23 @@ def test_a_process_that_was_stopped_lets_the_robot_down_though_its_messages_are_
     assert "late" in d.said_of()["down"][1]
 
 
+def test_sensor_messages_are_taken_once_a_step(stack):
+    d = stack()
+    d.until("RUN")
+    sensors, batches = d.policy.inputs_of.sensors, []
+    take = sensors.take
+
+    def counted():
+        if sensors._waiting:
+            batches.append(len(sensors._waiting))
+        take()
+
+    sensors.take = counted
+    before = d.policy.steps
+    d.run(1.0)
+    assert d.policy.steps - before == pytest.approx(50, abs=1) and len(batches) <= 52 and max(batches) <= 12
+
+
 def test_sensors_that_fall_silent_let_the_robot_down(stack):
     d = stack()
     d.until("RUN")
