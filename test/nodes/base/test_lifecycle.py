@@ -118,10 +118,10 @@ def test_five_rounds_of_configuring_leave_nothing_twice_on_the_graph(graph, node
             first = settled(graph, lambda: endpoints(graph, node))
             assert len(first) > len(bare)
         graph.until(
-            lambda first=first: endpoints(graph, node) == first, f"the endpoints of {node} as at first: {first}", 15
+            lambda first=first: endpoints(graph, node) == first, f"the endpoints of {node} as at first: {first}"
         )
         change(graph, node, CLEANUP)
-        graph.until(lambda: endpoints(graph, node) == bare, f"nothing of {node} left: {bare}", 15)
+        graph.until(lambda: endpoints(graph, node) == bare, f"nothing of {node} left: {bare}")
     change(graph, node, CONFIGURE)
     said = graph.diagnostics(node)
     assert said["state"] == "inactive" and "failed" not in said["message"], said
@@ -136,7 +136,7 @@ def endpoints_of_services(graph, node):
         return []
 
 
-def settled(graph, look, quiet: float = 0.3):
+def settled(graph, look, quiet: float = 1.5):
     """What is seen once it has not changed for a while [s]."""
     seen, since = look(), time.monotonic()
 
