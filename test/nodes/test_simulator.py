@@ -93,7 +93,7 @@ def test_stamps_of_every_stream_grow_when_the_simulator_is_stalled(graph):
 
 def test_wrong_commands_are_held_and_reported(graph):
     robot = load_robot("hrp2", "fixed")
-    graph.start("simulator", "robot:=hrp2", "rate:=200.0", "missed_warn:=100.0")
+    graph.start("simulator", "robot:=hrp2", "rate:=200.0", "command_timeout:=1.0")
     states = graph.listen(JointState, "joint_states")
     publisher = graph.publisher(JointState, "joint_commands")
     short = JointState(name=list(robot.joint_names), position=[0.1])

@@ -46,7 +46,7 @@ class Rig:
         self.transport.read(self.state, begin + (self.spec.period if wait is None else wait))
         time.sleep(max(0.0, begin + self.spec.period - time.monotonic()))
 
-    def until(self, done, seconds=8.0, write=False, each=None):
+    def until(self, done, seconds=30.0, write=False, each=None):
         """Cycle until something is so; it must be within some seconds."""
         end = time.monotonic() + seconds
         while not done():
@@ -58,7 +58,7 @@ class Rig:
             self.cycle(write)
 
     @staticmethod
-    def wait(done, seconds=8.0):
+    def wait(done, seconds=30.0):
         """Wait without a cycle."""
         end = time.monotonic() + seconds
         while not done():

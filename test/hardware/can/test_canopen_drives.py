@@ -130,7 +130,7 @@ def test_close_leaves_drives_without_power_and_may_be_called_twice(rig):
 def test_thirty_drives(rig):
     r = rig(30, period=0.02).open().enable()
     r.command.q[:] = np.linspace(-1, 1, 30)
-    r.until(lambda: np.allclose(r.state.q, r.command.q, atol=1 / PER_RAD), write=True, seconds=6.0)
+    r.until(lambda: np.allclose(r.state.q, r.command.q, atol=1 / PER_RAD), write=True)
     assert r.transport.trouble() == "" and len(set(r.transport.serials())) == 30
 
 

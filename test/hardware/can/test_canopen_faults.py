@@ -14,7 +14,7 @@ from test.hardware.can.durand_drives import Drive
 
 pytestmark = pytest.mark.drives
 
-RATE = {"drive_heartbeat": 0.05}
+RATE = {"drive_heartbeat": 0.05}  # where drives are to be lost: on a busy machine all of them are now and then
 
 
 def failed(r, k=0):
@@ -77,23 +77,21 @@ def test_a_heartbeat_that_ceases_is_named_though_samples_come(rig):
     r.until(lambda: True)
     r.drives[1].silence_heartbeat()
     begin = time.monotonic()
-    r.until(lambda: r.transport.trouble())
+    r.until(lambda: r.transport.trouble().startswith("j2 (id 2) lost: no heartbeat for "))
     assert time.monotonic() - begin > 0.1
-    assert r.transport.trouble().startswith("j2 (id 2) lost: no heartbeat for 0.")
-    assert r.state.have(Flag.FRESH).all()
+    r.until(lambda: r.state.have(Flag.FRESH).all())
 
 
 def test_a_drive_whose_cable_breaks_is_not_fresh_and_lost_and_may_come_back(rig):
     r = rig(2, **RATE).open()
     r.drives[0].network.alive = False
-    r.until(lambda: "j1 (id 1) lost" in r.transport.trouble())
-    assert r.state.have(Flag.FRESH).tolist() == [False, True]
+    r.until(lambda: "j1 (id 1) lost" in r.transport.trouble() and r.state.have(Flag.FRESH).tolist() == [False, True])
     r.drives[0].network.alive = True
     r.until(lambda: not r.transport.trouble() and r.state.have(Flag.FRESH).all())
 
 
 def test_a_node_that_restarts_is_named_and_configured_again_when_faults_are_cleared(rig):
-    r = rig(3, **RATE).open().enable()
+    r = rig(3).open().enable()
     r.drives[1].restart()
     r.until(lambda: r.transport.trouble())
     assert r.transport.trouble() == "j2 (id 2) restarted unexpectedly"
@@ -111,7 +109,7 @@ def test_a_node_that_restarts_is_named_and_configured_again_when_faults_are_clea
 
 
 def test_a_node_that_leaves_operational_by_itself_is_named_and_started_again(rig):
-    r = rig(2, **RATE).open()
+    r = rig(2).open()
     for _ in range(80):
         r.cycle(write=False)
     r.drives[0].leave_operational()
@@ -122,7 +120,7 @@ def test_a_node_that_leaves_operational_by_itself_is_named_and_started_again(rig
 
 
 def test_a_node_that_cannot_be_configured_again_says_why(rig):
-    r = rig(2, **RATE).open()
+    r = rig(2).open()
     r.drives[1].identity = (1, 2, 3, 4)
     r.drives[1].without = (0x607D,)
     r.drives[1].restart()
@@ -224,7 +222,7 @@ def test_a_quick_stop_that_lets_the_joint_fall_is_no_stop(rig):
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.thorough)])
 def test_frames_of_any_kind_do_not_raise(rig, count):
-    r = rig(2, **RATE).open()
+    r = rig(2).open()
     r.until(lambda: r.state.have(Flag.FRESH).all())
     noise = can.Bus(r.channel, "virtual")
     rng = np.random.default_rng(1)

@@ -212,7 +212,7 @@ def test_a_node_that_pauses_goes_on_beside_one_that_waits_unless_that_has_comman
 
 def test_a_robot_follows_the_first_who_commands_it_and_names_the_others(graph):
     robot = load_robot("hrp2", "fixed")
-    graph.start("simulator", "robot:=hrp2", "rate:=200.0")
+    graph.start("simulator", "robot:=hrp2", "rate:=200.0", "command_timeout:=1.0")
     states = graph.listen(JointState, "joint_states")
     k = robot.joint_index("l_elbow_flexion")
     second = rclpy.create_node("second")
@@ -232,7 +232,7 @@ def test_a_robot_follows_the_first_who_commands_it_and_names_the_others(graph):
 
         def both():
             """After a pause of this process, which counts as silence, the first speaks alone once."""
-            paused = time.monotonic() - spoke[0] > 0.25
+            paused = time.monotonic() - spoke[0] > 0.5
             spoke[0] = time.monotonic()
             speak(*((0.5,) if paused else (0.5, 1.3)))
 
