@@ -30,7 +30,7 @@ ELBOWS = ("l_elbow_flexion", "r_elbow_flexion")
 FILE = """schema: humanoid_hardware/1
 robot: hrp2
 rate: 200
-command_timeout: 1.0
+command_timeout: 2.0
 buses: {{both: {{transport: loopback, watchdog: 10.0}}}}
 joints:
 """
@@ -48,8 +48,8 @@ def hardware_text(robot, driven):
 class Desk:
     """A driver process, and what a person at a desk has: commands, states, buttons.
 
-    Unless other hardware is given, its loopback drives bear a second of silence: where others compute, the test sends
-    nothing for longer than the usual 0.1 s at times, and the driver rightly holds.
+    Unless other hardware is given, its loopback drives bear two seconds of silence: where others compute, the test
+    sends nothing for longer than the usual 0.1 s at times, and the driver rightly holds.
     """
 
     def __init__(self, graph, *parameters, robot="hrp2", wait=True, fresh=False):
@@ -129,8 +129,8 @@ def test_a_day_at_the_desk(graph):
     assert way == [s for s in ("MONITOR", "ENABLING", "HOLD", "BLEND", "RUN") if s in way]
     assert way[0] == "MONITOR" and way[-1] == "RUN" and len(way) >= 3
 
-    desk.until("HOLD: stopped: joint_commands silent for 1.00 s")  # nobody commands any more
-    assert graph.until_said("robot_driver", "silent for 1.00 s")["level"] == 1
+    desk.until("HOLD: stopped: joint_commands silent for 2.00 s")  # nobody commands any more
+    assert graph.until_said("robot_driver", "silent for 2.00 s")["level"] == 1
 
     assert desk.ask("emergency_stop", True) == (True, "")
     desk.until("ESTOP")

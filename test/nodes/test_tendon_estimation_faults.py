@@ -49,8 +49,12 @@ def test_bad_samples_are_named_and_held_through(graph, robot):
 
     disorderly()
     graph.until(lambda: error() < 0.005, "nothing to change", meanwhile=disorderly)
-    counts = graph.until_said("state_estimator", "ok", disorderly)
-    assert int(counts["samples_duplicated"]) > 10 and int(counts["samples_reordered"]) > 10
+
+    def counted():
+        counts = graph.until_said("state_estimator", "ok", disorderly)
+        return int(counts["samples_duplicated"]) > 10 and int(counts["samples_reordered"]) > 10
+
+    graph.until(counted, "both to be counted")
 
     last, sure = tendons.now(), uncertainty()
     tendons.send(stamp=last)

@@ -6,6 +6,7 @@ import time
 import can
 import pytest
 
+from humanoid_control.hardware.can import configuration, drives
 from humanoid_control.hardware.can.drives import CanopenTransport
 from humanoid_control.hardware.transport import ActuatorCommand, ActuatorSpec, ActuatorState, BusSpec
 from test.hardware.can.durand_drives import COUNTS, Drive, Hub
@@ -80,6 +81,15 @@ class Rig:
         self.transport.close()
         self.hub.stop()
         self.eavesdropper.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Answers of drives may be late on a busy machine."""
+    monkeypatch.setattr(configuration, "ROLL_CALL", 3.0)
+    monkeypatch.setattr(configuration, "ANSWER", 20.0)
+    monkeypatch.setattr(configuration, "ANSWER_TIME", 3.0)
+    monkeypatch.setattr(drives, "FIRST_SAMPLES", 20.0)
 
 
 @pytest.fixture
