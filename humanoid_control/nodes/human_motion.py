@@ -185,7 +185,8 @@ class HumanMotion(TickNode):
             return
         recorder, person, turn, labels = self.recorder, self.live.person, self.live.turn, self.live.labels
         assert turn is not None
-        self.found = found = []
+        found: list[Calibration | HumanoidError] = []
+        self.found = found
 
         def compute() -> None:
             try:

@@ -199,8 +199,8 @@ def test_one_emergency_stop_is_not_released_by_another(graph):
     try:
         for p in (pressed, other):
             graph.until(lambda p=p: p.get_subscription_count() > 0, "the driver")
-        pressed.publish(Bool(data=True))
-        desk.until("ESTOP", lambda: other.publish(Bool(data=False)))
+        # said until it is heard: the driver may not have discovered the button yet
+        desk.until("ESTOP", lambda: (pressed.publish(Bool(data=True)), other.publish(Bool(data=False))))
         for _ in range(3):
             other.publish(Bool(data=False))
             graph.spin(0.1)
@@ -209,8 +209,7 @@ def test_one_emergency_stop_is_not_released_by_another(graph):
         pressed.publish(Bool(data=False))
         graph.until(lambda: desk.ask("clear_faults")[0], "cleared")
         desk.until("MONITOR")
-        other.publish(Bool(data=True))
-        desk.until("ESTOP")
+        desk.until("ESTOP", lambda: other.publish(Bool(data=True)))
         second.destroy_publisher(other)
         graph.until(
             lambda: desk.ask("clear_faults")[0], "who is gone", meanwhile=lambda: pressed.publish(Bool(data=False))

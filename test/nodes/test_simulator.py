@@ -248,11 +248,10 @@ def test_pushes_states_from_outside_and_foot_wrenches_in_mujoco(graph):
     base, state = graph.publisher(PoseStamped, "simulator/set_base"), graph.publisher(JointState, "simulator/set_state")
     up = PoseStamped()
     up.pose.position.z, up.pose.orientation.w = 3.0, 1.0
-    base.publish(up)
-    graph.until(lambda: odometry[-1].pose.pose.position.z > 1.5, "the robot in the air")
-    state.publish(JointState(name=["l_elbow_flexion"], position=[1.1]))
-    k = robot.joint_index("l_elbow_flexion")
-    graph.until(lambda: abs(states[-1].position[k] - 1.1) < 0.05, "the elbow set")
+    lift = lambda: base.publish(up)  # noqa: E731
+    graph.until(lambda: odometry[-1].pose.pose.position.z > 1.5, "the robot in the air", meanwhile=lift)
+    bent, k = JointState(name=["l_elbow_flexion"], position=[1.1]), robot.joint_index("l_elbow_flexion")
+    graph.until(lambda: abs(states[-1].position[k] - 1.1) < 0.05, "it bent", meanwhile=lambda: state.publish(bent))
     assert graph.call(Trigger, "simulator/reset").success
     graph.until(lambda: abs(odometry[-1].pose.pose.position.z - robot.X_world_root.translation[2]) < 0.02, "reset")
 

@@ -111,8 +111,7 @@ class Table(Desk):
 
     def estop(self):
         self.run_still()
-        self.button.publish(Bool(data=True))
-        self.until("ESTOP")
+        self.until("ESTOP", lambda: self.button.publish(Bool(data=True)))
 
     def fault(self):
         """A driver that stood still for longer than it may."""

@@ -74,8 +74,8 @@ def test_power_by_request_commands_and_stops(graph, winches):
     finally:
         second.destroy_node()
     stop = graph.publisher(Bool, "emergency_stop")
-    stop.publish(Bool(data=True))
-    graph.until(lambda: said[-1].data.startswith("ESTOP"), "the stop", meanwhile=feel)
+    press = lambda: (feel(), stop.publish(Bool(data=True)))  # noqa: E731
+    graph.until(lambda: said[-1].data.startswith("ESTOP"), "the stop", meanwhile=press)
     assert not ask("enable", SetBool, data=True).success
     stop.publish(Bool(data=False))
     graph.until(lambda: ask("clear_faults").success, "faults to be cleared", meanwhile=feel)

@@ -55,9 +55,9 @@ class Planner:
         assert handle.accepted
         return handle, handle.get_result_async()
 
-    def result(self, future):
+    def result(self, future, meanwhile=None):
         """Status, code and text of a result."""
-        self.graph.until(future.done, "a result")
+        self.graph.until(future.done, "a result", meanwhile=meanwhile)
         r = future.result()
         return r.status, r.result.error_code, r.result.error_string
 
@@ -155,8 +155,8 @@ def test_goals_are_cancelled_and_replaced(graph, planner_of):
     assert (status, code) == (ABORTED, -1) and "another goal" in text
     assert not second.done()
     trajectory = graph.publisher(JointTrajectory, "joint_trajectory")
-    trajectory.publish(planner.goal((20.0, start + 1.0)).trajectory)
-    status, code, text = planner.result(second)
+    other = planner.goal((20.0, start + 1.0)).trajectory
+    status, code, text = planner.result(second, lambda: trajectory.publish(other))
     assert (status, code) == (ABORTED, -1) and "another source is commanding" in text
 
 
