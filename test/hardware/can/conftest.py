@@ -6,7 +6,7 @@ import time
 import can
 import pytest
 
-from humanoid_control.hardware.can import configuration, drives
+from humanoid_control.hardware.can import configuration, drives, homing
 from humanoid_control.hardware.can.drives import CanopenTransport
 from humanoid_control.hardware.transport import ActuatorCommand, ActuatorSpec, ActuatorState, BusSpec
 from test.hardware.can.durand_drives import COUNTS, Drive, Hub
@@ -90,6 +90,7 @@ def patience(monkeypatch):
     monkeypatch.setattr(configuration, "ANSWER", 20.0)
     monkeypatch.setattr(configuration, "ANSWER_TIME", 3.0)
     monkeypatch.setattr(drives, "FIRST_SAMPLES", 20.0)
+    monkeypatch.setattr(homing, "ANSWER", 5.0)
 
 
 @pytest.fixture

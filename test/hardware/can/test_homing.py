@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from humanoid_control.hardware.can.homing import ANSWER, ATTEMPTS, DriveHoming
+from humanoid_control.hardware.can import homing as course
+from humanoid_control.hardware.can.homing import ATTEMPTS, DriveHoming
 from humanoid_control.hardware.transport import Flag, HardwareError, HomingProgress, HomingSpec
 from test.hardware.can.durand_drives import COUNTS
 
@@ -17,7 +18,7 @@ PER_RAD = COUNTS / (2 * np.pi)
 def ready(rig, homing=SWITCH, **drive):
     """Two drives with power that do not know their zeros."""
     options = {"homing": homing, "options": {"absolute": False}}
-    r = rig(2, actuator=options, drive=drive)
+    r = rig(2, actuator=options, drive=drive, heartbeat=1.5)  # a paused test would stop the drives on their way
     for d in r.drives:
         d.machine.switch, d.machine.stop = -500.0, -700.0
     r.open().enable()
@@ -155,7 +156,7 @@ def test_answers_that_do_not_come_are_asked_for_again_and_then_given_up():
     while not run.over:
         now += 0.01
         sent += run.step(0x1637, now)
-        assert now < 10 * ANSWER * ATTEMPTS
+        assert now < 10 * course.ANSWER * ATTEMPTS
     assert run.progress is FAILED and not run.start
     assert {bytes(f.data)[:5] for f in sent} == {b"\x2f\x60\x60\x00\x06", b"\x2f\x60\x60\x00\x08"}
     assert len(sent) == 2 * ATTEMPTS
