@@ -155,6 +155,13 @@ def test_links_whose_meshes_never_touch_get_no_shapes(tmp_path):
     assert "GUESS" in contact_text(ContactFit(("chest", "arm"), touched=0.3))
 
 
+def test_the_text_of_a_fit_ends_with_the_shares_of_wrong_postures():
+    box = LinkShape("a", "arm", Box((0.0, 0.0, 0.0), (0.1, 0.1, 0.4), (0.0, 0.0, 0.0)), ("chest",))
+    fit = ContactFit(("chest", "arm"), (box,), touched=0.3, shrunk=0.004, missed=0.05, early=0.12)
+    shares = "they miss 5 % of the contacts and forbid 12 % of the free postures"
+    assert contact_text(fit) == f"around the parts that touch first, 4 mm inside it; {shares}"
+
+
 ROWS = """collision:
   - {name: chest, link: chest, shape: capsule, p0: [0, 0, -0.2], p1: [0, 0, 0], radius: 0.3}
   - {name: arm, link: arm, shape: capsule, p0: [0, 0, -0.3], p1: [0, 0, 0], radius: 0.03}

@@ -138,8 +138,7 @@ def baselines(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
         spread={method.name: spread(e) for method, e in zip(tried, walks, strict=True) if method.name in shown},
         of=f"error of {len(ARM)} joints, {walks_of(runs)}",
     )
-    source = "tables are not smooth and grow as N^D; polynomials and networks have similar cost (sections II-A and "
-    "II-B)"
+    source = "tables are not smooth and grow as N^D; polynomials and networks have similar cost (sections II-A, II-B)"
     measure = "root mean square error without the first sixth; start 10 deg off; 8 joints and 10 tendons a step"
     return ExperimentResult("baselines", "earlier estimators", source, measure, tuple(rows), tuple(table), (trace,))
 

@@ -217,10 +217,9 @@ def contact_text(fit: ContactFit) -> str:
     if not fit.shapes:
         return f"GUESS: their meshes touched in {100 * fit.touched:.0f} % of random motions, but no shapes detect it"
     inside = f", {1e3 * fit.shrunk:.0f} mm inside it" if fit.shrunk else ""
-    shares = f"they miss {100 * fit.missed:.0f} % of the contacts and forbid {100 * fit.early:.0f} % of the free "
-    "postures"
-    return f"{'as far apart as the meshes' if fit.by_distance else f'around the parts that touch first{inside}'}; "
-    f"{shares}"
+    kept = "as far apart as the meshes" if fit.by_distance else f"around the parts that touch first{inside}"
+    missed, forbidden = f"{100 * fit.missed:.0f} % of the contacts", f"{100 * fit.early:.0f} % of the free postures"
+    return f"{kept}; they miss {missed} and forbid {forbidden}"
 
 
 def fit_text(fit: BodyFit) -> str:
