@@ -22,7 +22,6 @@ from humanoid_control.performing.source_motion import continuous_quaternions, sm
 from humanoid_control.retargeting import POINTS, JointTrajectory, WholeBodyTrajectory
 from humanoid_control.retargeting.whole_body.scaling import SOLE_POINTS
 from humanoid_control.robots import Robot
-from humanoid_control.terminal import plain_values
 
 GRADES = ("A", "B", "C", "D", "F")
 ALWAYS = 1e-6  # tolerance of hard limits, for rounding
@@ -290,8 +289,3 @@ _NUMBERS: tuple[Callable[[ClipMeasures], dict[str, Any]], ...] = (
     _self_collision,
     _dynamics,
 )
-
-
-def quality_row(quality: ClipQuality) -> dict[str, Any]:
-    """Return grade, verdict and numbers as plain values for JSON."""
-    return {"grade": quality.grade, "verdict": quality.verdict, **plain_values(quality.numbers)}

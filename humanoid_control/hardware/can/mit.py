@@ -118,12 +118,11 @@ class MitTransport(Transport):
         self._words = np.zeros(n, ">u8")
         view = self._words.view(np.uint8).data
         self._frames = [CanFrame(i, view[8 * k : 8 * k + 8]) for k, i in enumerate(self._ids)]
-        self._safe, self._last_q = ActuatorCommand(n), np.zeros(n)
+        self._safe = ActuatorCommand(n)
         self._on = self._stopping = False
         self._entered = np.zeros(n, dtype=bool)  # answered since ENTER
         self._cycles_since_enter = np.zeros(n, dtype=int)  # cycles since ENTER
-        self._sent_at, self._asked_now = np.nan, False
-        self._answers: list[tuple[int, bytes]] = []
+        self._sent_at = np.nan
         self._measured = np.full(n, np.nan)
 
     def open(self) -> None:

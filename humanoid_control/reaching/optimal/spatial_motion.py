@@ -15,7 +15,6 @@ from humanoid_control.compiled.jit import inlined
 
 Vec = tuple[float, float, float]
 Six = tuple[float, float, float, float, float, float]
-Mat = tuple[float, float, float, float, float, float, float, float, float]
 
 
 class ArmModel(NamedTuple):

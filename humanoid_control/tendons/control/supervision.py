@@ -137,7 +137,7 @@ class TendonSupervisor:
         self.stiffness = np.array([u.stiffness for u in units])
         self.heat = Heat(units)
         self.slack, self.snapped, self.over, self.unreadable = np.zeros((4, m), dtype=bool)
-        self._slack_for, self._over_for, self._taut_at, self._hot = np.zeros((4, m))
+        self._slack_for, self._over_for, self._taut_at = np.zeros((3, m))
         self._path_at, self._seen = np.zeros((2, m)), False  # at the reference, at the estimate
         self.held_groups: dict[str, float] = {}
         self._frozen: dict[str, tuple[np.ndarray, np.ndarray]] = {}

@@ -84,7 +84,7 @@ class DancePage:
         self.error = ""
         self._left: dict[int, float] = {}
         self._grades: dict[int, Future[tuple[str, str]]] = {}
-        self._count, self._now, self._busy_since = 0, 0.0, 0.0
+        self._count, self._now = 0, 0.0
         self.stage.look_at_all(ASPECT)
         for name in self.robots:
             self.controls.offer_robot(name)
