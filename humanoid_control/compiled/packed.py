@@ -14,6 +14,8 @@ code at no cost. Field annotations declare the types:
 
     packed = Packed(Line(points, 0.1))
     length_at(packed.table)
+
+Kernels that are called often pass the table on as well: a call that passes the record copies 7 words or more an array.
 """
 
 from __future__ import annotations

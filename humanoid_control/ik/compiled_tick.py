@@ -105,7 +105,7 @@ class CompiledTick:
         if self._apart is not None:
             self._pack_pairs(self._apart)
         self._known: dict[int, Any] = {}
-        self._custom: list[Limit] = []
+        self._custom_limits: list[Limit] = []
         self._order, self._hooks = self._steps_of(limits)
         self._idle: IdleJointLimit | None = self._known.get(IDLE)
         self._last = len(self._order)
@@ -121,13 +121,13 @@ class CompiledTick:
                 self._known[kind] = limit
                 steps.append((kind, _no_hook))
             if kind == CUSTOM:
-                self._custom.append(limit)
+                self._custom_limits.append(limit)
                 steps.append((CUSTOM, partial(self._tighten, limit)))
-        if self._custom:
+        if self._custom_limits:
             steps.insert(0, (CUSTOM, self._update))
         steps.append((REDUCE, _no_hook))
         # Rows depend on the bounds of the free velocities.
-        for limit in self._custom:
+        for limit in self._custom_limits:
             of_pairs = limit.monitor.count if isinstance(limit, SelfCollisionLimit) else 0
             if limit.max_rows(self.robot) > of_pairs:
                 steps.append((CUSTOM, partial(self._add_rows, limit)))
@@ -159,17 +159,17 @@ class CompiledTick:
             ConfigError: if the target of a task was never set.
         """
         postures = [t for t in tasks if type(t) is PostureTask]
-        self._foreign = [t for t in tasks if type(t) is not PostureTask and not is_tabled(t)]
-        self.is_custom = bool(self._custom or self._foreign)
+        self._custom_tasks = [t for t in tasks if type(t) is not PostureTask and not is_tabled(t)]
+        self.is_custom = bool(self._custom_limits or self._custom_tasks)
         self._tasks = TaskTable(self.robot, self._dofs, [t for t in tasks if is_tabled(t)], self._world)
         self._goals = PackedGoals(postures)
         self._settings = None
 
-    def fill_foreign_rows(self, state: IkState) -> None:
+    def fill_custom_rows(self, state: IkState) -> None:
         """Fill the rows of the tasks that compute them by themselves; call before `configure`."""
         table, gain = self._tasks, state.settings.max_gain / state.dt
-        rows = stacked(self.robot, state.data, state.q, self._foreign, self._dofs, gain)
-        if len(rows.v) != table.foreign:
+        rows = stacked(self.robot, state.data, state.q, self._custom_tasks, self._dofs, gain)
+        if len(rows.v) != table.custom_rows:
             table = self._tasks = TaskTable(self.robot, self._dofs, table.tasks, self._world, len(rows.v))
             self._settings = None
         arrays = table.packed.record
@@ -246,7 +246,7 @@ class CompiledTick:
             found = self._found.first(int(self._counts[NEAR]))
             self._apart.near = NearPairs(found, self._apart.monitor.joints)
             self._apart.penetration_depth = max(0.0, -float(found.distance.min(initial=np.inf)))
-        for limit in self._custom:
+        for limit in self._custom_limits:
             limit.update(state)
 
     def _tighten(self, limit: Limit, state: IkState) -> None:

@@ -115,7 +115,7 @@ class TableArrays(NamedTuple):
     """Arrays of `fill_rows` for T tasks.
 
     Attributes:
-        own: the first rows of J, filled here; others fill the rest before.
+        own: the first rows of J, filled here; custom tasks fill the rest before.
     """
 
     tree: ModelTree
@@ -306,18 +306,23 @@ class TaskTable:
 
     Attributes:
         rows: number of their rows.
-        foreign: number of rows behind them, filled by others.
+        custom_rows: number of rows behind them, filled by custom tasks.
     """
 
     def __init__(
-        self, robot: Robot, dofs: DofSelection, tasks: Sequence[Task], world: WorldPoses | None = None, foreign: int = 0
+        self,
+        robot: Robot,
+        dofs: DofSelection,
+        tasks: Sequence[Task],
+        world: WorldPoses | None = None,
+        custom_rows: int = 0,
     ) -> None:
         """Read the structure of the tasks.
 
         Raises:
             ConfigError: if the target of a task was never set.
         """
-        self.robot, self.dofs, self.tasks, self.foreign = robot, dofs, list(tasks), foreign
+        self.robot, self.dofs, self.tasks, self.custom_rows = robot, dofs, list(tasks), custom_rows
         self._points: dict[int, tuple[Point, int]] = {}  # keeps the points alive, so that their ids stay unique
         self._start, self._parts = [0], []  # type: list[int], list[tuple[int, float, np.ndarray]]
         self._blocks: list[tuple[int, int, int, int, int, np.ndarray, int, np.ndarray, int, int]] = []
@@ -333,7 +338,7 @@ class TaskTable:
         self.packed = Packed(self._arrays(world or WorldPoses.of(robot.model.njoints, robot.model.njoints)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TaskTable, (self.robot, self.dofs, self.tasks, None, self.foreign)
+        return TaskTable, (self.robot, self.dofs, self.tasks, None, self.custom_rows)
 
     # -- reading the tasks --------------------------------------------------------------------------------------
 
@@ -410,7 +415,7 @@ class TaskTable:
         blocks = Blocks(
             *(np.array(f, dtype=t).reshape(count, *shape) for f, (t, shape) in zip(fields, shapes, strict=True))
         )
-        J = np.empty((self.rows + self.foreign, self.dofs.k))
+        J = np.empty((self.rows + self.custom_rows, self.dofs.k))
         return TableArrays(
             tree=ModelTree.of(model),
             world=world,
@@ -425,7 +430,7 @@ class TaskTable:
             matrices=np.empty((5, 3, 3)),
             own=J[: self.rows],
             J=J,
-            v=np.empty(self.rows + self.foreign),
+            v=np.empty(self.rows + self.custom_rows),
         )
 
     # -- every tick ---------------------------------------------------------------------------------------------

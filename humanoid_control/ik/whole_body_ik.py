@@ -50,7 +50,7 @@ class IkReport(StepReport):
     `task_residual` and `manipulability` are NaN.
 
     Attributes:
-        look: function that finds the pairs `near`.
+        find_near: function that finds the pairs `near`.
         rows: number of rows besides bounds.
         slack: violation of the worst row [m/s]; 0 if all are met.
         penetration_depth: depth of the worst pair [m].
@@ -59,7 +59,7 @@ class IkReport(StepReport):
 
     task_residual: float = float("nan")
     status: IkStatus = IkStatus.OPTIMAL
-    look: Callable[[], NearPairs] = NearPairs.none
+    find_near: Callable[[], NearPairs] = NearPairs.none
     rows: int = 0
     slack: float = 0.0
     penetration_depth: float = 0.0
@@ -68,7 +68,7 @@ class IkReport(StepReport):
     @cached_property
     def near(self) -> NearPairs:
         """Pairs near enough to matter at the previous velocity; found on access."""
-        return self.look()
+        return self.find_near()
 
 
 class IkResult:
@@ -193,7 +193,7 @@ class WholeBodyIk:
         if compiled.is_custom:
             data = self._data.at(q)
             state = IkState(self.robot, self.settings, self.dofs, data, q, self.v, dt, *accelerations)
-            compiled.fill_foreign_rows(state)
+            compiled.fill_custom_rows(state)
         compiled.configure(self.settings, *accelerations)
         return self._result(compiled.run(q, self.v, dt, state), q, dt)
 
@@ -203,7 +203,7 @@ class WholeBodyIk:
         return self._data.get()
 
     def _compiled_for(self, tasks: Sequence[Task]) -> CompiledTick:
-        """Return the tick of these tasks, packed anew if they or the limits have changed."""
+        """Return the tick of these tasks, packed again if they or the limits have changed."""
         if self._tick is None or self.limits != self._tick_limits:
             self._tick = CompiledTick(self.robot, self.dofs, self._memory, self.limits)
             self._tick_limits, self._tick_tasks = list(self.limits), None
@@ -256,7 +256,7 @@ class WholeBodyIk:
                 iterations=int(used),
                 note=status.value,
                 status=status,
-                look=near,
+                find_near=near,
                 rows=int(rows),
                 slack=slack,
                 penetration_depth=depth,

@@ -61,8 +61,7 @@ def solve_box_qp(problem: BoxQp, rows: int, rho: float, x: np.ndarray, multiplie
 
     Returns:
         Number of iterations; -1 if H is not positive definite (x is then the point of the box nearest to zero); -2 if
-        the
-        iterations ran out or the optimality conditions fail at five digits (x is within the bounds).
+        the iterations ran out or the optimality conditions fail at five digits (x is within the bounds).
     """
     guess = Guess(np.zeros(x.shape[0], dtype=np.int64), np.zeros(rows, dtype=np.bool_))
     return solve_box_qp_from(problem, rows, rho, x, multipliers, guess)
@@ -110,7 +109,7 @@ def solve_box_qp_from(
 def _check(
     problem: BoxQp, rows: int, rho: float, x: np.ndarray, multipliers: np.ndarray, guess: Guess, used: int
 ) -> int:
-    """Check a solution that pivots may have spoilt, and solve again by descent if it is not optimal."""
+    """Check a solution after pivots that may have lost digits, and solve again by descent if it is not optimal."""
     n, side = x.shape[0], guess.side
     if used >= 0 and is_optimal(problem, rows, rho, x):
         return used

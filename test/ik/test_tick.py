@@ -152,7 +152,7 @@ def test_limits_that_the_kernel_cannot_serve_are_custom():
     sides = [JointSideLimit([joint], [0.5], [1.0], 20.0) for joint in elbows]
     limits = default_limits(robot)
     solver, q = WholeBodyIk(robot, limits=[*limits[:-2], *sides, idle, *limits[-2:]]), robot.q()
-    assert solver._tick._custom == [sides[1], idle]
+    assert solver._tick._custom_limits == [sides[1], idle]
     posture = PostureTask(robot, "zero", weight=10.0)
     for _ in range(300):
         q = solver.step(q, [posture], DT).q

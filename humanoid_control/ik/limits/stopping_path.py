@@ -86,10 +86,13 @@ class ProofMemory(NamedTuple):
         start: distances at the start of open segments (MAX_DEPTH, P) [m].
         start_normal: normals at the start, in the axes of the common joints (MAX_DEPTH, P, 3).
         chord: lower gap of both ends along one of the normals (MAX_DEPTH, P) [m].
-        carries: number of their shapes on each joint (njoints,).
+        carries: number of the shapes of the pairs at risk on each joint (njoints,).
         joints: joints with some of the shapes but not all (njoints,).
         lever: their motion bounds (P, njoints).
-        beside: its deviation from linear motion (n,).
+        lost: speed that each joint loses in a tick of braking (n,) [rad/s].
+        moved: travel of each joint to its stop (n,) [rad].
+        travelled: travel of each joint in a segment (n,) [rad].
+        deviation: largest deviation from linear motion in a segment (n,) [rad].
     """
 
     world: WorldPoses
@@ -115,7 +118,7 @@ class ProofMemory(NamedTuple):
     lost: F1
     moved: F1
     travelled: F1
-    beside: F1
+    deviation: F1
     begin: F1
     end_time: F1
 
@@ -197,7 +200,7 @@ def speed_after(speed: float, step: float, ticks: float) -> float:
 
 
 @kernel
-def beside_line(speed: float, step: float, begin: float, end: float) -> float:
+def chord_deviation(speed: float, step: float, begin: float, end: float) -> float:
     """Return the largest deviation of `braking_distance` from its chord between two times [ticks].
 
     The curvature is 0 in the first tick and in [-step, 0] afterwards. The deviation is largest if all braking happens
@@ -219,16 +222,16 @@ def least_by_travel(start: float, end: float, travel: float) -> float:
 
 
 @inlined
-def least_by_gap(chord: float, travel: float, turned: float, beside: float) -> float:
+def least_by_gap(chord: float, travel: float, turned: float, deviation: float) -> float:
     """Return the lower bound of a distance [m] by the gaps at both ends along one normal.
 
     Args:
         chord: lower gap [m].
         travel: sum of motion bounds times angles [m].
         turned: sum of angles [rad].
-        beside: sum of motion bounds times deviations from linear motion [m].
+        deviation: sum of motion bounds times deviations from linear motion [m].
     """
-    return chord - 0.125 * travel * turned - beside
+    return chord - 0.125 * travel * turned - deviation
 
 
 @kernel
@@ -238,7 +241,7 @@ def _is_clear(table: Table[PathArrays], q: np.ndarray, v: np.ndarray, braking: B
     dt, n, last = braking.dt, v.shape[0], 1.0
     step = w.lost
     start, end, d, floors = w.start, w.end, w.distance, w.floor
-    travelled, beside, moved, begins, ends = w.travelled, w.beside, w.moved, w.begin, w.end_time
+    travelled, deviation, moved, begins, ends = w.travelled, w.deviation, w.moved, w.begin, w.end_time
     # The path ends when the slowest joint to brake has stopped.
     for i in range(n):
         step[i] = dt * braking.acceleration[i]
@@ -270,7 +273,7 @@ def _is_clear(table: Table[PathArrays], q: np.ndarray, v: np.ndarray, braking: B
             i = w.column[m]
             speed, lost = abs(v[i]), step[i]
             travelled[m] = dt * (braking_distance(speed, lost, t1) - braking_distance(speed, lost, t0))
-            beside[m] = dt * beside_line(speed, lost, t0, t1)
+            deviation[m] = dt * chord_deviation(speed, lost, t0, t1)
         proven = True
         for k in range(count):
             d[k], least = np.inf, GUARANTEED * floors[k]
@@ -278,7 +281,7 @@ def _is_clear(table: Table[PathArrays], q: np.ndarray, v: np.ndarray, braking: B
             # The linear bound is cheap; the quadratic one is needed only if it fails.
             if least_by_travel(start[top, k], end[top, k], travel) >= least:
                 continue
-            turned, off = dot(w.turns[k], travelled, moving.joints), dot(w.lever[k], beside, moving.joints)
+            turned, off = dot(w.turns[k], travelled, moving.joints), dot(w.lever[k], deviation, moving.joints)
             if least_by_gap(w.chord[top, k], travel, turned, off) < least:
                 d[k], proven = 0.0, False
         if proven:
@@ -352,7 +355,7 @@ def _pairs_at_risk(table: Table[PathArrays], moved: np.ndarray, highest: float) 
             lower[k], n, _, _ = pair_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
         # Shapes in contact, and pairs that provably keep their floor, are not at risk.
         keep = min(floor, SHRINKING * lower[k])
-        if lower[k] <= 0.0 or lower[k] - travel >= keep or least_on_way(table, k, n, moved) >= keep:
+        if lower[k] <= 0.0 or lower[k] - travel >= keep or least_distance_on_path(table, k, n, moved) >= keep:
             continue
         w.pair[count], w.floor[count], w.start[0, count] = k, keep, lower[k]
         _keep_normal(a.world.R[a.bounds.common[k]], n, w.start_normal[0, count])
@@ -369,7 +372,7 @@ def _extent(shapes: ShapeArrays, R: np.ndarray, s: int, u: Vec) -> float:
 
 
 @kernel
-def least_on_way(table: Table[PathArrays], k: int, n: Vec, moved: np.ndarray) -> float:
+def least_distance_on_path(table: Table[PathArrays], k: int, n: Vec, moved: np.ndarray) -> float:
     """Return the lowest possible distance [m] of a pair while all joints move.
 
     The gap along a direction n fixed to the common joint is at most the distance. To first order, a joint moves a point

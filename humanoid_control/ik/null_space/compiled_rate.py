@@ -89,8 +89,8 @@ class RateTables(NamedTuple):
     """Tables and numbers of one tick.
 
     Attributes:
-        band: of a JointLimitCost [rad].
-        posture: of a ComfortCost (n,) [rad].
+        band: width of a JointLimitCost at each limit [rad].
+        posture: reference of a ComfortCost (n,) [rad].
         comfort: its weights (n,); 0 without one.
     """
 

@@ -122,7 +122,7 @@ class DampingSchedule:
     lambda^2 = max_damping^2 (1 - w / threshold)^2 for w < threshold, else 0 (Nakamura and Hanafusa 1986).
 
     Attributes:
-        threshold: of w = sqrt(det(J W^-1 J^T)); infinite: always `max_damping`.
+        threshold: manipulability w = sqrt(det(J W^-1 J^T)) below which damping begins; infinite: always `max_damping`.
     """
 
     max_damping: float = 0.05

@@ -9,11 +9,11 @@ from humanoid_control.collision.penetration_depth import separation
 from humanoid_control.ik import IkSettings, PointsTask, PostureTask, WholeBodyIk
 from humanoid_control.ik.limits.stopping_path import (
     StoppingPathCheck,
-    beside_line,
     braking_distance,
+    chord_deviation,
     least_by_gap,
     least_by_travel,
-    least_on_way,
+    least_distance_on_path,
 )
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.self_collision import ShapePairs, motion_bounds
@@ -199,7 +199,7 @@ def test_no_distance_is_below_the_line_of_its_gaps_but_by_what_joints_turn(name,
         backward = gaps(second[1], first[2])
         turned, beside = (
             way(t1) - way(t0),
-            np.array([dt * beside_line(abs(u), b, t0, t1) for u, b in zip(v, step, strict=True)]),
+            np.array([dt * chord_deviation(abs(u), b, t0, t1) for u, b in zip(v, step, strict=True)]),
         )
         travel, off = bounds @ turned, bounds @ beside
         by_pair = (bounds > 0) @ turned
@@ -270,7 +270,7 @@ def test_no_distance_on_the_way_is_below_what_the_present_posture_says(name, bas
         moved[list(followers)] = 0.0
         found = watch.update(q, everything)
         watch.arrays.bounds.travel[:] = bounds @ np.abs(moved)
-        says = np.array([least_on_way(table, k, tuple(found.normal[k]), moved) for k in range(len(found))])
+        says = np.array([least_distance_on_path(table, k, tuple(found.normal[k]), moved) for k in range(len(found))])
         closest = found.distance.copy()
         order = rng.uniform(0.3, 3.0, robot.n)
         for share in np.linspace(0.0, 1.0, 40):
