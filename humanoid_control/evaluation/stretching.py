@@ -16,7 +16,7 @@ from scipy.ndimage import binary_closing
 
 from humanoid_control.evaluation.clip_quality import ALWAYS, GRADES, MEASURES, ClipMeasures, ClipQuality
 from humanoid_control.performing import DynamicMotion, FeasibilitySettings
-from humanoid_control.performing.local_pace import PACE_STEP, PACE_WINDOW, Stretch, slowed, speed_ask, yaw_rate
+from humanoid_control.performing.local_pace import PACE_STEP, PACE_WINDOW, Stretch, pace_for_speed, slowed, yaw_rate
 from humanoid_control.performing.measures import SECOND, inner_pace, worst_part
 from humanoid_control.retargeting import WholeBodyMotion
 from humanoid_control.retargeting.whole_body.contacts import runs
@@ -182,9 +182,9 @@ def _within_speeds(shown: _Shown) -> _Shown:
         fast = turns > YAW_RATE
         if not fast.any() and (share <= 1.0 + ALWAYS).all():
             break
-        ask = np.where(fast, speed_ask(turns, RESERVE * YAW_RATE), 1.0)
-        ask = np.where(share > 1.0 + ALWAYS, np.minimum(ask, speed_ask(share, RESERVE)), ask)
-        pace = slowed(shown.stretch.pace, ask, shown.stretch.frames, shown.rate)
+        required = np.where(fast, pace_for_speed(turns, RESERVE * YAW_RATE), 1.0)
+        required = np.where(share > 1.0 + ALWAYS, np.minimum(required, pace_for_speed(share, RESERVE)), required)
+        pace = slowed(shown.stretch.pace, required, shown.stretch.frames, shown.rate)
         shown = shown.at(np.maximum(pace, LEAST_PACE))
     return shown
 
@@ -197,10 +197,10 @@ def _mended(shown: _Shown) -> _Shown:
     count, had = len(shown.stretch.pace), np.array([shown.infeasible_time(*part) for part in parts])
 
     def at(paces: np.ndarray) -> _Shown:
-        ask = np.ones(count)
+        required = np.ones(count)
         for (a, b), pace in zip(parts, paces, strict=True):
-            ask[a:b] = pace
-        return shown.at(slowed(shown.stretch.pace, ask, np.arange(count), shown.rate))
+            required[a:b] = pace
+        return shown.at(slowed(shown.stretch.pace, required, np.arange(count), shown.rate))
 
     def left(tried: _Shown) -> np.ndarray:
         return np.array([tried.infeasible_time(*part) for part in parts])

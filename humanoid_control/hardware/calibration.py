@@ -37,7 +37,7 @@ class Zero:
         method: one of METHODS.
         date: ISO 8601.
         std: standard deviation [rad]; 0: not known.
-        serial: of the drive; empty: none.
+        serial: serial number of the drive; empty: none.
     """
 
     zero: float

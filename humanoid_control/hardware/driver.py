@@ -194,7 +194,7 @@ class Driver(PowerRequests):
         """Start the guardian of the opened buses that need one.
 
         Args:
-            priority: of SCHED_FIFO; 0: normal scheduling.
+            priority: SCHED_FIFO priority; 0: normal scheduling.
 
         Raises:
             HardwareError: if it does not start.

@@ -108,7 +108,7 @@ class Guardian:
 
         Args:
             limit: permitted silence of the driver with power [s].
-            priority: of SCHED_FIFO; 0: normal scheduling.
+            priority: SCHED_FIFO priority; 0: normal scheduling.
 
         Raises:
             OSError: if the process does not start.

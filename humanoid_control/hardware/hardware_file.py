@@ -59,8 +59,8 @@ class DrivenJoint:
         continuous: sustained torque [N m].
         kp: [N m/rad].
         kd: [N m s/rad].
-        rated_velocity: of measurements, from row or URDF [rad/s].
-        rated_effort: of measurements, from row or URDF [N m].
+        rated_velocity: limit of the measured speed, from row or URDF [rad/s].
+        rated_effort: limit of the measured torque, from row or URDF [N m].
     """
 
     name: str
@@ -107,7 +107,7 @@ class Hardware:
         robot: with a fixed base.
         fixed: angle of joints without a drive [rad].
         needs_calibration: actuators that do not know their zero.
-        rate: of the driver [Hz].
+        rate: cycle rate of the driver [Hz].
         command_timeout: silence of commands that stops the robot [s].
         soft_start: shortest blend [s].
         soft_speed: largest speed that a blend adds [rad/s].

@@ -397,7 +397,7 @@ class LoopbackModel(NamedTuple):
     Attributes:
         w: position loop (n,) [rad/s].
         inertia: (n,) [kg m^2].
-        heating: at full effort (n,) [K/s].
+        heating: heating rate at full effort (n,) [K/s].
         cooling: time constant (n,) [s].
     """
 

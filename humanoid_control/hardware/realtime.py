@@ -26,7 +26,7 @@ def become_real_time(priority: int, cpus: str = "") -> str:
     """Request SCHED_FIFO, locked memory and frozen objects as permitted; return the granted ones.
 
     Args:
-        priority: of SCHED_FIFO; 0: normal scheduling.
+        priority: SCHED_FIFO priority; 0: normal scheduling.
         cpus: as '2', '2,3' or '2-3'; empty: all.
     """
     granted = []

@@ -37,7 +37,7 @@ class SimulatorTransport(Transport):
     [K/s], from `ambient` [deg C].
 
     Attributes:
-        temperature: of motors (n,) [deg C].
+        temperature: motor temperature (n,) [deg C].
         clock: monotonic [s]; settable.
     """
 

@@ -127,7 +127,7 @@ class CheckTables(NamedTuple):
     Attributes:
         always: active without power (c,).
         above: time above the level (2, c, n) [s].
-        mean_square: of the torque (n,) [N^2 m^2].
+        mean_square: mean square of the torque (n,) [N^2 m^2].
     """
 
     lower: F1
@@ -195,7 +195,7 @@ class Supervision:
     """All checks of all joints.
 
     Attributes:
-        mean_square: of the torque (n,) [N^2 m^2].
+        mean_square: mean square of the torque (n,) [N^2 m^2].
     """
 
     def __init__(self, names: tuple[str, ...], limits: SupervisionLimits, period: float) -> None:

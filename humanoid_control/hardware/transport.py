@@ -131,8 +131,8 @@ class HomingSpec:
     Attributes:
         method: of CiA 402 (object 0x6098); 17, 18: lower, upper limit switch; 35, 37: present position; below zero:
             vendor's own, often hard stops.
-        speed: of the search [rad/s].
-        slow: of the return [rad/s].
+        speed: search speed [rad/s].
+        slow: speed of the return [rad/s].
         effort: limit, and threshold of a hard stop [N m]; infinite: the drive's.
     """
 
@@ -173,7 +173,7 @@ class BusSpec:
     """Bus in a hardware file.
 
     Attributes:
-        period: of the driver's cycle [s].
+        period: cycle time of the driver [s].
         options: keys of `Transport.bus_keys`.
     """
 

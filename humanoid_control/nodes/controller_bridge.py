@@ -73,7 +73,7 @@ class ControllerBridge(TickNode):
         self.rows = np.zeros(0, int)
         self.follower: CommandFollower | None = None
         self.measured = JointPositions(self.robot)
-        self.asked_at = -np.inf
+        self.requested_at = -np.inf
         self.answer: Any = None  # future
         self.sent = 0
         forward = p.output == "forward"
@@ -121,8 +121,8 @@ class ControllerBridge(TickNode):
         if self.answer is not None and self.answer.done():
             self._take_joints(self.answer.result())
             self.answer = None
-        elif now - self.asked_at > ASK and self.client.service_is_ready():
-            self.asked_at = now
+        elif now - self.requested_at > ASK and self.client.service_is_ready():
+            self.requested_at = now
             self.answer = self.client.call_async(GetParameters.Request(names=["joints"]))
         text = f"controller {name} has not reported its joints"
         self.health.check("unknown", self.follower is None and "joints" not in self.health.open, Level.WARN, text)

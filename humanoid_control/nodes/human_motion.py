@@ -199,7 +199,7 @@ class HumanMotion(TickNode):
         self.worker = threading.Thread(target=compute, daemon=True)
         self.worker.start()
 
-    def look_at_calibration(self) -> None:
+    def check_calibration(self) -> None:
         """Report the calibration, and apply its result."""
         if self.recorder is None:
             return
@@ -226,7 +226,7 @@ class HumanMotion(TickNode):
             self.take(frame)
         else:  # waiting frames must not become outdated
             self.plates.poll()
-        self.look_at_calibration()
+        self.check_calibration()
         silent = self.silent("markers", now, self.params.marker_timeout)
         self.health.check("silence", silent, Level.WARN, "no markers: nothing is published")
         self.health.check("input", bool(self.markers.problem), Level.WARN, self.markers.problem)

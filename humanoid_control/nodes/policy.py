@@ -232,7 +232,7 @@ class PolicyNode(TickNode):
         self.took.add(took)
         self.latenesses.add(late)
         self.steps += 1
-        self._tell(state)
+        self._report(state)
         self.outputs.show(sup.policy, now, self.params.terms_rate)
 
     def _send(self, targets: PolicyTargets, now: float) -> None:
@@ -256,9 +256,9 @@ class PolicyNode(TickNode):
         self.asked = False
         self.supervisor.stop(f"no {' and '.join(silent)} for {self.params.sensor_lost:g} s")
         self._send(self.supervisor.step(self.inputs_of.state(now)), now)
-        self._tell(None)
+        self._report(None)
 
-    def _tell(self, state: RobotState | None) -> None:
+    def _report(self, state: RobotState | None) -> None:
         sup = self.supervisor
         self.outputs.say(sup.state.upper().replace(" ", "_"))
         why = f": {sup.reason}" if sup.reason else ""

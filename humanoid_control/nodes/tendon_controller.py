@@ -237,7 +237,7 @@ class TendonControllerNode(TickNode):
         sure = dict(zip(names, (deviation <= DOUBTED).tolist(), strict=True))  # NaN counts as uncertain
         self.uncertain[:] = [not sure.get(n, True) for n in self.control.geometry.joint_names]
 
-    def _ask_for_mode(self, now: float) -> None:
+    def _request_mode(self, now: float) -> None:
         if (
             self.params.angles != ESTIMATED
             or now - self._mode_requested_at < MODE_PERIOD
@@ -434,7 +434,7 @@ class TendonControllerNode(TickNode):
     def slack_time(self, left: float) -> None:
         """Check the joint stiffness periodically."""
         now = time.monotonic()
-        self._ask_for_mode(now)
+        self._request_mode(now)
         self.learner.add(self.readings, now)
         self.learner.slack_time()
         if not self.started or now - self._checked_at < STABILITY_PERIOD:

@@ -129,13 +129,13 @@ class Viewer(TickNode):
         self.streamer: dict[str, Any] = {n: self.create_client(Trigger, f"{p.player}/{n}") for n in labels}
         play, pause, restart = (self.caller(n) for n in labels)
         walk = self._walk_actions(robot) if p.walking else None
-        power = PowerActions(self._ask_driver)
+        power = PowerActions(self._request_power)
         self.requests: dict[str, Any] = {
             service: self.create_client(Trigger if on is None else SetBool, f"robot_driver/{service}")
             for service, on in REQUESTS.values()
         }
         self.policy: dict[str, Any] = {r: self.create_client(Trigger, f"policy/{r}") for _, r, *_ in BUTTONS}
-        policy = PolicyActions(self._ask_policy, None if p.walking else self._mover())
+        policy = PolicyActions(self._request_policy, None if p.walking else self._mover())
         tendons = self._tendon_actions(robot) if p.tendons else None
         actions = PanelActions(
             self.show, self.seek, play, pause, restart, walk, power, policy, tendons, labels, seekable=not performs
@@ -247,7 +247,7 @@ class Viewer(TickNode):
 
         return TendonActions(tendons_of(robot).names, request, cut, co_contract)
 
-    def _ask_driver(self, request: str) -> bool:
+    def _request_power(self, request: str) -> bool:
         """Request an action of the driver; return False without one."""
         service, on = REQUESTS[request]
         client = self.requests[service]
@@ -262,7 +262,7 @@ class Viewer(TickNode):
         future.add_done_callback(answered)
         return True
 
-    def _ask_policy(self, request: str) -> bool:
+    def _request_policy(self, request: str) -> bool:
         """Request an action of the policy; return False without one."""
         client = self.policy[request]
         if not client.service_is_ready():
@@ -293,9 +293,9 @@ class Viewer(TickNode):
         for controls in (self.page.panel.walk, self.page.panel.policy):
             if controls is not None and controls.pad is not None:
                 controls.pad.update(now)
-        self._look_at_driver(now)
+        self._check_driver(now)
 
-    def _look_at_driver(self, now: float) -> None:
+    def _check_driver(self, now: float) -> None:
         """Show when the driver has ended, which no message reports."""
         if self.page.panel.power is not None:
             self.page.panel.power.update(now)

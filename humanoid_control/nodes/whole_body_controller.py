@@ -109,8 +109,8 @@ class WholeBodyControllerNode(BalancingNode):
         self.wanted = (self.wanted or self.params.begin) and not self.stopped
         self.stamped, self.checked, self.waiting_since = -1, -np.inf, time.monotonic()
         self.health.clear("fallen")
-        self.preparation.forget_way()
-        if not (self.preparation.has_motion or self.preparation.asked):
+        self.preparation.discard_transition()
+        if not (self.preparation.has_motion or self.preparation.pending):
             self.preparation.make()
         self.outputs.base.publish_state(WAITING)
 
@@ -182,7 +182,7 @@ class WholeBodyControllerNode(BalancingNode):
 
     def _prepared(self) -> None:
         """Accept the motion, then the transition to it."""
-        asked = self.preparation.asked
+        asked = self.preparation.pending
         answer = self.preparation.take()
         if answer is None:
             return
@@ -204,7 +204,7 @@ class WholeBodyControllerNode(BalancingNode):
     def _take_way(self, way: DynamicMotion | None) -> None:
         assert self.motion is not None
         if way is None:
-            R, p = (x[0] for x in self.soles.poses(self.robot, self.asked_from[None]))
+            R, p = (x[0] for x in self.soles.poses(self.robot, self.requested_from[None]))
             plan = placed_on(self.motion, R, p)
         else:
             plan = joined(way, placed_on(self.motion, way.sole_rotation[-1], way.sole_position[-1]))
@@ -217,16 +217,16 @@ class WholeBodyControllerNode(BalancingNode):
         """Start if the robot rests, no other node commands it, and the plan is complete."""
         measured = self.sensors.measurement()
         steady = not self.params.start_check or self.check.ready(measured, 1.0 / self.rate)
-        if self.stage is None and steady and self.motion is not None and not self.preparation.asked:
-            self._ask_way(standing_configuration(self.robot, self.estimator, self.soles, measured))
+        if self.stage is None and steady and self.motion is not None and not self.preparation.pending:
+            self._request_transition(standing_configuration(self.robot, self.estimator, self.soles, measured))
         if not self.commands.owner.may_command(now, steady and self.stage is not None) or self.stage is None:
             return
         self.stage.begin(measured)
         self.begin_running()
 
-    def _ask_way(self, q: np.ndarray) -> None:
-        self.asked_from = q
-        self.preparation.find_way(q)
+    def _request_transition(self, q: np.ndarray) -> None:
+        self.requested_from = q
+        self.preparation.find_transition(q)
 
     def control(self, ticks: int, now: float) -> int:
         """Run the controller once for the time of `ticks`."""
@@ -244,9 +244,9 @@ class WholeBodyControllerNode(BalancingNode):
         if IMU in late:
             still = {"angular_velocity": np.zeros(3), "linear_acceleration": np.zeros(3)}
             measured = measured._replace(imu=measured.imu._replace(**still))
-        if stage.needs_plan and (self.wanted or self.params.loop) and not self.preparation.asked and not self.stopped:
+        if stage.needs_plan and (self.wanted or self.params.loop) and not self.preparation.pending and not self.stopped:
             self.wanted = True
-            self._ask_way(stage.configuration)
+            self._request_transition(stage.configuration)
         if self.wanted and not late and stage.start():
             self.wanted = False
         torque = stage.step(measured, dt)

@@ -46,7 +46,7 @@ def contact_forces(arms: np.ndarray, needed: np.ndarray, cone: np.ndarray) -> tu
     """Return the most even contact forces that best match a wrench.
 
     Args:
-        arms: from the centre of mass (m, 3) [m].
+        arms: lever arms from the centre of mass (m, 3) [m].
         needed: force [N] and moment about the centre of mass [N m] (6,).
         cone: edges (3, s).
 
@@ -86,9 +86,9 @@ class Loads:
     """Forces and torques at F frames.
 
     Attributes:
-        forces: on corners, in the world (F, 8, 3) [N].
+        forces: contact forces on the corners, world frame (F, 8, 3) [N].
         missing: force [N] and moment about the centre of mass [N m] beyond the contacts (F, 6).
-        torque: of drives, mimic joints at their leaders (F, n) [N m].
+        torque: drive torque, with mimic joints added to their leaders (F, n) [N m].
         acceleration: consistent with both (F, nv).
     """
 

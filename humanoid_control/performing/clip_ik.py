@@ -358,7 +358,7 @@ class ClipIk:
         """Return q (T, nq), centre of mass (T, 3) [m] and clearance (T,) [m] of a clip.
 
         Args:
-            center: of mass (T, 3) [m].
+            center: centre of mass (T, 3) [m].
             q_ref: joint and root rotation reference (T, nq).
             own: joint weights (D,); default: JOINTS, LEGS for legs.
         """

@@ -58,8 +58,8 @@ class Stance:
 
     Attributes:
         end: frame after the last.
-        place: (2,) [m].
-        yaw: of the flat sole [rad].
+        place: position of the sole on the ground (2,) [m].
+        yaw: yaw of the flat sole [rad].
         rolls: first frame of the roll over the toe edge; `end`: none.
         pitch: final pitch of the roll, heel up [rad].
     """
@@ -79,7 +79,7 @@ class ContactPlan:
 
     Attributes:
         stands: (T, 2).
-        toe_only: on the toe edge (T, 2).
+        toe_only: True where a foot stands on its toe edge only (T, 2).
         filled: filled flight [s].
     """
 

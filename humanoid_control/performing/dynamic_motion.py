@@ -26,15 +26,15 @@ class DynamicMotion:
         q: pinocchio convention (T, nq).
         v: (T, nv).
         a: (T, nv); solves the base's equations of motion.
-        center: of mass (T, 3) [m].
+        center: centre of mass (T, 3) [m].
         momentum: angular, about it (T, 3) [N m s].
         zmp: zero-moment point (T, 2) [m].
         stands: foot on the floor (T, 2).
-        toe_only: on its toe edge only (T, 2).
+        toe_only: True where a foot stands on its toe edge only (T, 2).
         sole_position: reference of the frame below the ankle (T, 2, 3) [m].
         sole_twist: linear, angular, in the world (T, 2, 6).
-        forces: on sole corners, in the world (T, 8, 3) [N].
-        torque: of drives (T, n) [N m].
+        forces: contact forces on the sole corners, world frame (T, 8, 3) [N].
+        torque: drive torque (T, n) [N m].
         infeasible: zero-moment point outside the support (T,) [m].
         missing: force [N] and moment about the centre of mass [N m] beyond the contacts (T, 6).
         moved: mean distance of seven points from the retargeted motion, in world and root axes (T, 2) [m].

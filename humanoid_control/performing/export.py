@@ -61,7 +61,7 @@ def as_whole_body(motion: DynamicMotion, targets: WholeBodyTargets) -> WholeBody
     """Return motion and targets as a retargeted motion.
 
     Args:
-        targets: of the source clip, at its frames.
+        targets: targets of the source clip, at its frames.
     """
     frames = np.clip(np.round(motion.clock * targets.rate).astype(int), 0, len(targets.positions) - 1)
     T = len(targets.positions)

@@ -25,7 +25,7 @@ from humanoid_control.performing.contact_plan import Change, ContactPlan
 from humanoid_control.performing.dynamic_motion import DynamicMotion
 from humanoid_control.performing.foot_paths import SolePaths
 from humanoid_control.performing.footholds import reachable_footholds, way_kept
-from humanoid_control.performing.local_pace import PACE_STEP, slowed, speed_ask, torque_ask, yaw_rate
+from humanoid_control.performing.local_pace import PACE_STEP, pace_for_speed, pace_for_torque, slowed, yaw_rate
 from humanoid_control.performing.settings import FeasibilitySettings
 from humanoid_control.performing.source_motion import (
     SourceMotion,
@@ -82,7 +82,7 @@ def make_feasible(
     run, pace = _Run(source, s), np.ones(max(2, round(source.clock[-1] * s.rate) + 1))
     severe = run.severe_parts(len(pace))
     for _ in range(0 if s.pace else PACE_ROUNDS):
-        slower = run.asked_pace(pace, severe)
+        slower = run.required_pace(pace, severe)
         if slower.min() > LEAST_GAIN * pace.min() and np.allclose(slower, pace, rtol=1 - LEAST_GAIN):
             break
         pace = slower
@@ -290,33 +290,35 @@ class _Run:
 
     # -- pace -------------------------------------------------------------------------------------------------------
 
-    def asked_pace(self, pace: np.ndarray, severe: np.ndarray) -> np.ndarray:
+    def required_pace(self, pace: np.ndarray, severe: np.ndarray) -> np.ndarray:
         """Return a slowed pace (P,); `severe`: parts of the clip with a severe lack of turning moment (P,)."""
         s, rate, q = self.settings, self.settings.rate, self.last.q
         v, a = velocities(self.robot, q, rate)
         loads = self._loads(self.last, (q, v, a), EACH_TORQUE)
         torque = np.interp(np.arange(len(q)), loads.frames, (np.abs(loads.torque) / self.limits).max(axis=1))
         missing = np.interp(np.arange(len(q)), loads.frames, np.linalg.norm(loads.missing[:, :3], axis=1))
-        ask = np.minimum(torque_ask(torque), speed_ask(yaw_rate(self.reference[:, 3:7], rate), s.yaw_rate))
+        required = np.minimum(
+            pace_for_torque(torque), pace_for_speed(yaw_rate(self.reference[:, 3:7], rate), s.yaw_rate)
+        )
         lost = np.linalg.norm(self.source.soles.poses(self.robot, q)[1] - self.paths.p, axis=2).max(axis=1) > 5e-3
         lost |= self.last.planned.infeasible > 1e-3
         lost |= missing > 0.05 * self.robot.mass * 9.81
-        ask = np.where(lost, np.minimum(ask, PACE_STEP), ask)
+        required = np.where(lost, np.minimum(required, PACE_STEP), required)
         for change in self.own.changes:
             first = round(change.time * rate)
             if change.what.startswith("flight"):
-                ask[first : first + s.frames(change.amount) + 1] = np.minimum(PACE_FLIGHT, ask[first])
+                required[first : first + s.frames(change.amount) + 1] = np.minimum(PACE_FLIGHT, required[first])
             elif change.what.endswith("left out"):
                 short = max(change.amount / s.shortest_swing, s.least_pace)
                 last = first + s.frames(change.amount) + 1
-                ask[first:last] = np.minimum(short, ask[first:last])
-        slower = np.maximum(self._slowed(pace, ask), np.minimum(pace, s.least_pace))
+                required[first:last] = np.minimum(short, required[first:last])
+        slower = np.maximum(self._slowed(pace, required), np.minimum(pace, s.least_pace))
         # a turning moment that no sole holds takes the friction of the balance
         return np.maximum(np.minimum(slower, self._slowed(pace, np.sqrt(self._turning(severe)))), s.turning_pace)
 
-    def _slowed(self, pace: np.ndarray, ask: np.ndarray) -> np.ndarray:
-        """Return a pace (P,) slowed by asked shares of the frames (T,)."""
-        return slowed(pace, ask, self._clip_frames(len(pace)), self.settings.rate)
+    def _slowed(self, pace: np.ndarray, required: np.ndarray) -> np.ndarray:
+        """Return a pace (P,) slowed to the required paces of the frames (T,)."""
+        return slowed(pace, required, self._clip_frames(len(pace)), self.settings.rate)
 
     def _turning_loads(self) -> Loads:
         last, rate = self.last, self.settings.rate

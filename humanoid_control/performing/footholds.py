@@ -32,7 +32,7 @@ def reachable_footholds(
     """Move stances within reach, in landing order; record changes.
 
     Args:
-        shares: of the way of steps, by foot and number of the stance; default: 1.
+        shares: share of its way that a step takes, by foot and number of the stance; default: 1.
     """
     reach = StepReach(soles, settings)
     own = plan.stances
@@ -81,7 +81,7 @@ class StepReach:
     Attributes:
         narrowest: smallest ankle distance [m].
         neutral: ankle distance [m].
-        length: of the leg [m].
+        length: leg length [m].
         turn: yaw range of left, right foot, outward positive (2, 2) [rad].
     """
 
@@ -103,8 +103,8 @@ class StepReach:
             stood: other foot, retargeted.
             stands: other foot, planned.
             last: start of the swing (2,) [m].
-            seconds: of the swing.
-            share: of the way from `last`.
+            seconds: swing duration [s].
+            share: share of the way from `last`.
 
         Returns:
             Place (2,), yaw, corrections [m], [rad].

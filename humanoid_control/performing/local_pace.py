@@ -1,6 +1,7 @@
-"""Local pace of a clip: slower where its frames ask for it, else unchanged.
+"""Local pace of a clip: slower where its frames require it, else unchanged.
 
-`slowed` turns what frames ask for into a smooth pace over the clip. The feasibility pass and stretched clips use it.
+`slowed` turns the required paces of frames into a smooth pace over the clip, for the feasibility pass and stretched
+clips.
 
 `Stretch` shows a trajectory at such a pace. Each slowed part lasts a whole number of frames longer, so all other
 frames are those of the clip, bit by bit.
@@ -32,28 +33,28 @@ EXACT = 1e-6  # frames: rounding of clip times that are whole frames
 Shown = TypeVar("Shown", WholeBodyTrajectory, WholeBodyTargets)
 
 
-def slowed(pace: np.ndarray, ask: np.ndarray, frames: np.ndarray, rate: float) -> np.ndarray:
-    """Return a pace (P,) of the clip, slowed by asked shares (T,) of the frames.
+def slowed(pace: np.ndarray, required: np.ndarray, frames: np.ndarray, rate: float) -> np.ndarray:
+    """Return a pace (P,) of the clip, slowed to the required paces (T,) of the frames.
 
     Args:
         frames: part of the clip, of P, that each frame shows (T,).
-        rate: of the parts [Hz].
+        rate: frame rate of the parts [Hz].
     """
     own = np.ones(len(pace))
-    np.minimum.at(own, frames, ask)  # the slowest of all frames that show the same part
+    np.minimum.at(own, frames, required)  # the slowest of all frames that show the same part
     own = minimum_filter1d(own, 2 * round(PACE_WINDOW * rate) + 1, mode="nearest")
     return np.clip(np.minimum(smoothed(own * pace, PACE_CUTOFF, rate), pace), 0.0, 1.0)
 
 
-def torque_ask(share: np.ndarray) -> np.ndarray:
+def pace_for_torque(share: np.ndarray) -> np.ndarray:
     """Return paces for torque shares.
 
-    Inertial forces grow with the square of the pace; weight does not, so a standing torque is not mended.
+    Inertial forces grow with the square of the pace; weight does not, so slowing does not reduce a standing torque.
     """
     return np.asarray(np.sqrt(PACE_TORQUE / np.maximum(share, PACE_TORQUE)))
 
 
-def speed_ask(speed: np.ndarray, limit: float) -> np.ndarray:
+def pace_for_speed(speed: np.ndarray, limit: float) -> np.ndarray:
     """Return paces at which speeds are at most the limit."""
     return np.asarray(limit / np.maximum(np.abs(speed), limit))
 
@@ -69,7 +70,7 @@ class Stretch:
     """Clip times of the shown frames.
 
     Attributes:
-        pace: of the clip's frames (P,): 1 where they keep their own time.
+        pace: relative speed of the clip's frames (P,); 1: unchanged.
         clock: clip frames that are shown (T,); whole numbers outside of slowed parts.
     """
 

@@ -124,12 +124,12 @@ class Performance:
     Attributes:
         fell: [s]; infinite: no fall.
         why: first sign of a fall.
-        seconds: of the motion.
-        steps: planned until the fall.
-        made: with lift-off and landing.
-        placed: within 3 cm, relative to the other foot.
-        on_beat: within 0.1 s.
-        slip: longest of a flat, loaded sole [m].
+        seconds: duration of the motion [s].
+        steps: number of steps planned until the fall.
+        made: number of steps with lift-off and landing.
+        placed: number of steps placed within 3 cm, relative to the other foot.
+        on_beat: number of steps that land within 0.1 s.
+        slip: longest slip of a flat, loaded sole [m].
         tilt: largest root error [rad].
         tracking: mean distance of seven points, in root axes and world [m].
         saturated: share of ticks at a torque limit.
@@ -298,9 +298,9 @@ class _Record:
         at = (first + int(landed[0])) * TICK
         k = min(n - 1, int((at + LANDED) / TICK))
         frame = min(len(m) - 1, round((end + LANDED) * m.rate))
-        ours = _seen_from(self.place[k, 1 - f], self.yaw[k, 1 - f], self.place[k, f])
+        ours = _relative_to(self.place[k, 1 - f], self.yaw[k, 1 - f], self.place[k, f])
         R = m.sole_rotation[frame, 1 - f]
-        theirs = _seen_from(m.sole_position[frame, 1 - f], np.arctan2(R[1, 0], R[0, 0]), m.sole_position[frame, f])
+        theirs = _relative_to(m.sole_position[frame, 1 - f], np.arctan2(R[1, 0], R[0, 0]), m.sole_position[frame, f])
         return 1, int(np.linalg.norm(ours - theirs) < PLACED), int(abs(at - end) < ON_BEAT)
 
     def _slip(self) -> float:
@@ -314,7 +314,7 @@ class _Record:
         return most
 
 
-def _seen_from(place: np.ndarray, yaw: float, point: np.ndarray) -> np.ndarray:
+def _relative_to(place: np.ndarray, yaw: float, point: np.ndarray) -> np.ndarray:
     """Return a floor point (2,) in the axes of a sole."""
     c, s = np.cos(yaw), np.sin(yaw)
     return np.array([[c, s], [-s, c]]) @ (point[:2] - place[:2])

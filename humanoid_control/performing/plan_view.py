@@ -22,10 +22,10 @@ class PlanView:
     """Plan and measurements at one moment, in the controller's world.
 
     Attributes:
-        forces: by loaded foot: centre of pressure (3,) [m], force (3,) [N].
+        forces: centre of pressure (3,) [m] and force (3,) [N] of each loaded foot.
         support: counter-clockwise polygon of standing soles (K, 2) [m].
         zmp_planned: (2,) [m].
-        center: of mass (3,) [m].
+        center: centre of mass (3,) [m].
     """
 
     landings: list[tuple[int, int, pin.SE3]]

@@ -15,34 +15,34 @@ class FeasibilitySettings:
     """Settings of `make_feasible`.
 
     Attributes:
-        rate: [Hz].
-        hold: of end postures [s].
-        ease: start and stop of clip time [s].
-        cutoff: low-pass of root and joints [Hz].
+        rate: frame rate of the result [Hz].
+        hold: duration of the end postures [s].
+        ease: duration in which the clip time starts, and stops [s].
+        cutoff: low-pass frequency of root and joints [Hz].
         shortest_gap: shorter gaps of a creeping foot are closed [s].
         creep: largest motion of a creeping foot [m].
         creep_turn: its largest turn [rad].
         creep_rise: its largest rise, else the gap must be short [m].
         shortest_support: shorter contacts are dropped [s].
-        double_support: around a change of support [s].
+        double_support: least double support around a change of support [s].
         shortest_swing: shorter swings are lengthened or closed [s].
         hover_height: below it a foot hovers [m].
         hover_speed: slower hovering feet are put down [m/s].
         hover_time: longest single stance next to a hovering foot [s].
         toe_off: rear feet roll over the toe edge.
-        toe_off_time: minimum [s].
-        toe_off_pitch: range at lift-off [rad].
+        toe_off_time: shortest roll over the toe edge [s].
+        toe_off_pitch: range of the foot pitch at lift-off [rad].
         swing_speed: largest mean foot speed per leg length [1/s].
-        narrowest: ankle distance, at most the neutral width [m].
+        narrowest: least ankle distance, at most the neutral width [m].
         margin: target distance of the zero-moment point from the edge [m].
-        margin_least: guaranteed distance [m].
-        passes: of planning and inverse kinematics; the posture is eased between them.
+        margin_least: guaranteed distance of the zero-moment point from the edge [m].
+        passes: number of passes of planning and inverse kinematics; the posture is eased between them.
         torque_share: share of a leg or waist torque limit above which the posture is eased. The result may exceed it;
             slowing begins at 0.85 of any limit.
-        yaw_rate: limit of the pelvis [rad/s].
-        least_pace: of local slowing.
+        yaw_rate: largest yaw rate of the pelvis [rad/s].
+        least_pace: lowest pace of local slowing.
         turning_pace: the same, where no standing sole holds the moment about the vertical.
-        pace: of the whole clip; 0: automatic.
+        pace: pace of the whole clip; 0: automatic.
         lost_center: 95th percentile error of the centre of mass that rejects a motion [m].
         most_flight: share of flight that rejects a clip.
     """

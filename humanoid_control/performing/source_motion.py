@@ -182,7 +182,7 @@ def clip_times(duration: float, settings: FeasibilitySettings, pace: np.ndarray 
 
     Args:
         duration: [s].
-        pace: at even clip times (P,); None: 1.
+        pace: relative speed at even clip times (P,); None: 1.
     """
     s = settings
     grid = np.linspace(0.0, duration, max(2, int(np.ceil(duration / FINE)) + 1))

@@ -129,7 +129,7 @@ class Stage:
             self.state, self.performed = StageState.STAND, self.performed + 1
         elif self.state == StageState.STOP and self._rest is None and c.finished:
             self.state = StageState.STAND
-        self._look_for_a_fall()
+        self._detect_fall()
         return torque if self.state != StageState.FALLEN and np.isfinite(torque).all() else None
 
     @property
@@ -148,7 +148,7 @@ class Stage:
         assert estimate is not None
         return np.concatenate([estimate.q[:7], self.controller.motion.q[-1, 7:]])
 
-    def _look_for_a_fall(self) -> None:
+    def _detect_fall(self) -> None:
         c = self.controller
         if c.estimate is None:
             return

@@ -26,7 +26,7 @@ def held_share(loads: Loads, momentum_rate: np.ndarray, weight: float) -> np.nda
     Args:
         loads: with `FRICTION`.
         momentum_rate: about the centre of mass (T, 3) [N m].
-        weight: of the robot [N].
+        weight: robot weight [N].
     """
     lack = np.abs(loads.missing[:, 5])
     needed = np.maximum(np.abs(momentum_rate[loads.frames, 2]), lack)
@@ -38,8 +38,8 @@ def severe_lacks(loads: Loads, rate: float, weight: float) -> np.ndarray:
 
     Args:
         loads: with `FRICTION`.
-        rate: of these frames [Hz].
-        weight: of the robot [N].
+        rate: frame rate [Hz].
+        weight: robot weight [N].
     """
     lack, out = np.abs(loads.missing[:, 5]), np.zeros(len(loads.frames), dtype=bool)
     around = round(AROUND * rate)
@@ -57,7 +57,7 @@ def shorter_steps(
     The moment of a swinging leg grows with its way.
 
     Args:
-        held: at all frames (T,).
+        held: held share of the turning moment at each frame (T,).
         rate: [Hz].
         before: present shares.
     """

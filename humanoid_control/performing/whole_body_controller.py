@@ -56,7 +56,7 @@ class ControllerSettings:
         lift: load ramp before lift-off [s].
         early: share of a swing after which a load is a landing.
         felt: share of the weight that is a contact.
-        reach_speed: of a late foot, downward [m/s].
+        reach_speed: downward speed of a late foot [m/s].
         reach: largest depth of a late foot [m].
         wait: longest stop of the motion's clock [s].
         shift: time constant of the plan's offset [s].

@@ -46,7 +46,7 @@ class TargetRateLimit:
         """Set the limits.
 
         Args:
-            period: of the PD loop [s].
+            period: period of the PD loop [s].
         """
         self._limit, self._h = robot.effort.copy(), period
         self.acceleration, self._most = acceleration, speed_share * robot.velocity

@@ -93,7 +93,7 @@ def examine(model: PolicyModel, network: PolicyNetwork | None, robot: Robot | No
         if bad:
             found.append(_wrong(model, f"at rest the output {shown(bad[0])} is non-numeric: the policy cannot run"))
         else:
-            targets, kp, kd = _asked(model, outputs)
+            targets, kp, kd = _targets_of(model, outputs)
             found += _check_rotations(model, outputs)
     found += _check_gains(model, kp, kd) + _check_sides(model, kp, kd) + _check_rate(model) + _check_commands(model)
     limits = model.torque_limit
@@ -122,7 +122,7 @@ def _note(model: PolicyModel, text: str) -> PolicyRemark:
     return PolicyRemark(NOTE, f"{model.path}: {text}")
 
 
-def _asked(model: PolicyModel, outputs: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _targets_of(model: PolicyModel, outputs: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return targets, kp and kd of one inference."""
     kp, kd = model.kp, model.kd
     for output in model.outputs:
@@ -159,7 +159,7 @@ def _check_inputs(model: PolicyModel) -> list[PolicyRemark]:
     found = []
     for one in model.inputs:
         if one.blocks and (size := sum(b.size for b in one.blocks)) != one.size:
-            found.append(_wrong(model, _sum_told(model, one, size)))
+            found.append(_wrong(model, _size_mismatch(model, one, size)))
         for term in (t for b in one.blocks for t in b.terms):
             expected = size_of(term.kind, len(term.joints) or len(model.joints), len(model.acted))
             if expected and expected != term.size:
@@ -196,7 +196,7 @@ def _check_reference(model: PolicyModel) -> list[PolicyRemark]:
     return []
 
 
-def _sum_told(model: PolicyModel, one: Input, size: int) -> str:
+def _size_mismatch(model: PolicyModel, one: Input, size: int) -> str:
     terms = ", ".join(f"{t.name} {t.size}" + (f" x {t.history}" if t.history > 1 else "") for t in model.terms)
     return (
         f"the input '{shown(one.name)}' takes {one.size} numbers, but its terms have {size} ({shown(terms, 300)}): a "

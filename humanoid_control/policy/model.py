@@ -111,7 +111,7 @@ class GaitSignal(NamedTuple):
     """Gait clock.
 
     Attributes:
-        period: of a step cycle [s].
+        period: duration of a step cycle [s].
         phases: initial, by foot [rad].
         rest: at zero command phases run on, are pi, or 0; SILENT: sine and cosine are 0.
     """
@@ -149,7 +149,7 @@ class PolicyModel:
         commands: velocity ranges by axis (`x`, `y` [m/s], `yaw` [rad/s], `heading` [rad]).
         imu: link of angular velocity and gravity; empty: root.
         anchor: link with tracked orientation.
-        motion_length: of the motion whose progress it observes [s]; 0: none.
+        motion_length: duration of the motion whose progress is observed [s]; 0: none.
         height_command: commanded height of the root link [m]; NaN: none.
         held: posture of joints that neither it nor a command drives (len(joints),) [rad]; None: default.
         held_gains: kp [N m/rad] and kd [N m s/rad] of the same joints (2, len(joints)); None: not stated.

@@ -33,7 +33,7 @@ def load_motion(path: Path, robot: Robot, joints: tuple[str, ...], anchor: str =
 
     Args:
         path: .pkl, .npz, table, or clip of a person.
-        joints: of the tracker, in order.
+        joints: joint names of the tracker, in order.
         anchor: link with tracked rotation; empty: none.
 
     Raises:

@@ -80,7 +80,7 @@ class ObservationBuilder:
         """Lay out the terms.
 
         Args:
-            dtypes: of inputs other than float32.
+            dtypes: types of inputs other than float32.
         """
         self.terms: list[Term] = []
         places: dict[Term, np.ndarray] = {}

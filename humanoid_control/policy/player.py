@@ -44,7 +44,7 @@ def policy_engine(robot: Robot, engine: str, armature: np.ndarray | None = None,
     Args:
         engine: 'multibody' or 'mujoco'.
         armature: (n,) [kg m^2].
-        step: of the integration [s].
+        step: integration step [s].
     """
     rotor = quasi_direct_armature(robot) if armature is None else armature
     gains: DriveGains = replace(default_gains(robot), rotor=rotor)
@@ -57,7 +57,7 @@ class PlayReport:
 
     Attributes:
         fell: time of the fall [s], or None.
-        distance: of the base on the floor [m].
+        distance: distance of the base travelled on the floor [m].
         velocity_error: mean planar error after 1 s [m/s].
         joint_error: mean error of a tracked motion [rad]; NaN: none.
         torque_share: largest share of the limit (n,).
@@ -93,7 +93,7 @@ class PolicyPlayer:
 
     Attributes:
         command: to the policy; may change at any time.
-        torques: of the last PD step (n,) [N m].
+        torques: torques of the last PD step (n,) [N m].
     """
 
     def __init__(

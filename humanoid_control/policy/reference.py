@@ -105,7 +105,7 @@ class MotionFrame(NamedTuple):
         yaw_rate: [rad/s].
         joints: (n,) [rad].
         joint_velocity: (n,) [rad/s]; None: at rest.
-        R_anchor: in the motion's world (3, 3); None: upright.
+        R_anchor: orientation of the anchor, world of the motion (3, 3); None: upright.
     """
 
     velocity: np.ndarray
@@ -142,7 +142,7 @@ class Motion(NamedTuple):
         position: root link (T, 3) [m].
         quaternion: root link, x y z w (T, 4).
         joints: (T, n) [rad].
-        R_anchor: in the world (T, 3, 3), or None.
+        R_anchor: orientation of the anchor, world frame (T, 3, 3), or None.
     """
 
     rate: float

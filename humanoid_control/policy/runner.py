@@ -251,12 +251,12 @@ class LinkState:
     """Links observed by a policy, computed from the root link.
 
     Attributes:
-        root_rotation: in the world (3, 3).
-        imu_rotation: in the world (3, 3).
+        root_rotation: orientation of the root link, world frame (3, 3).
+        imu_rotation: orientation of the IMU, world frame (3, 3).
         imu_orientation: x y z w (4,).
         imu_angular_velocity: own axes (3,) [rad/s].
         roll_pitch_yaw: root link [rad].
-        anchor_position: in the world; NaN: unknown (3,) [m].
+        anchor_position: position of the anchor, world frame (3,) [m]; NaN: unknown.
     """
 
     def __init__(self, robot: Robot) -> None:

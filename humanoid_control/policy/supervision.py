@@ -32,19 +32,19 @@ class SupervisionSettings:
     """Times and thresholds.
 
     Attributes:
-        stand_in: [s].
-        handover: [s].
-        sit: until pure damping [s].
-        tilt_ahead: catch if tilt + rate_time x rate exceeds it [rad].
-        rate_time: [s].
+        stand_in: duration of the motion to the first posture [s].
+        handover: duration of the blend to another policy [s].
+        sit: duration of sitting down until pure damping [s].
+        tilt_ahead: catch if the predicted tilt, tilt + rate_time x rate, exceeds it [rad].
+        rate_time: prediction time of the tilt [s].
         tilt: sit above it [rad].
         lean: maximum lean of a tracked motion that does not count as tilt [rad].
         out_of_range: excess of targets that counts [rad].
-        out_share: catch if this share of out_window exceeds, and tilt exceeds out_tilt.
-        out_window: [s].
-        out_tilt: [rad].
-        calm: run again below this tilt + rate_time x rate [rad].
-        calm_time: for this time [s].
+        out_share: catch if this share of the targets of out_window is out of range, and the tilt exceeds out_tilt.
+        out_window: duration over which the share is taken [s].
+        out_tilt: least tilt for that [rad].
+        calm: run again below this predicted tilt [rad].
+        calm_time: duration of this before it runs again [s].
         late: permitted lateness, share of a period.
         sole_tilt: excess over the first posture that proves a sensor mismatch [rad].
     """
@@ -112,7 +112,7 @@ def blend_by_torque(a: PolicyTargets, b: PolicyTargets, share: float) -> PolicyT
     Args:
         a: finite gains.
         b: finite gains.
-        share: of `b`, 0 to 1.
+        share: share of `b`, 0 to 1.
     """
     kp, kd = ((1.0 - share) * x + share * y for x, y in ((a.kp, b.kp), (a.kd, b.kd)))
     tau = (1.0 - share) * a.tau + share * b.tau
@@ -219,7 +219,7 @@ class PolicySupervisor:
         """Return targets of all joints with finite gains; never raises.
 
         Args:
-            late: of the last inference [s].
+            late: delay of the last inference [s].
         """
         self._time += self.policy.period
         if self.state in (RUN, HANDOVER, CATCH):

@@ -34,7 +34,7 @@ class Sensed:
         target: external joint commands (n,) [rad].
         phases: gait clock [rad]; NaN: silent.
         progress: share of the motion that is over, 0 to 1.
-        height_command: of the root link [m].
+        height_command: commanded height of the root link [m].
         reference: motion channels.
     """
 
@@ -68,7 +68,7 @@ class TermKind(NamedTuple):
 
     Attributes:
         size: count of its numbers, or `joints` or `actions` for one each; 0: any.
-        unit: of the numbers before the scale of a term.
+        unit: unit of the numbers before the scale of a term.
         frame: axes of the numbers, or empty.
         names: other names of the kind in files.
         value: function that returns the numbers (size,), before the scale of a term.

@@ -84,16 +84,16 @@ class Recorder:
         """
         self._stop = stop
         end = time.monotonic() + seconds
-        look = 0.0
+        next_look = 0.0
         while not stop.is_set() and time.monotonic() < end:
-            if time.monotonic() >= look:
-                self._look_for_topics()
-                look = time.monotonic() + 0.25
+            if time.monotonic() >= next_look:
+                self._subscribe_new_topics()
+                next_look = time.monotonic() + 0.25
             self._executor.spin_once(timeout_sec=0.05)
             if self._failure:
                 raise EnvironmentProblem(f"the recording {self.bag.directory} stops here: {self._failure}")
 
-    def _look_for_topics(self) -> None:
+    def _subscribe_new_topics(self) -> None:
         for topic, types in self.node.get_topic_names_and_types():
             if topic in self._seen or topic in SKIPPED or (self._only and topic not in self._only):
                 continue

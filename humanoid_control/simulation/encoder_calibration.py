@@ -36,9 +36,9 @@ class LegChain:
     """Chain from the held link, the robot's fixed base, to a foot.
 
     Attributes:
-        joints: from the pelvis down.
+        joints: leg joints, from the pelvis down.
         index: (k,) in the robot.
-        frame: of the foot link.
+        frame: frame of the foot link.
         offset: sole centre in it.
     """
 

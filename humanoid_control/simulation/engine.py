@@ -88,7 +88,7 @@ class Engine(RobotInterface, Protocol):
 
         Args:
             duration: [s].
-            point: in the link frame [m]; default: origin.
+            point: point of application, link frame [m]; default: origin.
 
         Raises:
             UnknownNameError: if the link is unknown.

@@ -27,14 +27,14 @@ class WorldSettings:
         step: integration step [s].
         gravity: downward [m/s^2].
         coast: continued motion of a position reference at the commanded velocity [s].
-        ground: for floating bases.
+        ground: ground below a floating base.
         touching: links besides the soles that touch the ground, or 'all'.
         drives: 'ideal'; 'rigid' or 'elastic' gears; 'tendons' at constant tensions; 'winches' on tendons.
-        tension: of every tendon with drives 'tendons' [N]; 0: the neutral posture is held.
+        tension: tension of every tendon with drives 'tendons' [N]; 0: the neutral posture is held.
         moment_arm_error: standard deviation of factors on moment arms.
         winch_error: standard deviation of factors on wire stiffness.
-        path_friction: of tendons on winches, relative to the tension.
-        seed: of these factors.
+        path_friction: friction along the path of tendons on winches, relative to the tension.
+        seed: seed of the random factors.
     """
 
     step: float = 0.001

@@ -87,7 +87,7 @@ class Gait:
 
         Args:
             width: lateral distance of the soles, widened by side steps [m].
-            height: of the CoM above the soles [m].
+            height: CoM height above the soles [m].
             start: (3,) middle between the soles at t = 0 [m].
 
         Raises:

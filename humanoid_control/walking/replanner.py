@@ -60,18 +60,18 @@ class WalkSettings:
     """Settings of a walk; the defaults suit an adult-size robot.
 
     Attributes:
-        crouch: of the CoM below the neutral posture [m].
-        inward: of the ZMP from the sole centre line [m].
+        crouch: CoM height below that of the neutral posture [m].
+        inward: inward shift of the ZMP from the sole centre line [m].
         start: weight shift before the first step [s].
         settle: weight shift after the last step [s].
         arms: one of ARM_SWINGS.
         filter_dt: sample time of the dynamics filter [s].
-        horizon: of the dynamics filter [s]; 0: off.
-        limits: of the steps; default: computed from the robot.
+        horizon: horizon of the dynamics filter [s]; 0: off.
+        limits: step limits; default: computed from the robot.
         plan: one of PLANS: closed form, preview control, or predictive with free footholds.
-        adjustment: of steps after pushes; None: off.
-        observer: of unmodelled disturbances; None: off.
-        roll: of feet with toe joints; None: flat feet.
+        adjustment: step adjustment after pushes; None: off.
+        observer: observer of unmodelled disturbances; None: off.
+        roll: toe roll of feet with toe joints; None: flat feet.
         ground: heights in the walker's world, with its origin below the initial root link; None: assumed level.
     """
 
@@ -108,11 +108,12 @@ class Commanded(NamedTuple):
     upper: UpperMotion | None = None
 
 
-class Coming(NamedTuple):
+class NextPlan(NamedTuple):
     """Prepared plan.
 
     Attributes:
-        displacement: (3,) of the first step.
+        displacement: displacement of the first step (3,): forward, sideways [m], turn [rad].
+        closing: the step closes the feet.
     """
 
     phases: list[Phase]
@@ -124,9 +125,9 @@ class Replanner:
     """Owner of the current plan.
 
     Attributes:
-        omega: of the pendulum in the coming plan [1/s].
-        height: of the standing CoM above the soles [m].
-        raised: requested height offset of the coming steps [m].
+        omega: pendulum rate sqrt(g / z) of the next plan [1/s].
+        height: standing CoM height above the soles [m].
+        raised: requested height offset of the next steps [m].
     """
 
     def __init__(self, robot: Robot, feet: Feet, settings: WalkSettings) -> None:
@@ -147,7 +148,7 @@ class Replanner:
         if s.plan != "dcm":
             self.center_planner = PreviewControl() if s.plan == "preview" else ModelPredictive(limits)
 
-    coming: Coming | None
+    coming: NextPlan | None
 
     def stand(self, t: float, soles: Sequence[pin.SE3], center: np.ndarray) -> None:
         """Plan to stand on both soles, from a CoM (3,) [m] at a time [s]."""
@@ -220,7 +221,7 @@ class Replanner:
             if self.footsteps.arrives():  # side by side at the goal: another step in place could move away from it
                 steps, before, closing = steps[:1], np.zeros(3), True
         phases, self._swaying = schedule(soles, steps, lift, self.terrain), False
-        self.coming = Coming(phases, before, closing)
+        self.coming = NextPlan(phases, before, closing)
         self._climb(now.t, soles, phases)
         horizon = self.settings.horizon
         if horizon > 0:

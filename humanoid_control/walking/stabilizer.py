@@ -34,22 +34,22 @@ class StabilizerGains:
     """Gains of the loops.
 
     Attributes:
-        dcm: k of the DCM [1/s].
-        integral: of the DCM [1/s].
-        integral_limit: [m].
+        dcm: proportional gain k of the DCM error [1/s].
+        integral: integral gain of the DCM error [1/s].
+        integral_limit: largest shift of the ZMP by the integral [m].
         margin: distance of the ZMP from the support edge [m].
         ankle: sole rotation per moment error, for soles of size SOLE or larger [rad/(N m s)]; compliant smaller soles
             scale it by the inverse square of their size.
         ankle_leak: return rate under load [1/s].
         ankle_return: return rate in the air [1/s].
-        ankle_limit: [rad].
+        ankle_limit: largest rotation of a sole [rad].
         height: per force-difference error [m/(N s)].
         height_leak: return rate in double support [1/s].
         height_return: return rate in single support [1/s].
-        height_limit: [m].
+        height_limit: largest height correction of a foot [m].
         landing: time constant of the swing foot correction [s].
         upright: return rate of stance foot rotations, which straightens the trunk [1/s].
-        force_cutoff: of the measured forces [Hz].
+        force_cutoff: cut-off frequency of the measured forces [Hz].
     """
 
     dcm: float = 3.0
@@ -103,7 +103,7 @@ class Stabilizer:
         """Allocate the state.
 
         Args:
-            mass: of the robot [kg].
+            mass: robot mass [kg].
         """
         self.feet, self.weight, self.gains = feet, mass * GRAVITY, gains or StabilizerGains()
         half = 0.5 * np.ptp(feet.outlines, axis=1).min(axis=0)[::-1]

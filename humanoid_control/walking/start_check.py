@@ -40,7 +40,7 @@ class StartLimits:
         level: tilt of soles and trunk [rad].
         joint_speed: RMS over the joints [rad/s].
         steady: required duration [s].
-        drift: of a foot force meanwhile, over the weight.
+        drift: largest change of a foot force meanwhile, over the weight.
     """
 
     weight: float = 0.1
@@ -57,7 +57,7 @@ class StartCheck:
     """Check that a robot stands still with consistent sensors.
 
     Attributes:
-        problems: of the last measurement, one line each.
+        problems: problems found by the last measurement, one line each.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class ShiftCheck:
         """Start the check.
 
         Args:
-            weight: of the robot [N].
+            weight: robot weight [N].
         """
         self.weight = weight
         self.restart()

@@ -34,7 +34,7 @@ class AdjustmentSettings:
         stretch: greatest relative extension of a swing.
         falling: greatest descent speed of an earlier landing [m/s].
         latest_phase: swing phase after which nothing changes.
-        speed: of a foothold's motion [m/s].
+        speed: largest speed of a foothold's motion [m/s].
     """
 
     place: float = 1.0

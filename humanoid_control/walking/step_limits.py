@@ -67,7 +67,7 @@ class TrialWalk:
         """Settle into the walking posture.
 
         Args:
-            height: of the CoM above the soles as a function of step length [m].
+            height: CoM height above the soles as a function of step length [m].
             self_collision: whether shapes keep their distance.
             roll: None: flat feet.
         """
@@ -147,9 +147,9 @@ def step_limits_of(
     """Return the step limits of a robot, cached.
 
     Args:
-        height: of the CoM above the soles as a function of step displacement [m].
+        height: CoM height above the soles as a function of step displacement [m].
         styled: likewise for other styles; default: `height`.
-        roll: of feet with toes; None: flat feet.
+        roll: toe roll of feet with toes; None: flat feet.
 
     Raises:
         ConfigError: if the robot cannot stand at that height.

@@ -178,7 +178,7 @@ def distribute(table: Table[Soles], swinging: int, zmp: np.ndarray, weight: floa
     Args:
         swinging: swing foot, or BOTH.
         zmp: (2,) inside the support [m].
-        weight: of the robot [N].
+        weight: robot weight [N].
         out: (2, 3) result: force [N], moments about x and y of the sole frames [N m].
     """
     s = unpack(table, Soles)
@@ -251,9 +251,9 @@ def ask_for_zmp(
 
     Args:
         swinging: swing foot, or BOTH.
-        gain: of the error.
+        gain: gain of the error.
         rate: integral gain times tick.
-        weight: of the robot [N].
+        weight: robot weight [N].
 
     Returns:
         The point (2,) clipped to the support, the clipped distance, the distance from the support edge less the margin,

@@ -49,7 +49,7 @@ class WalkTask(Task):
 
         Args:
             free: joints without rows, one of FREE.
-            weight: of all rows, relative to other tasks.
+            weight: weight of all rows, relative to other tasks.
 
         Raises:
             UnknownNameError: if `free` is unknown.

@@ -203,7 +203,7 @@ def decode_samples(
         words: status words, changed in place (n,) uint16.
         units: rad per count, N m per per mille (2, n).
         last: previous positions, changed in place (n,) [rad].
-        rate: of the samples [1/s].
+        rate: sample rate [1/s].
 
     Returns:
         True if a status word changed.

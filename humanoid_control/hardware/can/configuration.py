@@ -58,7 +58,7 @@ class DriveSetup:
         range: [counts]; None: not set.
         rpm: largest speed [1/min]; 0: not set.
         window: following error [counts]; 0: not set.
-        brake: on the first digital output.
+        brake: the first digital output drives a brake.
     """
 
     name: str
@@ -77,10 +77,10 @@ class BusSetup:
     """Common configuration of all drives of a bus.
 
     Attributes:
-        period: of SYNC [s].
+        period: SYNC period [s].
         watchdog: permitted silence of our heartbeat [s]; 0: unlimited.
         when_silent: key of ABORT_CONNECTION.
-        heartbeat: of the drives [s].
+        heartbeat: heartbeat period of the drives [s].
     """
 
     period: float

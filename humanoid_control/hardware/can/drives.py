@@ -202,7 +202,7 @@ class CanopenTransport(Transport):
         while not data.complete and (frames := bus.receive(until)):
             self._take(frames)
         data.decode(state)
-        self._look_at_nodes(state, now)
+        self._check_nodes(state, now)
 
     def write(self, command: ActuatorCommand) -> None:
         if time.monotonic() - self._cycled > STALL * self._setup.watchdog > 0 and self.data.wish is Wish.ON:
@@ -421,7 +421,7 @@ class CanopenTransport(Transport):
         for k in [k for k, run in self._homings.items() if run.over and run.aborted]:
             del self._homings[k]
 
-    def _look_at_nodes(self, state: ActuatorState, now: float) -> None:
+    def _check_nodes(self, state: ActuatorState, now: float) -> None:
         if self._resets:
             self._pending = True
         failed = self.data.state >= State.FAULT_REACTION_ACTIVE

@@ -42,7 +42,7 @@ class CommandReader:
 
         Args:
             passed_over: other joints of the robot.
-            modes: of the drives; empty: positions.
+            modes: modes of the drives; empty: positions.
         """
         given = list(modes) or [Mode.POSITION] * len(joint_names)
         self._by_velocity = np.array([m is Mode.VELOCITY for m in given], dtype=bool)
@@ -312,7 +312,7 @@ class Blend:
         """Plan the blend.
 
         Args:
-            q_command: at the start (n,) [rad]; NaN: none.
+            q_command: command at the start (n,) [rad]; NaN: none.
             begin: monotonic [s].
             least: shortest duration [s].
             speed: largest added speed [rad/s].

@@ -41,7 +41,7 @@ class DriveModes:
         """Return targets (n,) [rad] and speeds (n,) [rad/s] of velocity commands; else NaN.
 
         Args:
-            share: of the commands while blending.
+            share: share of the commands while blending.
         """
         v, tau = direct.at(now)
         self._pushed[:] = np.isfinite(tau)
@@ -69,7 +69,7 @@ class DriveModes:
         Args:
             q: measured (n,) [rad].
             v: measured (n,) [rad/s].
-            shares: of kp and kd.
+            shares: shares of kp and kd.
         """
         away, slower = np.nan_to_num(ref.q - q, nan=0.0), np.nan_to_num(ref.v - v, nan=0.0)
         most = self._limits.velocity

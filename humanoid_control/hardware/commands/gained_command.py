@@ -85,7 +85,7 @@ class GainedCommand:
 
     Attributes:
         which: joints under it (n,).
-        q: at the last `update` (n,) [rad]; 0 elsewhere, as v, tau, kp, kd.
+        q: position at the last `update` (n,) [rad]; 0 elsewhere, as v, tau, kp, kd.
         descending: commands have ceased.
     """
 

@@ -29,7 +29,7 @@ class GainedJoints:
     driver closes the loop. Others take no gains.
 
     Attributes:
-        limit: of torques; None: effort limits.
+        limit: torque limit; None: effort limits.
         acted: cycles changed by the limit.
     """
 

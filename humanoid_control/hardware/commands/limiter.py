@@ -71,7 +71,7 @@ def limit_step(target: np.ndarray, speed: np.ndarray, ref: LimiterReference, lim
 
     Args:
         target: (n,) [rad]; not finite: come to rest.
-        speed: of the target (n,) [rad/s].
+        speed: target speed (n,) [rad/s].
         ref: changed in place.
         dt: cycle [s].
     """

@@ -41,7 +41,7 @@ class SetpointColumns(NamedTuple):
     Attributes:
         commanded: present commands (2, n) [rad], [rad/s].
         target: last target [rad]; NaN: none.
-        goal: of the limiter (2, n) [rad], [rad/s].
+        goal: position and velocity goal of the limiter (2, n) [rad], [rad/s].
         feed: commanded torque.
         sent: reference of the last cycle [rad].
         clipped: time at limits [s].

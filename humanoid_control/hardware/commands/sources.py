@@ -34,7 +34,7 @@ class CommandSources:
         """Replace the running trajectory.
 
         Args:
-            age: of its stamp [s]; negative: starts later; 0: no stamp.
+            age: age of its stamp [s]; negative: starts later; 0: no stamp.
 
         Raises:
             HumanoidError: if not followed, invalid or outdated; a running one continues.

@@ -23,7 +23,7 @@ class TrajectoryPoint(NamedTuple):
     """Trajectory point of n joints.
 
     Attributes:
-        time: from the start [s].
+        time: time from the start [s].
         q: (n,) [rad].
         v: (n,) [rad/s], or empty.
         a: (n,) [rad/s^2], or empty.
@@ -45,7 +45,7 @@ def scheduled(points: Sequence[TrajectoryPoint], age: float) -> tuple[list[Traje
     Past points are dropped as in joint_trajectory_controller.
 
     Args:
-        age: of the stamp [s]; negative: ahead; 0: none.
+        age: age of the stamp [s]; negative: ahead; 0: none.
 
     Raises:
         OutOfDateError: if the trajectory has ended, or starts after more than `AHEAD`.

@@ -50,8 +50,8 @@ class DefaultTolerances(NamedTuple):
     """Default tolerances of all joints; 0: none.
 
     Attributes:
-        path: on the way [rad].
-        end: at the end [rad].
+        path: largest error on the way [rad].
+        end: largest error at the end [rad].
         time: to reach the end [s].
     """
 
@@ -65,7 +65,7 @@ class TrajectoryGoal(NamedTuple):
 
     Attributes:
         time: to reach the end [s]; UNSET: default; negative: unlimited.
-        age: of the stamp [s]; negative: starts later; 0: no stamp.
+        age: age of the stamp [s]; negative: starts later; 0: no stamp.
     """
 
     names: Sequence[str]

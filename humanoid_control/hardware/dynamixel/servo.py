@@ -80,11 +80,11 @@ def identify(port: SerialPort, bus: BusSpec, watchdog: bool, profile: bool) -> l
         elif not silent:
             servos.append(_identified(port, bus, spec, watchdog, profile))
     if silent:
-        raise HardwareError(_who_answers(port, bus, silent))
+        raise HardwareError(_no_response(port, bus, silent))
     return servos
 
 
-def _who_answers(port: SerialPort, bus: BusSpec, silent: list[ActuatorSpec]) -> str:
+def _no_response(port: SerialPort, bus: BusSpec, silent: list[ActuatorSpec]) -> str:
     own = port.broadcast_ping()
     first = f"{silent[0].name} ({bus.name} {silent[0].id})"
     more = f" and {len(silent) - 1} more" if len(silent) > 1 else ""

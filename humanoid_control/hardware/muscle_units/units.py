@@ -115,7 +115,7 @@ class MuscleUnits:
 
         Args:
             least: T_min (M,) [N].
-            period: of the bus [s].
+            period: cycle time of the bus [s].
 
         Raises:
             SizeError: if lengths differ.
@@ -145,7 +145,7 @@ class MuscleUnits:
         """Return wires, winding speeds and tensions (M,) of a sample.
 
         Args:
-            tensions: of sensors (M,) [N]; NaN: none.
+            tensions: tensions measured by sensors (M,) [N]; NaN: no sensor.
 
         Raises:
             SizeError: if the number of tensions is wrong.

@@ -297,7 +297,7 @@ class StateReader:
     """Reader of `rt/lowstate` for some motors.
 
     Attributes:
-        tick: of the last good state; -1: none.
+        tick: tick of the last good state; -1: none.
         machine: its `mode_machine`.
     """
 

@@ -173,8 +173,8 @@ class Layout:
 
     Attributes:
         size: wire bytes with header, a multiple of 4.
-        fields: by path, e.g. 'tick', 'motor_cmd.3.q'.
-        crc_words: for each C word of the CRC: word behind the header, right shift, mask (m, 3) uint32.
+        fields: fields by their path, e.g. 'tick', 'motor_cmd.3.q'.
+        crc_words: source of each C word of the CRC: word behind the header, right shift, mask (m, 3) uint32.
     """
 
     def __init__(self, struct: Struct) -> None:

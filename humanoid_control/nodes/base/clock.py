@@ -27,20 +27,20 @@ class ClockPublisher:
         self._node = node
         self._publisher: Any = None
         self._gid: tuple[int, ...] = ()
-        self._look = time.monotonic() + LOOK
+        self._next_check = time.monotonic() + LOOK
         self._claim = Claim(TOPIC, node.context.get_domain_id())
         node.when_stopped.append(self._claim.release)
 
     def publish(self, stamp: Time) -> None:
         """Publish the time, if this node is the owner."""
         now = time.monotonic()
-        if now >= self._look:
-            self._look = now + LOOK
-            self._look_around()
+        if now >= self._next_check:
+            self._next_check = now + LOOK
+            self._check_publishers()
         if self._publisher is not None:
             self._publisher.publish(Clock(clock=stamp))
 
-    def _look_around(self) -> None:
+    def _check_publishers(self) -> None:
         others = {gid: name for gid, name in self._publishers().items() if gid != self._gid}
         if self._publisher is None:
             if not others and self._claim.take():

@@ -24,7 +24,7 @@ class Preparation:
     """Child process, started by the first request, with one request at a time.
 
     Attributes:
-        asked: pending request, or empty.
+        pending: pending request, or empty.
         has_motion: the process has the motion that transitions lead to.
     """
 
@@ -33,7 +33,7 @@ class Preparation:
         self._begin()
 
     def _begin(self) -> None:
-        self.asked, self._what, self._since, self._rest = "", "", 0.0, b""
+        self.pending, self._activity, self._since, self._rest = "", "", 0.0, b""
         self.has_motion = self._unwanted = False
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -42,17 +42,17 @@ class Preparation:
         p = self._p
         reading = {"rate": p.clip_rate or None, "unit": p.clip_unit, "scale": p.clip_scale, "up": p.clip_up}
         clip = {"name": p.clip, "clean": p.clean, "marker_set": p.marker_set or None, **reading}
-        self._ask({"do": MOTION, "motion": p.motion, "clip": clip, "pace": p.pace})
+        self._send({"do": MOTION, "motion": p.motion, "clip": clip, "pace": p.pace})
 
-    def find_way(self, q: np.ndarray) -> None:
+    def find_transition(self, q: np.ndarray) -> None:
         """Request a transition from q (nq,) to the first posture."""
-        self._ask({"do": WAY, "q": q.tolist()})
+        self._send({"do": WAY, "q": q.tolist()})
 
-    def _ask(self, request: dict[str, Any]) -> None:
+    def _send(self, request: dict[str, Any]) -> None:
         if self._process is None or self._process.poll() is not None:
             self._start()
         assert self._process is not None and self._process.stdin is not None
-        self.asked, self._what, self._since = request["do"], "starting", time.monotonic()
+        self.pending, self._activity, self._since = request["do"], "starting", time.monotonic()
         self._unwanted = False
         self._process.stdin.write((json.dumps(request) + "\n").encode())
         self._process.stdin.flush()
@@ -79,18 +79,18 @@ class Preparation:
         root = str(Path(__file__).parents[3])
         return {**os.environ, **one, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
 
-    def forget_way(self) -> None:
+    def discard_transition(self) -> None:
         """Discard a pending transition: the robot was moved."""
-        self._unwanted = self.asked == WAY
+        self._unwanted = self.pending == WAY
 
     @property
     def progress(self) -> str:
         """Current activity with its duration; empty: none."""
-        return f"{self._what} ({time.monotonic() - self._since:.0f} s)" if self.asked else ""
+        return f"{self._activity} ({time.monotonic() - self._since:.0f} s)" if self.pending else ""
 
     def take(self) -> dict[str, Any] | None:
         """Return the answer once, or None."""
-        if not self.asked or self._process is None or self._process.stdout is None:
+        if not self.pending or self._process is None or self._process.stdout is None:
             return None
         with contextlib.suppress(BlockingIOError):
             got = self._process.stdout.read()
@@ -106,10 +106,10 @@ class Preparation:
             except ValueError:
                 continue  # output of a library
             if "progress" in answer:
-                self._what = answer["progress"]
+                self._activity = answer["progress"]
                 continue
-            self.has_motion = self.has_motion or (self.asked == MOTION and "error" not in answer)
-            unwanted, self.asked, self._unwanted = self._unwanted, "", False
+            self.has_motion = self.has_motion or (self.pending == MOTION and "error" not in answer)
+            unwanted, self.pending, self._unwanted = self._unwanted, "", False
             return None if unwanted else dict(answer)
         return None
 

@@ -66,7 +66,7 @@ class PolicyInputs:
         self.sensors.reset()
         self.velocity.reset()
         self._body.reset()
-        self._body_heard = np.full(self.robot.n, -np.inf)
+        self._body_received = np.full(self.robot.n, -np.inf)
         self._odometry: tuple[float, np.ndarray, np.ndarray] | None = None
         for reference in self.references.values():
             reference.restart()
@@ -126,7 +126,7 @@ class PolicyInputs:
         joints, q = self._body.take(m)
         if problem := self._body.problem:
             raise ConfigError(f"body_commands: {problem}")
-        self._body_heard[joints[np.isfinite(q)]] = time.monotonic()
+        self._body_received[joints[np.isfinite(q)]] = time.monotonic()
 
     # -- inputs of a step -----------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class PolicyInputs:
 
     def others(self, now: float) -> np.ndarray:
         """Return positions from another controller (n,) [rad]; NaN: none."""
-        fresh = now - self._body_heard <= self.node.params.body_timeout
+        fresh = now - self._body_received <= self.node.params.body_timeout
         return np.where(fresh, self._body.values, np.nan)
 
     def command(self, now: float, policy: Policy) -> Command:

@@ -49,7 +49,7 @@ class LiveReference:
     def restart(self) -> None:
         """Return to the idle posture."""
         self._joints: tuple[np.ndarray, np.ndarray] | None = None
-        self._frame, self._heard = self._reference.idle, -np.inf
+        self._frame, self._received = self._reference.idle, -np.inf
         self._given = self._from = self._reference.idle
         self._since, self.active, self.count = BLEND, False, 0
         self._R_start = np.eye(3)  # initial heading of the motion, which becomes the robot's own
@@ -94,7 +94,7 @@ class LiveReference:
         R = pin.Quaternion(quaternion / np.linalg.norm(quaternion)).toRotationMatrix()
         roll, pitch, _ = pin.rpy.matrixToRpy(R)
         self._frame = MotionFrame(numbers[7:9], numbers[2], roll, pitch, numbers[12], q, qd, self._anchor(R, q))
-        self._heard, self.count = time.monotonic(), self.count + 1
+        self._received, self.count = time.monotonic(), self.count + 1
 
     def _anchor(self, R: np.ndarray, q: np.ndarray) -> np.ndarray | None:
         """Return the anchor link's rotation in the motion's world."""
@@ -116,7 +116,7 @@ class LiveReference:
             period: period of the policy [s].
             pace: robot time per clock time.
         """
-        active = now - self._heard <= timeout
+        active = now - self._received <= timeout
         if active != self.active:
             self.active, self._from, self._since = active, self._given, 0.0
             if self._frame.R_anchor is not None:

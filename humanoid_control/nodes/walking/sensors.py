@@ -370,7 +370,7 @@ class TickClock:
         """Start with the next instant."""
         self._due: float | None = None  # [s] in the sensors' time
         self._instant: int | None = None
-        self._common, self._gap, self._common_heard = 0, self.dt, -np.inf
+        self._common, self._gap, self._common_received = 0, self.dt, -np.inf
         self._stamp, self._arrived = 0.0, 0.0  # newest instant: its stamp, its arrival [s]
         self._ticked, self._interval = 0.0, self.dt
 
@@ -381,7 +381,7 @@ class TickClock:
 
     def rest(self, now: float) -> None:
         """Restart the waiting times at `now` [s], after a pause."""
-        self._ticked = self._arrived = self._common_heard = now
+        self._ticked = self._arrived = self._common_received = now
 
     def choose(self, common: int | None, joints: int | None, now: float) -> int | None:
         """Return the instant to use [ns]: the common one, or the joints' one if other sensors are slow.
@@ -394,8 +394,8 @@ class TickClock:
         if common is not None and common != self._common:
             if self._common and (gap := 1e-9 * (common - self._common)) > 0:
                 self._gap += (min(gap, 10 * self.dt) - self._gap) / SMOOTH
-            self._common, self._common_heard = common, now
-        slow = now - self._common_heard > APART or self._gap > SLOW * self.dt
+            self._common, self._common_received = common, now
+        slow = now - self._common_received > APART or self._gap > SLOW * self.dt
         return joints if slow else (common if common is not None else self._instant)
 
     def newer(self, instant: int | None) -> bool:

@@ -75,7 +75,7 @@ def read_holosoma(network: PolicyNetwork) -> PolicyModel:
     Raises:
         PolicyError: if a value is invalid.
     """
-    said, where = _said(network), str(network.path)
+    said, where = _metadata(network), str(network.path)
     joints = names(said.get("dof_names"), f"{where}: 'dof_names'")
     n = len(joints)
     contradictions: list[str] = []
@@ -150,7 +150,7 @@ def rest_posture(joints: tuple[str, ...]) -> tuple[np.ndarray, str]:
 USED = ("dof_names", "kp", "kd", "command_ranges", "action_scale")
 
 
-def _said(network: PolicyNetwork) -> dict[str, Any]:
+def _metadata(network: PolicyNetwork) -> dict[str, Any]:
     out: dict[str, Any] = {"robot_urdf": "robot_urdf" in network.metadata}
     for key in USED:
         value = network.metadata.get(key)

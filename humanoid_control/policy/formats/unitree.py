@@ -45,7 +45,7 @@ class MotorOrder(NamedTuple):
     """Motors of a policy.
 
     Attributes:
-        places: in SDK frames, policy order (n,).
+        places: indices in SDK frames, policy order (n,).
         ranks: places without gaps: 0 .. n - 1 (n,).
     """
 

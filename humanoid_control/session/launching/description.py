@@ -133,9 +133,12 @@ class LaunchedNode:
             additional_env={"OMP_NUM_THREADS": "1"},
             on_exit=self.on_exit,
         )
-        return [node, RegisterEventHandler(OnProcessIO(target_action=node, on_stdout=self.hear, on_stderr=self.hear))]
+        return [
+            node,
+            RegisterEventHandler(OnProcessIO(target_action=node, on_stdout=self.on_output, on_stderr=self.on_output)),
+        ]
 
-    def hear(self, event: Any) -> None:
+    def on_output(self, event: Any) -> None:
         """Keep the last output line, the reason of rejected input."""
         lines = [line for line in event.text.decode(errors="replace").splitlines() if line.strip()]
         self.last_line = lines[-1].strip() if lines else self.last_line

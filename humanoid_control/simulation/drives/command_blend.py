@@ -29,7 +29,7 @@ class CommandBlend:
 
         Args:
             velocity: (n,) speed limits [rad/s].
-            share: of the limits, used while blending.
+            share: share of the limits that is used while blending.
         """
         self._velocity, self._share = np.array(velocity, dtype=float), share
         self.active, self.reference = False, np.zeros(len(self._velocity))
@@ -106,7 +106,7 @@ class ReferenceRate:
 
         Args:
             commanded: (n,) joints with a new command.
-            time: at the beginning [s].
+            time: time at the beginning [s].
         """
         old, position = self.behind & ~commanded, drives.mode == POSITION
         if commanded.any():

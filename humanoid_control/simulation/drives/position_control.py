@@ -82,9 +82,9 @@ class ReferenceLimits(NamedTuple):
     """Limits of the references (n,).
 
     Attributes:
-        lower: of the range [rad].
-        upper: of the range [rad].
-        lead: of a velocity drive's reference ahead of the joint [rad].
+        lower: lower limit of the range [rad].
+        upper: upper limit of the range [rad].
+        lead: largest distance of a velocity drive's reference ahead of the joint [rad].
     """
 
     lower: np.ndarray
@@ -127,7 +127,7 @@ class DriveCommands:
         q_ref: (n,) [rad].
         v_ref: (n,) [rad/s].
         effort: (n,) feed-forward [N m].
-        limits: of the references.
+        limits: limits of the references.
         since: time of the last command [s].
         driven: (n,) 0 under effort command, else 1.
     """

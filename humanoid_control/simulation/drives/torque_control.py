@@ -95,7 +95,7 @@ class RecursiveController:
         c: error rate [1/s].
         dt: period [s].
         alpha: relaxation, in (0, dt / (dt + filter_time)].
-        filter_time: of the acceleration filter [s].
+        filter_time: time constant of the acceleration filter [s].
 
     Raises:
         ConfigError: if a value is out of range.
@@ -196,7 +196,7 @@ class EncoderMotion:
 
     Args:
         resolution: [rad].
-        filter_time: of each first-order filter [s].
+        filter_time: time constant of each first-order filter [s].
         dt: period [s].
 
     Raises:

@@ -51,12 +51,12 @@ class WinchTable(NamedTuple):
         wire: x [m].
         speed: w [m/s].
         slipped: [m].
-        tension: at the end of the step [N].
+        tension: tension at the end of the step [N].
         sensed: measured tension [N].
         snapped: 1: torn.
         deaf: 1: sensor reads zero.
-        length: of the path at the beginning of the step [m].
-        rate: of the path [m/s].
+        length: path length at the beginning of the step [m].
+        rate: rate of the path length [m/s].
         arms: (M, D) G [m].
         zero: length at zero angles [m].
         rest: T0 [N].
@@ -284,7 +284,7 @@ class WinchPlant:
 
         Args:
             tendons: true routing; default: the robot's file.
-            gains: of the drive loops.
+            gains: gains of the drive loops.
 
         Raises:
             RobotError: if the robot has no valid tendon file.

@@ -66,7 +66,7 @@ class MotorEncoders:
     """Incremental encoders of all drives, zero at power-on; joint vectors (n,) in rad.
 
     Args:
-        mechanisms: by drive name.
+        mechanisms: mechanism of each drive, by name.
         joints: (n,) true angles at power-on.
     """
 

@@ -107,7 +107,7 @@ class Sensor:
 
         Args:
             sensor: one of SENSORS.
-            sizes: of its quantities; orientations are quaternions x y z w.
+            sizes: number of values of each quantity; orientations are quaternions x y z w.
             label: distinguishes sensors of a kind.
         """
         if sensor not in SENSORS:

@@ -24,12 +24,12 @@ class IntegratorSettings:
     Attributes:
         method: a name from `INTEGRATORS`.
         step: longest, of adaptive methods the first [s].
-        rtol: of adaptive methods.
-        atol: of adaptive methods.
-        substeps: of fast states in 'multirate'.
+        rtol: relative tolerance of adaptive methods.
+        atol: absolute tolerance of adaptive methods.
+        substeps: number of substeps of fast states in 'multirate'.
         extrapolate: slow states keep their rate meanwhile; frozen ones would damp stiff gears artificially.
         limit: beyond it a state has diverged.
-        most_calls: of f in an adaptive method.
+        most_calls: largest number of calls of f in an adaptive method.
     """
 
     method: str = "semi_implicit"

@@ -139,7 +139,7 @@ class StateSpaceModel:
     Attributes:
         order: counts of states.
         train: the drives; None if reduced.
-        layout: of z.
+        layout: layout of z.
     """
 
     def __init__(

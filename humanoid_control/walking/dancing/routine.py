@@ -149,7 +149,7 @@ def balance_clock(
     Sway grows with the square of the pace.
 
     Args:
-        height: of the CoM above the soles [m].
+        height: CoM height above the soles [m].
         rows: (T, 21), see `UpperBody`.
         room: usable share of the distance from sole middle to end.
 

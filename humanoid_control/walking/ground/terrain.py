@@ -118,7 +118,7 @@ class Terrain:
         """Return the lowest swing that keeps heel and toe clear of the ground, or the one that comes nearest.
 
         Args:
-            times: of lift-off and touch-down [s].
+            times: times of lift-off and touch-down [s].
             lift: minimum lift [m].
         """
         if self.map.as_plane() is not None:

@@ -28,7 +28,7 @@ class ZmpPath(NamedTuple):
         t: (k,) rising times of the corners [s].
         p: (k, 2) corners, held before the first and after the last [m].
         xi: (k, 2) DCM at the corners [m].
-        omega: of the pendulum [1/s].
+        omega: pendulum rate sqrt(g / z) [1/s].
     """
 
     t: np.ndarray

@@ -35,9 +35,9 @@ class PredictiveWeights:
     """Weights of the program.
 
     Attributes:
-        stay: of a deviation of the ZMP [1/(m^2 s)].
-        smooth: of its velocity deviation [s/m^2].
-        step: of a foothold's move [1/m^2].
+        stay: weight of a ZMP deviation [1/(m^2 s)].
+        smooth: weight of the velocity of the ZMP deviation [s/m^2].
+        step: weight of a foothold's displacement [1/m^2].
     """
 
     stay: float = 1.0

@@ -74,7 +74,7 @@ class CenterRequest(NamedTuple):
     """Pendulum state and coming footsteps, the input of a planner.
 
     Attributes:
-        omega: of the pendulum [1/s].
+        omega: pendulum rate sqrt(g / z) [1/s].
         xi: (2,) initial DCM [m].
         rest: transition time to the middle after the last step [s].
     """

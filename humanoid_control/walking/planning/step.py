@@ -94,7 +94,7 @@ class StepLimits:
         rise: height difference of the soles [m].
         lift: maximum [m].
         outlines: (4, 2) sole corners in each sole frame, counter-clockwise [m].
-        clearance: of the outlines [m].
+        clearance: least distance of the foot outlines [m].
     """
 
     forward: float = 0.4
@@ -233,7 +233,7 @@ class StepTimes:
         shortest: least step time [s].
         double_support: share of the step time.
         comfortable: displacement above which steps become quicker [m].
-        lift: of the swing foot [m].
+        lift: height of the swing foot [m].
     """
 
     nominal: float = 0.8

@@ -57,7 +57,7 @@ class Toe(NamedTuple):
     """Toe joint of a foot.
 
     Attributes:
-        sign: of the motion that lifts the toes relative to the foot.
+        sign: sign of the toe motion that lifts the toes relative to the foot.
         axis: (3,) axis point in S [m].
     """
 

@@ -36,15 +36,15 @@ class Performing(Direct):
         node = self.walker
         for _ in range(100):
             self.run(0.02)
-            if self.states[-1] != "WAITING" and not node.preparation.asked:
+            if self.states[-1] != "WAITING" and not node.preparation.pending:
                 return
-            if node.preparation.asked:
+            if node.preparation.pending:
                 select.select([node.preparation._process.stdout], [], [], PREPARED)
         raise AssertionError(self.open)
 
     def until_state(self, state, longest=12.0):
         for _ in range(3):
-            if self.run(longest, lambda: self.state == state or bool(self.walker.preparation.asked)):
+            if self.run(longest, lambda: self.state == state or bool(self.walker.preparation.pending)):
                 if self.state == state:
                     return
                 select.select([self.walker.preparation._process.stdout], [], [], PREPARED)
