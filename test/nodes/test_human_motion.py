@@ -214,7 +214,7 @@ def test_a_calibration_that_outlives_its_activation_is_not_the_next_one():
     fake.recorder = SimpleNamespace(add=lambda *_: False, collected=0.0, duration=8.0)
     ends.set()
     worker.join()
-    HumanMotion.look_at_calibration(fake)
+    HumanMotion.check_calibration(fake)
     assert fake.recorder is not None, "it still records"
 
 
