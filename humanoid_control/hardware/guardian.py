@@ -206,7 +206,10 @@ class DatagramGuard:
         self._send(b"D", frame, socket.MSG_DONTWAIT)
 
     def off(self) -> None:
-        self._send(b"O", b"", 0)  # waits for a place in the queue of its reader: it is sent only once
+        # it is sent only once: wait for a place in the queue of its reader, which may hang
+        self._socket.settimeout(END_TIME)
+        self._send(b"O", b"", 0)
+        self._socket.settimeout(None)
 
     def close(self) -> None:
         self._socket.close()

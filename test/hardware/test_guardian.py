@@ -14,7 +14,16 @@ import numpy as np
 import pytest
 
 from humanoid_control.hardware import guardian
-from humanoid_control.hardware.guardian import DAMP_RATE, DAMP_TIME, POLL, GuardedBus, Guardian, SharedBeat, watch
+from humanoid_control.hardware.guardian import (
+    DAMP_RATE,
+    DAMP_TIME,
+    POLL,
+    DatagramGuard,
+    GuardedBus,
+    Guardian,
+    SharedBeat,
+    watch,
+)
 from humanoid_control.robots import load_robot
 
 pytestmark = pytest.mark.drives
@@ -268,3 +277,21 @@ def test_time_from_kill_to_damping_frame(victim, listener):
             pass
     print(f"\nkill to damping frame: median {np.median(times):.1f} ms, max {max(times):.1f} ms of {len(times)}")
     assert max(times) < 30.0
+
+
+@pytest.mark.timeout(60)
+def test_the_end_of_damping_waits_for_its_reader_but_not_for_ever(tmp_path):
+    reader = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    reader.bind(str(tmp_path / "guard"))
+    guard = DatagramGuard(str(tmp_path / "guard"))
+    for _ in range(1000):  # as many as its queue takes, and more
+        guard.damp(b"frame")
+    guard.off()
+    guard.close()
+    reader.setblocking(False)
+    letters = []
+    with pytest.raises(BlockingIOError):
+        while True:
+            letters.append(reader.recv(100)[:1])
+    assert letters and set(letters) == {b"D"}
+    reader.close()
