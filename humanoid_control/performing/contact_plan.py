@@ -300,8 +300,10 @@ def toe_roll(
     while first - 1 > a and stands[first - 1, 1 - f] and not source.edges[first - 1, 2 * f + HEEL]:
         first -= 1
     on_toe = np.flatnonzero(source.edges[first:b, 2 * f + TOE])
-    if b - first < max(2, s.frames(s.toe_off_time)) or not len(on_toe):
+    if b - first < max(2, s.frames(s.toe_off_time)):
         return b, 0.0
-    pitch = -float(np.arcsin(np.clip(source.sole_R[first + on_toe[-1], f, 2, 0], -1.0, 1.0)))
+    # where a flight was filled, the clip's foot is in the air: it has left by its toes, and so does the planned one
+    last = first + on_toe[-1] if len(on_toe) else b - 1
+    pitch = -float(np.arcsin(np.clip(source.sole_R[last, f, 2, 0], -1.0, 1.0)))
     least, most = s.toe_off_pitch
     return (first, min(pitch, most)) if pitch > least else (b, 0.0)

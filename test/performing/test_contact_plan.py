@@ -1,6 +1,7 @@
 """Contact plan: a foot always stands, both do around every change, and swings have time, whatever the contacts."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from humanoid_control.performing import FeasibilitySettings
-from humanoid_control.performing.contact_plan import FootMotion, fill_flights, put_down, steady_stands
-from humanoid_control.retargeting.whole_body.contacts import runs
+from humanoid_control.performing.contact_plan import FootMotion, fill_flights, put_down, steady_stands, toe_roll
+from humanoid_control.retargeting.whole_body.contacts import HEEL, TOE, runs
 
 RULES = FeasibilitySettings()
 T = 400
@@ -134,3 +135,24 @@ def test_a_slowed_step_is_not_a_hovering_foot_and_its_swing_lasts_longer():
     assert runs(~flags[:, 0]) != [(100, 300)]
     quick = steady_stands(stands_from((0, 200, 220)), motion()._replace(tempo=np.full(T, 0.25)), RULES)
     assert runs(~quick[:, 0]) == [(180, 240)]
+
+
+@pytest.mark.parametrize(
+    ("toe_leaves", "pitch_at_end", "rolled"),
+    [(100, 0.3, 0.3), (94, 0.3, 0.3), (80, 0.3, 0.3), (80, 1.0, RULES.toe_off_pitch[1]), (80, 0.0, 0.0)],
+    ids=["held to the end", "left in the roll", "flight filled", "steeper than the range", "flat in the air"],
+)
+def test_a_foot_rolls_over_its_toes_also_where_the_person_had_left_the_floor(toe_leaves, pitch_at_end, rolled):
+    pitch = np.interp(np.arange(150), [70, 99], [0.0, pitch_at_end])
+    R = np.tile(np.eye(3), (150, 2, 1, 1))
+    R[:, 0, 0, 0] = R[:, 0, 2, 2] = np.cos(pitch)
+    R[:, 0, 0, 2], R[:, 0, 2, 0] = np.sin(pitch), -np.sin(pitch)
+    edges = np.ones((150, 4), dtype=bool)
+    edges[min(toe_leaves, 80) :, HEEL] = False
+    edges[toe_leaves:, TOE] = False
+    source = SimpleNamespace(edges=edges, sole_R=R, soles=SimpleNamespace(toe_links=()))
+    stands = stands_from((0, 100, 140), (1, 20, 88), frames=150)
+    first, found = toe_roll(source, stands, 0, (0, 100), RULES)
+    last = min(toe_leaves, 100) - 1 if toe_leaves > 88 else 99
+    assert found == pytest.approx(min(pitch[last], RULES.toe_off_pitch[1]) if rolled else 0.0)
+    assert first == (88 if rolled else 100)
