@@ -34,13 +34,14 @@ from humanoid_control.retargeting.problem import (
     problem_with,
     scratch_for,
 )
-from humanoid_control.retargeting.whole_body.clip_retargeter import frames_from
 from humanoid_control.retargeting.whole_body.frames import move_base
 from humanoid_control.robots import Robot
 
 CORNERS, ROOT_AXES = 8, 3
 # weights of a sole corner: in the air it may lag behind a slow knee rather than lower the trunk
-STANDING, SWINGING, LANDING = 1e5, 300.0, 0.08  # LANDING: ramp of the weight around a contact [s]
+STANDING, SWINGING = 1e5, 300.0
+# ramps of this weight [s]: a posture that a standing sole has bent snaps back where the weight falls too quickly
+LIFT_OFF, LANDING = 0.3, 0.08
 CENTER = (400.0, 400.0, 400.0)  # centre of mass along x, y, z
 ROOT, JOINTS, LEGS = 4.0, 1.0, 0.02  # rotation of the root, joints, leg joints [1/rad^2]
 WARM, DAMPING, CAUTION = 0.05, 1e-3, 0.3  # weights of the start, of a step, of the foot error in the damping
@@ -393,8 +394,12 @@ class ClipIk:
 
 
 def sole_weights(stands: np.ndarray, rate: float) -> np.ndarray:
-    """Return corner weights (T, 2): low in the air, rising before a landing."""
-    away = np.stack([frames_from(stands[:, f]) for f in (0, 1)], axis=1) / (LANDING * rate)
+    """Return corner weights (T, 2): falling after a lift-off, low in the air, rising before a landing."""
+    T = len(stands)
+    t = np.arange(T)[:, None]
+    last = np.maximum.accumulate(np.where(stands, t, -T), axis=0)
+    following = np.minimum.accumulate(np.where(stands, t, 2 * T)[::-1], axis=0)[::-1]
+    away = np.minimum((t - last) / (LIFT_OFF * rate), (following - t) / (LANDING * rate))
     return np.asarray(STANDING * (SWINGING / STANDING) ** np.minimum(away, 1.0))
 
 

@@ -43,3 +43,5 @@ def test_weights_of_soles_rise_before_a_landing_and_fall_after_a_lift_off():
     assert (w[:, 1] == w[0, 0]).all() and w[50, 0] < 1e-2 * w[0, 0]
     assert (np.diff(w[20:50, 0]) <= 0).all() and (np.diff(w[50:80, 0]) >= 0).all()
     assert (w[70:80, 0] > w[50, 0]).any()
+    assert np.diff(np.log(w[:50, 0])).min() > -0.25, "a posture that a sole has bent may not snap back in 0.1 s"
+    assert w[70, 0] == w[50, 0] and w[75, 0] > 2 * w[50, 0], "a landing needs no more than 0.08 s"
