@@ -1,7 +1,8 @@
 """Transports: the actuators of one bus behind one interface, as preallocated arrays.
 
 A transport speaks the protocol of its drives; limits, interpolation and power states are above it. A new one inherits
-from `Transport` and is listed in `TRANSPORTS`.
+from `Transport` and has a row in `TRANSPORTS` of this file, name: "module:class". The bus rows of a hardware file name
+it.
 
 ```python
 state, command = ActuatorState(len(transport.names)), ActuatorCommand(len(transport.names))
@@ -241,9 +242,14 @@ class HomingProgress(enum.Enum):
 class Transport(Protocol):
     """Actuators of one bus, created from a `BusSpec` without opening it.
 
-    `read` and `write` allocate only their frames, and wait for nothing else.
+    `read` and `write` allocate only their frames, and wait for nothing else. Required: `open`, `read`, `write`,
+    `power`, `quick_stop`, `clear_faults`, `close`, `names`, `silence` and `modes`; everything else has a default.
 
     Attributes:
+        names: actuators, in the order of all arrays.
+        silence: behaviour of the drives without frames.
+        modes: supported command modes.
+        homes: True: can find the zero of its drives.
         bus_keys: keys of a bus row with defaults; a default that is a type: required.
         actuator_keys: keys of an actuator row, likewise.
         early: write at the end of a cycle, not at the start of the next.

@@ -73,7 +73,8 @@ def _no_hook(state: IkState) -> None:
 class CompiledTick:
     """Compiled tick of tasks and limits, packed once.
 
-    Known classes of limits, one of each, are compiled. All others are custom: they have their turn in Python.
+    Known classes of tasks and limits, one of each limit, are compiled. All others are custom: they have their turn in
+    Python (`fill_custom_rows`).
 
     Attributes:
         is_custom: a task or a limit needs the `IkState` of the tick.

@@ -72,7 +72,7 @@ def velocities(robot: Robot, q: np.ndarray, rate: float) -> tuple[np.ndarray, np
 
 
 def center_and_momentum(robot: Robot, q: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return centre of mass (T, 3) [m] and angular momentum about it (T, 3) [N m s]."""
+    """Return centre of mass (T, 3) [m] and angular momentum about it, world axes (T, 3) [N m s]."""
     v, _ = velocities(robot, q, rate)
     c, L = np.empty((len(q), 3)), np.empty((len(q), 3))
     for k in range(len(q)):

@@ -18,7 +18,7 @@ MOST_CHANGES = 100_000  # in a file
 
 @dataclass(frozen=True)
 class DynamicMotion:
-    """Feasible motion of one robot, T frames at an even rate.
+    """Feasible motion of one robot, T frames at an even rate. Vectors are in world axes.
 
     Attributes:
         rate: [Hz].
@@ -27,7 +27,7 @@ class DynamicMotion:
         v: (T, nv).
         a: (T, nv); solves the base's equations of motion.
         center: centre of mass (T, 3) [m].
-        momentum: angular, about it (T, 3) [N m s].
+        momentum: angular momentum about the centre of mass (T, 3) [N m s].
         zmp: zero-moment point (T, 2) [m].
         stands: foot on the floor (T, 2).
         toe_only: True where a foot stands on its toe edge only (T, 2).

@@ -40,8 +40,9 @@ class FeasibilitySettings:
         torque_share: share of a leg or waist torque limit above which the posture is eased. The result may exceed it;
             slowing begins at 0.85 of any limit.
         yaw_rate: largest yaw rate of the pelvis [rad/s].
-        least_pace: lowest pace of local slowing.
-        turning_pace: the same, where no standing sole holds the moment about the vertical.
+        least_pace: lowest pace of local slowing; 1: unchanged.
+        turning_pace: lowest pace where no standing sole holds the moment about the vertical; there it replaces
+            `least_pace` (`turning_moment`).
         pace: pace of the whole clip; 0: automatic.
         lost_center: 95th percentile error of the centre of mass that rejects a motion [m].
         most_flight: share of flight that rejects a clip.

@@ -45,12 +45,23 @@ SWING, STAND, LATE = range(3)  # states of a foot
 
 @dataclass(frozen=True)
 class ControllerSettings:
-    """Settings of the controller, common to all robots; standing to legs are task weights.
+    """Settings of the controller, common to all robots. No parameter of the node or the command changes the weights.
 
     Attributes:
         dt: tick [s].
+        friction: coefficient that contact forces may use.
         dcm_gain: k of the divergent component [1/s].
-        force: price [1/N^2].
+        standing: weight of the acceleration of a standing sole.
+        swinging: weight of the acceleration of a swinging foot.
+        turning: weight of its angular acceleration.
+        center: weight of the horizontal acceleration of the centre of mass.
+        height: weight of its vertical acceleration.
+        momentum: weight of the rate of angular momentum.
+        root: weight of the angular acceleration of the root.
+        joints: weight of joint accelerations, except legs.
+        legs: weight of leg joint accelerations.
+        acceleration: price of joint accelerations.
+        force: price of contact forces [1/N^2].
         torque: price of a squared torque beyond its limit.
         touch: load ramp after touch-down [s].
         lift: load ramp before lift-off [s].
@@ -84,7 +95,6 @@ class ControllerSettings:
     lift: float = 0.05
     early: float = 0.6
     felt: float = 0.06
-    lost: float = 0.04
     reach_speed: float = 0.3
     reach: float = 0.06
     wait: float = 0.3

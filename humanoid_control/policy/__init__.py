@@ -7,8 +7,8 @@ print(Command((0.5, 0.0, 0.0)))  # forward, sideward [m/s], yaw rate [rad/s]
 print(GateSettings())
 ```
 
-Formats: LEAPP, BeyondMimic and mjlab, holosoma, Unitree, rl_sar, and our own description. Networks are ONNX files
-(extra `policy`).
+Formats: LEAPP, BeyondMimic and mjlab, holosoma, Unitree (unitree_rl_lab, unitree_rl_gym), rl_sar, ASAP, booster_gym,
+Berkeley Humanoid Lite, FALCON, and our own description. Networks are ONNX files (extra `policy`).
 """
 
 from typing import TYPE_CHECKING

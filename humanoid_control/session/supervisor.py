@@ -314,7 +314,8 @@ class Supervisor:
     def stop(self, first: Sequence[str] = ()) -> float:
         """Stop children in `first`, then others, last started first; return the duration [s].
 
-        Children in `first` get more time to stop a robot or finish a file.
+        Each child is interrupted and gets 1 s, all together `STOP_LIMIT`; what is left then is killed. Children in
+        `first` get `FINISH_LIMIT`, to stop a robot or finish a file.
         """
         begin = since = time.monotonic()
         names = [*first, *reversed(self.children)]

@@ -1,4 +1,7 @@
-"""Inverse-kinematics tasks of balance: soles, centre of mass, chest, momentum and posture."""
+"""Inverse-kinematics tasks of balance: soles, centre of mass, chest, momentum and posture.
+
+The balance law is in `stabilizer`.
+"""
 
 from __future__ import annotations
 

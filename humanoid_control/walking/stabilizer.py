@@ -1,6 +1,7 @@
 """Balance feedback: zero-moment point, foot forces and foot positions.
 
-* Divergent component: p = p_ref + (1 + k / w)(xi - xi_ref) + integral, clipped to the support polygon.
+* Divergent component (DCM, capture point): p = p_ref + (1 + k / w)(xi - xi_ref) + integral, clipped to the support
+  polygon.
 * Foot forces: each sole turns until its moment gives the desired pressure point; feet are lowered and raised until each
   carries its share (Kajita 2010).
 * Foot positions: the swing foot is moved to its planned place in the world.
@@ -74,7 +75,7 @@ class Balance:
     """Result of the stabilizer in a tick.
 
     Attributes:
-        error: (2,) xi - xi_ref [m].
+        error: (2,) xi - xi_ref, world axes [m].
         zmp: (2,) desired ZMP [m].
         cut: distance by which it was clipped [m].
         margin: its distance from the support edge [m].

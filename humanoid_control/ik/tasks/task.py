@@ -37,6 +37,9 @@ class Task(ABC):
     Targets come from `set_target` or `set_target_from`; a task without a target raises ConfigError. Setters copy;
     getters return the task's own memory, and changes in place take effect.
 
+    A task of your own overrides `rows` and `error`; nothing else is required. Pass it to `WholeBodyIk.step` like any
+    other.
+
     Attributes:
         weight: in units that make rows comparable (1 / (m/s), 1 / (rad/s)).
         gain: decay rate of an error [1/s].

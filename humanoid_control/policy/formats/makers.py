@@ -1,4 +1,5 @@
-"""YAML files that makers run their own policies with: Berkeley Humanoid Lite, booster_gym, FALCON, unitree_rl_gym.
+"""YAML files that makers run their own policies with: Berkeley Humanoid Lite, FALCON, unitree_rl_gym; booster_gym's
+reader is in `booster`.
 
 Each fixes the terms of its observation in its own player, and names the network by a path of its own repository.
 """
@@ -45,7 +46,7 @@ class MakerFile(NamedTuple):
 
     Attributes:
         form: for the page.
-        keys: that recognise it.
+        keys: top-level keys that recognise it; all must occur.
         network: keys of the network's path, separated by dots.
     """
 
