@@ -1,4 +1,7 @@
-"""`humanoid why`: first violation of a recorded run, its time line, differences of two runs."""
+"""`humanoid why`: first violation of a recorded run, its time line, differences of two runs.
+
+The analysis is `humanoid_control.evaluation.incidents`.
+"""
 
 from __future__ import annotations
 

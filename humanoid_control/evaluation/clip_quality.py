@@ -1,7 +1,8 @@
 """Quality of a retargeted clip: numbers, a one-line verdict, and a grade from A to F.
 
-Each measure grades a number; the worst one is the grade of the clip. To add a measure, compute its number in a
-function of `_NUMBERS`, and add a row to `MEASURES`. Contact agreement is reported, not graded.
+Each measure grades a number; the worst one is the grade of the clip. The bounds of A to D are `Measure.most` in the
+table `MEASURES`: for instance, `infeasible_percent` of frames allows an A up to 20 %. To add a measure, compute its
+number in a function of `_NUMBERS`, and add a row to `MEASURES`. Contact agreement is reported, not graded.
 """
 
 from __future__ import annotations

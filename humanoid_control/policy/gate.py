@@ -11,7 +11,9 @@ limit, full braking at the limit.
 4. Pairs of shapes nearer than 120 mm: if d + h d' < margin, torque on the arm, or on hip roll and yaw, so that the
 distance grows at least as ((margin - d) / h - d') / T.
 
-Without an active rule the torque equals the PD torque bit by bit.
+Without an active rule the torque equals the PD torque bit by bit. Torque limits are guaranteed; range, speed and
+distances are kept as far as the torque allows. The range has no margin: the horizon h makes the rule act before it
+ends.
 """
 
 from __future__ import annotations

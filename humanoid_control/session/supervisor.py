@@ -24,7 +24,8 @@ from humanoid_control.session.fork_server import ForkedProcess, ForkServer
 from humanoid_control.session.shared_memory import PortHolder, SharedMemoryKeeper, remove_leftovers
 
 READY_TIMEOUT = 180.0  # [s]; a node may compile its kernels
-STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] stop limits: all children together; a child that must finish something
+# [s] stop limits: a child; all children together; a child that must finish something
+CHILD_LIMIT, STOP_LIMIT, FINISH_LIMIT = 1.0, 2.2, 10.0
 RESTARTS, RESTART_WINDOW = 3, 60.0  # restarts of a child allowed within a window [s]
 HANG_LIMIT = 0.8  # [s] standstill of a node's loop; with the period of the checks about one second
 PATIENCE = 4.0  # multiple of that limit for helpers: loading a page may block the viewer's interpreter
@@ -314,8 +315,8 @@ class Supervisor:
     def stop(self, first: Sequence[str] = ()) -> float:
         """Stop children in `first`, then others, last started first; return the duration [s].
 
-        Each child is interrupted and gets 1 s, all together `STOP_LIMIT`; what is left then is killed. Children in
-        `first` get `FINISH_LIMIT`, to stop a robot or finish a file.
+        Each child is interrupted and gets `CHILD_LIMIT` (1 s), all together `STOP_LIMIT` (2.2 s); what is left then is
+        killed. Children in `first` get `FINISH_LIMIT` (10 s), to stop a robot or finish a file.
         """
         begin = since = time.monotonic()
         names = [*first, *reversed(self.children)]
@@ -326,7 +327,7 @@ class Supervisor:
                 self._signal(child, signal.SIGINT)
                 left = max(0.1, STOP_LIMIT - (time.monotonic() - since))
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    child.process.wait(FINISH_LIMIT if child.name in first else min(left, 1.0))
+                    child.process.wait(FINISH_LIMIT if child.name in first else min(left, CHILD_LIMIT))
                 if child.name in first:
                     since = time.monotonic()
         for child in self.children.values():

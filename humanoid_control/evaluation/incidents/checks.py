@@ -87,7 +87,7 @@ class _RecordedRun:
 
 
 def find_violations(run: RunStreams, robot: Robot | None = None, bounds: RecordedBounds | None = None) -> Timeline:
-    """Check all recorded quantities.
+    """Check all recorded quantities (`streams.read_streams`) and return the time line of violations.
 
     Args:
         robot: for the limits; None: limits are not checked.

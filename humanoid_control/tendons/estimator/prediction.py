@@ -35,7 +35,7 @@ class LengthChanges(NamedTuple):
 
 
 class ProcessNoise(NamedTuple):
-    """Process noise of a step.
+    """Process noise of a step, filled from `EstimatorSettings`.
 
     Attributes:
         owned: (D,) 1.0: own angle, 0.0: borrowed.

@@ -23,9 +23,9 @@ class EstimatorSettings:
     Attributes:
         observation: one of `OBSERVATIONS`.
         length_noise: deviation of a length, with model error [m].
-        step_noise: deviation of own angles per step [rad].
-        borrowed_noise: deviation of borrowed angles per step [rad].
-        motion_noise: relative prediction error of motion.
+        step_noise: process noise: deviation of own angles added in a step [rad]; it depends on the rate.
+        borrowed_noise: the same of borrowed angles [rad].
+        motion_noise: process noise of a motion, relative to the predicted motion.
         fastest: maximum angle change per step [rad].
         start_noise: initial deviation of own angles [rad].
         borrowed_start: initial deviation of borrowed angles [rad].
