@@ -69,11 +69,12 @@ def _runs(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
-@pytest.mark.nightly
 def test_workers_that_cannot_begin_end_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "_serve", fall_over)
+    pool = LocalWorkers(1, do=refuse)
     with pytest.raises(EnvironmentProblem, match=r"die at startup \(exit code 7\)"):
-        list(LocalWorkers(1, do=refuse).outcomes(jobs_of(tmp_path, ["a"])))
+        list(pool.outcomes(jobs_of(tmp_path, ["a"])))
+    assert pool.replaced == workers.DEATHS_AT_START > 1, "one death may be an accident"
 
 
 def test_jobs_of_a_clip_stay_together_until_others_have_nothing(tmp_path):
