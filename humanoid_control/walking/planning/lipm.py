@@ -108,14 +108,6 @@ def _dcm(t: float, t0: float, t1: float, p0: np.ndarray, p1: np.ndarray, xi1: np
     return p0 + v * (t - t0) + v / omega + (xi1 - p1 - v / omega) * np.exp(omega * (t - t1))
 
 
-def shift_to(shift: np.ndarray, omega: float, duration: float) -> np.ndarray:
-    """Return the constant shift (2,) of the ZMP over a duration [s] that changes xi now by `shift` (2,).
-
-    From xi(t0) = int_t0^inf w exp(-w (s - t0)) p(s) ds.
-    """
-    return shift / (1.0 - np.exp(-omega * duration))
-
-
 @kernel(allocates=True)
 def follow_dcm(c: np.ndarray, xi0: np.ndarray, xi1: np.ndarray, omega: float, dt: float) -> np.ndarray:
     """Return the CoM (2,) after dt, with xi linear from xi0 to xi1: c' = w (xi - c), integrated exactly."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad, solve_bvp, solve_ivp
 
-from humanoid_control.walking.planning.lipm import SampledPath, ZmpPath, follow_dcm, shift_to
+from humanoid_control.walking.planning.lipm import SampledPath, ZmpPath, follow_dcm
 
 OMEGA = 3.3
 
@@ -78,13 +78,6 @@ def test_two_corners_at_one_time_are_a_jump_of_the_point_not_of_the_divergent_co
     assert np.allclose(way.dcm(0.5 - 1e-9), way.dcm(0.5 + 1e-9), atol=1e-8)
     assert way.zmp(0.5 - 1e-9)[0] == pytest.approx(0)
     assert way.zmp(0.5 + 1e-9)[0] == pytest.approx(0.1)
-
-
-def test_a_constant_shift_for_a_while_moves_the_start_by_what_was_asked():
-    shift, duration = np.array([0.03, -0.02]), 0.4
-    moved = shift_to(shift, OMEGA, duration)
-    total = quad(lambda s: OMEGA * np.exp(-OMEGA * s), 0, duration)[0]
-    assert np.allclose(total * moved, shift)
 
 
 def test_the_centre_of_mass_follows_exactly_while_the_divergent_component_moves_evenly():
