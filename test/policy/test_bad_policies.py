@@ -351,6 +351,15 @@ def test_files_that_are_not_there_or_too_large_are_named(tmp_path):
     assert "larger than 64 MB: not a policy's network" in told(tmp_path / "p.onnx")
 
 
+def test_a_negative_size_is_no_size(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    path = linear_network(tmp_path / "p.onnx", {"obs": 35}, {"actions": 4})
+    model = onnx.load(str(path))
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = -35
+    onnx.save(model, str(path))
+    assert "'obs' has the shape [1, -35]: not a policy's" in told(path)
+
+
 def test_mutated_networks_are_refused_in_one_line_or_read(tmp_path):
     """Bytes of a network changed, cut, repeated: what reads it raises nothing else, in little time."""
     source = beyondmimic_network(tmp_path / "good.onnx")
