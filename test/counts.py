@@ -68,7 +68,7 @@ def count(root: Path) -> dict[str, float | int | str]:
         inside = {number for _, places in found for number in places}
         kinds = [kind(line, k, inside) for k, line in enumerate(source.splitlines(), 1)]
         lines.update(kinds)
-        classes.update(node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+        classes.update({node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)})
         for one in kernels(tree):
             in_kernels.update(kinds[one.lineno - 1 : one.end_lineno])
             bare += one.returns is None or any(a.annotation is None for a in one.args.args)
