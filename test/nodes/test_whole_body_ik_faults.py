@@ -92,7 +92,7 @@ def test_states_that_no_robot_gives_stop_it(graph, robot, words):
     message = f"{robot.robot.joint_names[6]}: measurement"
 
     def told():
-        """A node that was paused itself begins anew, and needs a state for that: not a number is none."""
+        """Say whether it was told. A node that was paused itself starts over, and NaN is no state to start from."""
         said = graph.diagnostics(NODE, robot.speak)["message"]
         if "no joint states yet" in said:
             robot.fault = lambda q: q
