@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import humanoid_control
+from test.package.statements import statements
 from test.package.violations import assert_none
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,7 +60,7 @@ def imported():
     """Top-level modules that the package imports and that are neither its own nor Python's; optional ones left out."""
     found = set()
     for path in (ROOT / "humanoid_control").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in statements(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 found |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
