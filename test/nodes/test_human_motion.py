@@ -287,9 +287,9 @@ def test_a_robot_imitates_the_person(graph, model):
     graph.start(NODE, *QUIET, f"model:={model}")
     stage = Stage(graph, plates=False)
     begin = time.monotonic()
-    while time.monotonic() - begin < 200 and not (len(targets) > 400 and commands):
+    while time.monotonic() - begin < 200 and not (len(targets) > 240 and commands):
         stage.play(0.5)
-    moved = np.array([positions(m) for m in targets[200:]])
+    moved = np.array([positions(m) for m in targets[120:]])
     assert np.linalg.norm(np.ptp(moved, axis=0), axis=1).max() > 0.05, "hands move"
     joints = np.array([m.position for m in commands[::10]])
     assert np.ptp(joints, axis=0).max() > 0.1, "and so does the robot"

@@ -2,10 +2,9 @@
 
 import contextlib
 import math
+import os
 import re
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -381,8 +380,7 @@ def test_a_person_without_ros_tools_calls_the_services(graph):
     desk = Desk(graph, "hardware:=loopback")
 
     def call(word):
-        command = [sys.executable, "-m", "humanoid_control.cli.main", "hardware", "call", word]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = graph.warm.run(["hardware", "call", word], dict(os.environ), graph.folder, 60)
         return done.returncode, done.stdout.strip()
 
     assert call("enable") == (0, "done")
@@ -441,8 +439,7 @@ def test_joints_are_homed_by_a_service_before_commands_are_followed(graph, hardw
     send = desk.command(r_elbow_flexion=desk.q["r_elbow_flexion"])
     said = graph.until_said("robot_driver", "not homed: l_elbow_flexion", meanwhile=send)
     assert said["level"] == 1 and "HOLD" in desk.said[-1].data, "commands are not followed"
-    command = [sys.executable, "-m", "humanoid_control.cli.main", "hardware", "call", "home"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = graph.warm.run(["hardware", "call", "home"], dict(os.environ), graph.folder, 60)
     assert (done.returncode, done.stdout.strip()) == (0, "done")
     desk.until("RUN", send)
     assert "HOLD: homing l_elbow_flexion; 0 of 1 done" in graph.output(desk.process)

@@ -31,15 +31,21 @@ def main():
 """
 
 
+def written(folder):
+    """Write the module of the forks; the environment that has it."""
+    (folder / "worker_of_test.py").write_text(MODULE)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path[1:2]]), "OMP_NUM_THREADS": "1"}
+
+
 @pytest.fixture
 def environment(tmp_path):
-    (tmp_path / "worker_of_test.py").write_text(MODULE)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path[1:2]]), "OMP_NUM_THREADS": "1"}
+    return written(tmp_path)
 
 
-@pytest.fixture
-def server(environment):
-    server = ForkServer(environment)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server for all tests that do not end it: each loads libraries for a second."""
+    server = ForkServer(written(tmp_path_factory.mktemp("module")))
     yield server
     server.close()
 
@@ -137,13 +143,15 @@ def test_the_compiler_is_given_back_and_compiles_all_the_same():
     assert before > 30.0 and after < 0.3 * before and none == 0, "[MB]"
 
 
-def test_forks_end_with_their_server_and_with_its_supervisor(server, environment, tmp_path):
+def test_forks_end_with_their_server_and_with_its_supervisor(environment):
+    server = ForkServer(environment)
     processes = [start(server, "stay") for _ in range(2)]
     os.kill(server.pid, signal.SIGKILL)
     for process in processes:
         assert process.wait(10) == -signal.SIGKILL and gone(process.pid)
     with pytest.raises(OSError):
         start(server, "stay")
+    server.close()
     code = """
     import sys, time
     from humanoid_control.session.fork_server import ForkServer

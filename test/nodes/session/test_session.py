@@ -126,6 +126,7 @@ def test_a_run_that_a_node_refused_leaves_nothing_behind(before, monkeypatch, tm
     pytest.importorskip("rclpy", reason="needs ROS 2")
     monkeypatch.setenv("HUMANOID_HOME", str(tmp_path))
     monkeypatch.setattr(module, "Monitor", lambda *_: type("Silent", (), QUIET)())
+    monkeypatch.setattr(module.Supervisor, "load", lambda *_: None)  # kernels, of which these children have no use
     earlier = [new_run_directory("earlier")] if before else []
     refuses = "import sys; print('simulator: parameter gravity must be in 0 .. 30'); sys.exit(2)"
     monkeypatch.setattr(module, "node_command", lambda *_: [sys.executable, "-c", refuses])

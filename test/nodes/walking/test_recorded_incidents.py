@@ -28,7 +28,7 @@ from test.evaluation.messages import TYPES
 from test.nodes.walking.direct import Direct
 from test.robots_under_test import nightly
 
-BEGIN = 1.5  # [s] of walking before the fault
+BEGIN = 1.0  # [s] of walking before the fault
 ROBOT = "lola"
 
 
@@ -124,7 +124,7 @@ def recordings(tmp_path_factory):
                     d.walk(BEGIN)
                     at = d.now - begin
                     inject(d, fault)
-                    d.walk(1.5)
+                    d.walk(1.3)
                 finally:
                     d.bag.close()
                     d.close()
