@@ -168,7 +168,7 @@ SOURCES = {
     "commands": lambda r: r.single(0, 1),
     "commands of one joint, then of the other": lambda r: (r.single(0), r.single(1)),
     "trajectory": lambda r: r.trajectory(),
-    "trajectory that begins later": lambda r: r.trajectory(age=-3.0),
+    "trajectory that begins later": lambda r: r.trajectory(age=-2.0),
     "velocities": lambda r: r.velocities(),
     "commands with gains": lambda r: r.with_gains(),
 }
@@ -216,7 +216,7 @@ def test_nothing_of_the_time_without_power_or_before_a_stop_moves_the_robot(rig_
     assert not rig.driver.gained.command.any
     rig.to_power()
     at = rig.hold_at
-    rig.run(4.0 if "later" in source else 0.8)
+    rig.run(2.8 if "later" in source else 0.8)
     assert rig.state is HOLD and np.abs(rig.hold_at - at).max() < 1e-9
 
 
@@ -232,7 +232,7 @@ def test_a_trajectory_that_was_cut_never_goes_on(rig, end):
     rig.to({stopped: HOLD, switched_off: MONITOR}.get(end, ESTOP))
     rig.to_power()
     at = rig.hold_at
-    rig.run(4.0)
+    rig.run(2.5)
     assert rig.state is HOLD and np.abs(rig.hold_at - at).max() < 1e-9
 
 

@@ -26,7 +26,7 @@ from humanoid_control.hardware.unitree.models import G1, MODELS, misplaced, mode
 from test.hardware.unitree import messages
 
 FAMILIES = ("hg", "go")
-MESSAGES = 1000
+MESSAGES = 300
 SDK = os.environ.get("HUMANOID_UNITREE_SDK", "")
 
 
