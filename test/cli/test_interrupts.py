@@ -18,7 +18,7 @@ from test.cli.conftest import INTERRUPTED, ROS
 from test.places import port
 
 CUT, ENDED = INTERRUPTED, (0,)
-ros, nightly = pytest.mark.ros, pytest.mark.nightly
+ros, nightly = [pytest.mark.ros, pytest.mark.patient], pytest.mark.nightly
 # Command lines that take long, words after which they are interrupted, and their exit codes. PORT is the worker's own.
 LONG = [
     pytest.param("study imitation", "", CUT, marks=nightly),
@@ -28,9 +28,9 @@ LONG = [
     pytest.param("segments lola --port PORT", "Ctrl-C stops", ENDED),
     pytest.param("record", "READY", (1,), marks=ros),  # nothing was received
     pytest.param("replay slow", "Ctrl-C stops", CUT, marks=ros),
-    pytest.param("replay slow --loop", "Ctrl-C stops", ENDED, marks=[ros, nightly]),
+    pytest.param("replay slow --loop", "Ctrl-C stops", ENDED, marks=[*ros, nightly]),
     pytest.param("up simulation --set viewer.port=PORT", "viewer:", CUT, marks=ros),  # not ready yet
-    pytest.param("demo --no-viewer", "Ctrl-C stops early", CUT, marks=[ros, nightly]),  # nothing moves yet
+    pytest.param("demo --no-viewer", "Ctrl-C stops early", CUT, marks=[*ros, nightly]),  # nothing moves yet
 ]
 
 SWALLOWS = """

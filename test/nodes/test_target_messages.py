@@ -82,7 +82,7 @@ def test_commands_go_on_whatever_names_come_and_however_many(graph, markers, siz
         """Times between commands while good targets come, with others among them or alone [s]."""
         hands.commands.clear()
         due = time.monotonic()
-        for k in range(150):
+        for k in range(100):
             if crowded:
                 hands.targets.publish(made[k % len(made)])
             if k % 3 == 0:

@@ -61,14 +61,14 @@ def test_walks_by_cmd_vel_refuses_what_is_no_number_and_stops_when_nothing_comes
     def walk():
         publisher.publish(twist(x=0.3))
 
-    graph.until(lambda: sum(map(steps_of, feet)) >= 7, "six steps", timeout=40, meanwhile=walk)
+    graph.until(lambda: sum(map(steps_of, feet)) >= 5, "four steps", timeout=40, meanwhile=walk)
     publisher.publish(bad)
     said = graph.until_said("walker", "linear.x is not a number", lambda: publisher.publish(bad))
     graph.until(lambda: states[-1].data == "STAND", "to stand still once cmd_vel has ceased")
     graph.spin(0.5)
     assert "FALLEN" not in {m.data for m in states} and {"WALK", "STOP"} <= {m.data for m in states}
     way, true_way = place(odom[-1]) - begin, place(truth[-1]) - true_begin
-    assert true_way[0] > 0.8 and abs(true_way[1]) < 0.15
+    assert true_way[0] > 0.57 and abs(true_way[1]) < 0.15
     # Every twentieth message of every sensor is lost: estimate and truth are not of one instant.
     assert np.linalg.norm(way - true_way) < 0.05 * np.linalg.norm(true_way) + 0.02, (way, true_way)
     q = np.array([m.position for m in commands if len(m.position)])
@@ -81,7 +81,7 @@ def test_walks_by_cmd_vel_refuses_what_is_no_number_and_stops_when_nothing_comes
     covariance = np.array(odom[-1].pose.covariance).reshape(6, 6)
     assert (np.linalg.eigvalsh(covariance) > 0).all() and covariance[0, 0] > odom[0].pose.covariance[0]
     assert graph.call(Trigger, "walker/stop").success
-    walked = time.monotonic() + 2.0
+    walked = time.monotonic() + 1.0
     while time.monotonic() < walked:
         walk()
         graph.spin(0.05)

@@ -19,11 +19,11 @@ from test.robots_under_test import nightly
 pytestmark = pytest.mark.ros
 
 SIMULATOR = (
-    "robot:=hrp2", "base:=floating", "rate:=500.0", "sensor_every:=1", "publish_tf:=false", "stamp:=sim",
-    "real_time_factor:=0.2", "dropout:=0.02",
+    "robot:=hrp2", "base:=floating", "rate:=250.0", "sensor_every:=1", "publish_tf:=false", "stamp:=sim",
+    "real_time_factor:=0.4", "dropout:=0.02",
 )  # fmt: skip
 # A busy machine stops a process for some time now and then: what that does to the robot is not asked here.
-PATIENT = ("robot:=hrp2", "rate:=500.0", "sensor_late:=0.3", "sensor_lost:=0.9", "sensor_off:=4.0")
+PATIENT = ("robot:=hrp2", "rate:=250.0", "sensor_late:=0.3", "sensor_lost:=0.9", "sensor_off:=4.0")
 NODE = "whole_body_controller"
 LONG = 150.0  # [s] of a machine that has other things to do
 
