@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from test import durations, places, quick, workers
+from test import durations, places, quick, robot_files, workers
 from test.ending import leave
 from test.kinds import retry_reason
 from test.warm_process import WarmProcess
@@ -40,6 +40,14 @@ def ordinary_priority():
         for thread in os.listdir("/proc/self/task"):
             with contextlib.suppress(OSError):  # one that has just ended
                 os.sched_setscheduler(int(thread), os.SCHED_OTHER, os.sched_param(0))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def parsed_once():
+    """Parse the files of the robots of the catalogue once for all tests of a process."""
+    with pytest.MonkeyPatch.context() as patch:
+        robot_files.remember(patch)
+        yield
 
 
 def pytest_addoption(pluginmanager):
