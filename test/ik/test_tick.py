@@ -234,9 +234,9 @@ def test_a_foreign_task_alone_is_solved():
     robot = load_robot("hrp2", "fixed")
     posture = robot.postures["neutral"].copy()
     posture[robot.joint_index("l_elbow_flexion")] += 0.5
-    solver, q = WholeBodyIk(robot), robot.q(posture)
+    solver, q, task = WholeBodyIk(robot), robot.q(posture), HandsLevel(robot)
     for _ in range(800):
-        q = solver.step(q, [HandsLevel(robot)], DT).q
+        q = solver.step(q, [task], DT).q
     left, right = robot.point_positions(q, ["l_wrist", "r_wrist"])
     assert abs(left[2] - right[2]) < 1e-3
 

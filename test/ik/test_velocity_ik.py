@@ -112,8 +112,9 @@ def test_frame_task_reaches_a_pose():
     task = FrameTask(robot, frame, orientation_weight=0.5, name="hand")
     task.X_target = target
     ik, q = WholeBodyIk(robot), robot.q()
+    rest = PostureTask(robot, weight=1e-3)
     for _ in range(1500):
-        q = ik.step(q, [task, PostureTask(robot, weight=1e-3)], 0.004).q
+        q = ik.step(q, [task, rest], 0.004).q
     error = target.actInv(robot.link_poses(q)["r_hand"])
     assert np.linalg.norm(error.translation) < 1e-3
     assert np.linalg.norm(pin.log3(error.rotation)) < 5e-3

@@ -270,8 +270,9 @@ def test_a_robot_with_one_joint_moves(tmp_path):
     robot = load_robot(write(tmp_path, ARM.replace('type="continuous"', 'type="fixed"')))
     assert robot.joint_names == ("bend",)
     solver, q = WholeBodyIk(robot), robot.q()
+    rest = PostureTask(robot, np.array([0.4]))
     for _ in range(500):
-        q = solver.step(q, [PostureTask(robot, np.array([0.4]))], dt=0.01).q
+        q = solver.step(q, [rest], dt=0.01).q
     assert q == pytest.approx([0.4], abs=1e-3)
     task = FrameTask(robot, "lower")
     task.set_target(pin.SE3.Identity())

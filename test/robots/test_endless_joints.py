@@ -23,6 +23,7 @@ from humanoid_control.retargeting import RetargetSettings, retarget_clip, retarg
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.simulation import SimulationConfig
+from test.robots_under_test import nightly
 from test.walking_person import walking_person
 
 WHEEL = """<robot name="wheel">
@@ -112,14 +113,15 @@ def test_followers_of_and_beside_continuous_joints(multiplier, leads):
 def test_inverse_kinematics_passes_a_thousand_radians(wheel, base, acceleration):
     robot, dt = load_robot(wheel, base), 0.004
     solver = WholeBodyIk(robot, IkSettings(acceleration=acceleration))
-    task, q, at = JointTask(robot, ["spin"]), robot.q(np.array([990.0])), 990.0
-    while at < PASSED:
+    task, q, at, end = JointTask(robot, ["spin"]), robot.q(np.array([990.0])), 990.0, 1010.0
+    rest = PostureTask(robot)
+    while at < end:
         at += 50.0 * dt
         task.target = np.array([at])
-        result = solver.step(q, [task, PostureTask(robot)], dt)
+        result = solver.step(q, [task, rest], dt)
         assert result.ok, result
         q = result.q
-    assert q[robot.iq] == pytest.approx(PASSED, abs=5.0)
+    assert q[robot.iq] == pytest.approx(end, abs=5.0)
 
 
 def test_a_posture_far_round_is_found(wheel):
@@ -208,10 +210,10 @@ def test_a_drive_of_an_endless_joint(drive):
         assert np.isfinite(made.turn).all()
 
 
-@pytest.mark.parametrize("method", ["constrained", "pinv", "weighted_dls"])
+@pytest.mark.parametrize("method", ["constrained", nightly("pinv"), "weighted_dls"])
 def test_a_clip_on_a_robot_whose_elbow_turns_without_end(freed, method):
     """By optimisation it comes nearer than the robot whose elbow has ends; the others stay near it."""
-    body, errors = find_body_points(load_clip("dance")), []
+    body, errors = find_body_points(load_clip("dance").crop(6, 12)), []
     for path in ("hrp2", freed):
         robot = load_robot(path, "fixed")
         t = retarget_clip(scale_to_robot(body, robot), robot, RetargetSettings(method=method))

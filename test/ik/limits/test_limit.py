@@ -71,8 +71,9 @@ def reach(robot, limits, dx=0.35, ticks=600, settings=None):
     hand.targets = robot.frame_positions(q, [wrist]) + [dx, 0.0, 0.15]
     solver = WholeBodyIk(robot, settings, limits)
     xs, vs = [], []
+    rest = PostureTask(robot, weight=0.01)
     for _ in range(ticks):
-        result = solver.step(q, [hand, PostureTask(robot, weight=0.01)], DT)
+        result = solver.step(q, [hand, rest], DT)
         q = result.q
         xs.append(robot.frame_positions(q, [wrist])[0][0])
         vs.append(result.v)
@@ -180,8 +181,9 @@ def test_volumes_can_be_kept_apart_in_place_of_shapes():
     points.set_target_from(q)
     points.targets = points.targets[::-1].copy()
     start = monitor.update(q, 10.0).distance.min()
+    rest = PostureTask(robot)
     for _ in range(300):
-        result = solver.step(q, [points, PostureTask(robot)], DT)
+        result = solver.step(q, [points, rest], DT)
         q = result.q
     assert len(result.near) and min(start, 0.0) - 1e-6 < monitor.update(q, 10.0).distance.min() < 0.05
 
@@ -215,11 +217,12 @@ def test_every_command_keeps_range_speed_and_acceleration_of_each_joint_and_uses
     q = robot.q(np.clip(robot.postures["neutral"] + rng.uniform(-0.2, 0.2, robot.n), robot.lower, robot.upper))
     home, v, worst = robot.frame_positions(q, wrists), np.zeros(robot.nv), dict[str, float]()
     used = np.zeros(robot.n)
+    rest = PostureTask(robot, weight=0.01)
     for k in range(900):
         if k % 60 == 0:
             hands.targets = home + rng.uniform(-0.8, 0.8, home.shape)
         dt = rng.uniform(0.002, 0.006)
-        result = solver.step(q, [hands, PostureTask(robot, weight=0.01)], dt)
+        result = solver.step(q, [hands, rest], dt)
         for what, share in beyond(robot, result.q, result.v, v, dt, limits).items():
             worst[what] = max(worst.get(what, 0.0), float(share))
         used = np.maximum(used, np.abs(result.v - v)[robot.iv :] / (limits.acceleration * dt))

@@ -17,6 +17,7 @@ from humanoid_control.ik.limits.stopping_path import (
 )
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.self_collision import ShapePairs, motion_bounds
+from test.robots_under_test import by_kind, nightly
 
 DT = 0.004
 
@@ -88,7 +89,7 @@ def test_a_watched_pair_is_never_nearer_than_its_bound_and_exact_within_reach(na
         assert np.allclose(watch.lower[exact < 0.1], exact[exact < 0.1], atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["hrp2", "suralp", "we4rii"])
+@pytest.mark.parametrize("name", by_kind(["hrp2", "suralp", "we4rii"]))
 def test_a_way_found_clear_is_clear_and_one_that_touches_is_not(name):
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(3)
     watch, brute = ShapePairs(robot), ShapePairs(robot)
@@ -146,8 +147,9 @@ def test_alone_it_keeps_arms_apart_that_are_thrown_at_each_other():
         points.set_target_from(q)
         points.targets = points.targets[::-1].copy()  # each hand to where the other is
         closest[swept], slowest[swept], v = np.inf, 1.0, np.zeros(robot.nv)
+        rest = PostureTask(robot)
         for _ in range(300):
-            result = ik.step(q, [points, PostureTask(robot)], DT)
+            result = ik.step(q, [points, rest], DT)
             assert (np.abs(result.v - v) <= 12.0 * DT * (1 + 1e-9)).all()
             q, v = result.q, result.v
             closest[swept] = min(closest[swept], pairs.update(q, np.inf).distance.min())
@@ -255,7 +257,7 @@ def test_what_a_shape_passes_on_its_way_is_seen(at, turned, tmp_path):
         assert (check.max_safe_scale(q, np.zeros(3), v, 0.1, np.full(3, 1e4), 0.01) == 1.0) == clear
 
 
-@pytest.mark.parametrize(("name", "base"), [("lola", "floating"), ("wabian2", "fixed"), ("suralp", "fixed")])
+@pytest.mark.parametrize(("name", "base"), [("lola", "floating"), ("wabian2", "fixed"), nightly("suralp", "fixed")])
 def test_no_distance_on_the_way_is_below_what_the_present_posture_says(name, base):
     """Joints go their ways one before the other, as they stop at different times; solids are among the shapes."""
     robot, rng = load_robot(name, base), np.random.default_rng(11)
