@@ -50,7 +50,7 @@ def test_a_cycle_of_thirty_joints_is_a_small_share_of_its_period():
 def test_frames_stand_beside_those_of_others(capsys):
     for package in ("cyclonedds", "can", "canopen", "serial"):
         pytest.importorskip(package)
-    rows, _ = measured(capsys, "--only", "unitree,dynamixel,canopen")
+    rows, _ = measured(capsys, "--only", "unitree,dynamixel,canopen", "--seconds", "0.1")
     assert {"unitree_write_29", "unitree_read_29", "objects_write_29", "canopen_write_30", "dynamixel_parse_30"} <= set(
         rows
     )

@@ -14,7 +14,7 @@ from evidence.benchmarks.performing.states import EstimatedStates
 from evidence.benchmarks.performing.tsid_peer import TsidPerformer
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.mocap import load_body_points
-from humanoid_control.performing import OpenLoop, make_feasible, perform
+from humanoid_control.performing import FeasibilitySettings, OpenLoop, make_feasible, perform
 from humanoid_control.performing.source_motion import RigidSoles
 from humanoid_control.retargeting import CLIP, retarget_whole_body
 from humanoid_control.robots import load_robot
@@ -30,7 +30,9 @@ needs_peers = pytest.mark.skipif(
 def case():
     robot = load_robot("hrp2", "floating")
     trajectory = piece(retarget_whole_body(load_body_points("dance"), robot, method=CLIP), 3.0, 4.0)
-    return Case("hrp2", "dance", "mujoco", robot, trajectory, make_feasible(trajectory, robot))
+    return Case(
+        "hrp2", "dance", "mujoco", robot, trajectory, make_feasible(trajectory, robot, FeasibilitySettings(hold=0.3))
+    )
 
 
 def test_peers_get_the_soles_of_the_robot(case, tmp_path):

@@ -18,6 +18,7 @@ from humanoid_control.collision.shapes import (
     shape_to_row,
 )
 from humanoid_control.robots import load_robot
+from test.robots_under_test import by_kind
 
 RNG = np.random.default_rng(5)
 
@@ -31,7 +32,7 @@ def at(robot, data, q):
     return data
 
 
-@pytest.mark.parametrize("name", ["armar3", "hrp2", "lola"])
+@pytest.mark.parametrize("name", by_kind(["armar3", "hrp2", "lola"]))
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 def test_near_pairs_are_exactly_the_near_ones(name, base):
     """The ball test may only leave out what is far: same pairs, same distances as testing all."""
@@ -46,7 +47,7 @@ def test_near_pairs_are_exactly_the_near_ones(name, base):
             assert np.allclose(near.distance, everything[near.pair], atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["armar3", "hrp2", "lola"])
+@pytest.mark.parametrize("name", by_kind(["armar3", "hrp2", "lola"]))
 def test_gradient_is_the_finite_difference_outside_touching_and_inside(name):
     robot = load_robot(name, "floating")
     distance, data, moved = robot.self_distance(), robot.model.createData(), robot.model.createData()
@@ -202,7 +203,7 @@ def test_rows_round_trip(shape):
     assert shape_from_row(shape_to_row(item), "here") == item
 
 
-@pytest.mark.parametrize("name", ["hrp2", "lola", "we4rii"])
+@pytest.mark.parametrize("name", by_kind(["hrp2", "lola", "we4rii"]))
 def test_depths_are_those_of_the_exact_kernels(name):
     """coal's own depth of cylinders and polyhedra is up to 17 cm too large; a torso's polyhedron is 1 % too wide."""
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(8)

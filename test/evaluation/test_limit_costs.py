@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def body():
-    return find_body_points(load_clip("dance").crop(6, 13))
+    return find_body_points(load_clip("dance").crop(6, 12))
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from humanoid_control.robots import load_robot
 
 @pytest.fixture(scope="module")
 def scores():
-    body = find_body_points(load_clip("dance").crop(6, 12))
+    body = find_body_points(load_clip("dance").crop(6, 9))
     variants = retarget_variants(["weighted_dls"])
     return [score_clip(body, load_robot(name, "fixed"), variants) for name in ("suralp", "wabian2")]
 

@@ -15,6 +15,7 @@ from humanoid_control.evaluation.shoulder_singularity import (
 )
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.generate.source import read_source, source_dir
+from test.robots_under_test import by_kind
 
 # Angle by which the flexion axis is raised [deg]; the sources of the three robots with an inclined axis give 10.
 MOUNTING = {"suralp": 10, "wabian2": 10, "we4rii": 10, "recommended": 10}
@@ -25,7 +26,7 @@ def random_postures(robot, n, seed=0):
     return np.random.default_rng(seed).uniform(robot.lower, robot.upper, (n, robot.n))
 
 
-@pytest.mark.parametrize("name", WITH_GH)
+@pytest.mark.parametrize("name", by_kind(WITH_GH))
 def test_axes_are_the_orientation_jacobian_of_pinocchio(name):
     """Value and smallest singular value from the angular rows of the upper arm's Jacobian, at random postures."""
     robot = load_robot(name, "fixed")

@@ -19,10 +19,11 @@ from humanoid_control.retargeting import WholeBodyMotion, WholeBodyTrajectory
 from humanoid_control.retargeting.trajectory import forward_differences
 from humanoid_control.retargeting.whole_body.scaling import WholeBodyTargets
 from humanoid_control.robots import load_robot
+from test.robots_under_test import nightly
 
-RATE, SECONDS = 100.0, 6.0
+RATE, SECONDS, MIDDLE = 100.0, 4.0, 2.0
 TIME = np.arange(round(SECONDS * RATE)) / RATE
-DURING = np.exp(-(((TIME - 3.0) / 0.7) ** 2))
+DURING = np.exp(-(((TIME - MIDDLE) / 0.7) ** 2))
 """Window about the middle of the clip; nothing at its ends."""
 
 
@@ -67,10 +68,10 @@ def swaying(robot, sway):
 
 def turning(robot, most):
     """Return q (T, nq) of a robot that turns about the vertical by `most` [rad] in the middle of the clip."""
-    yaw = most / (1.0 + np.exp(-(TIME - 3.0) / 0.05))
+    yaw = most / (1.0 + np.exp(-(TIME - MIDDLE) / 0.05))
     q = swaying(robot, 0.0 * TIME)
     q[:, 3:7] = Rotation.from_euler("z", yaw[:, None]).as_quat()
-    q[330:, 3:7] *= -1.0  # the sign of a quaternion may jump
+    q[230:, 3:7] *= -1.0  # the sign of a quaternion may jump
     return q
 
 
@@ -112,7 +113,7 @@ def test_frames_of_unchanged_parts_are_whole_and_time_never_runs_faster(paces):
     assert (s.pace <= np.array(paces) + 0.003).all()
 
 
-@pytest.mark.parametrize("most", [0.9, 2.5, 6.0])
+@pytest.mark.parametrize("most", [nightly(0.9), 2.5, nightly(6.0)])
 def test_a_fast_turn_is_slowed_there_alone(robot, most):
     given_motion = motion_of(robot, turning(robot, most))
     assert np.abs(yaw_rates(given_motion.trajectory)).max() > 4.1
@@ -120,7 +121,7 @@ def test_a_fast_turn_is_slowed_there_alone(robot, most):
     t = after.motion.trajectory
     rates = np.abs(yaw_rates(t))
     assert 2.5 < rates.max() <= 4.0
-    same_outside(given_motion.trajectory, t, 1.8, 4.2)
+    same_outside(given_motion.trajectory, t, 0.8, 3.2)
     assert Rotation.from_quat(t.root_quaternion[[0, -1]]).as_euler("xyz")[1, 2] == pytest.approx(
         Rotation.from_quat(given_motion.trajectory.root_quaternion[-1]).as_euler("xyz")[2], abs=1e-9
     )
@@ -129,14 +130,15 @@ def test_a_fast_turn_is_slowed_there_alone(robot, most):
     assert row["yaw_rate_before"] == pytest.approx(np.abs(yaw_rates(given_motion.trajectory)).max(), abs=0.2)
     assert row["yaw_rate"] == pytest.approx(rates.max(), abs=0.05)
     assert 0.7 * 4.0 / row["yaw_rate_before"] < row["least_pace"] < 1.0 and 0 < row["slowed_percent"] < 45
-    assert row["seconds"] == pytest.approx(len(t.positions) / RATE) and row["seconds"] > row["seconds_before"] == 6.0
+    assert row["seconds"] == pytest.approx(len(t.positions) / RATE)
+    assert row["seconds"] > row["seconds_before"] == SECONDS
     assert len(after.motion.targets.positions) == len(t.positions)
     assert "slowed in" in stretch_notes(row)[0]
 
 
 def test_a_sway_beyond_the_soles_is_slowed_until_they_carry_it(robot):
     """Twice a second by 4 cm, the zero-moment point of a cart on a table is beside the soles; slower it is not."""
-    given_motion = motion_of(robot, swaying(robot, 0.04 * DURING * np.sin(2 * np.pi * 2.0 * (TIME - 3.0))))
+    given_motion = motion_of(robot, swaying(robot, 0.04 * DURING * np.sin(2 * np.pi * 2.0 * (TIME - MIDDLE))))
     before = beyond(robot, given_motion.trajectory)
     after = stretched(given_motion, robot)
     t = after.motion.trajectory
@@ -146,7 +148,7 @@ def test_a_sway_beyond_the_soles_is_slowed_until_they_carry_it(robot):
     assert row["infeasible_percent_before"] > 10 and row["infeasible_percent"] < 0.5 * row["infeasible_percent_before"]
     assert row["worst_second_percent"] <= row["worst_second_percent_before"]
     assert row["grade"] <= row["grade_before"]
-    same_outside(given_motion.trajectory, t, 0.8, 5.2)
+    same_outside(given_motion.trajectory, t, 0.3, 3.7)
 
 
 @pytest.mark.parametrize("what", ["calm", "flight", "lean"])
@@ -154,7 +156,7 @@ def test_what_is_well_or_no_pace_mends_is_the_same_motion(robot, what):
     sway = {"calm": 0.01, "flight": 0.01, "lean": 0.4}[what] * DURING
     contacts = np.ones((len(TIME), 4), dtype=bool)
     if what == "flight":
-        contacts[260:320] = False
+        contacts[160:220] = False
     given_motion = motion_of(robot, swaying(robot, sway), contacts)
     after = stretched(given_motion, robot)
     assert after.motion is given_motion
@@ -164,29 +166,29 @@ def test_what_is_well_or_no_pace_mends_is_the_same_motion(robot, what):
 
 
 def test_a_sway_is_slowed_and_a_flight_beside_it_is_not(robot):
-    sway = 0.04 * np.exp(-(((TIME - 1.8) / 0.5) ** 2)) * np.sin(2 * np.pi * 2.0 * (TIME - 1.8))
+    sway = 0.04 * np.exp(-(((TIME - 1.3) / 0.4) ** 2)) * np.sin(2 * np.pi * 2.0 * (TIME - 1.3))
     contacts = np.ones((len(TIME), 4), dtype=bool)
-    contacts[450:490] = False
+    contacts[340:380] = False
     given_motion = motion_of(robot, swaying(robot, sway), contacts)
     t = stretched(given_motion, robot).motion.trajectory
     assert len(t.positions) > len(TIME) and (~t.contacts[:, 0]).sum() == 40
-    same_outside(given_motion.trajectory, t, 0.2, 4.2)
+    same_outside(given_motion.trajectory, t, 0.1, 3.1)
 
 
 def test_a_joint_beyond_its_speed_is_slowed_until_it_keeps_it(robot):
     q, j = swaying(robot, 0.0 * TIME), robot.index["l_elbow_flexion"]
-    q[:, 7 + j] += 1.5 * robot.velocity[j] * np.clip(TIME - 3.0, -0.06, 0.06)
+    q[:, 7 + j] += 1.5 * robot.velocity[j] * np.clip(TIME - MIDDLE, -0.06, 0.06)
     given_motion = motion_of(robot, q)
     after = stretched(given_motion, robot)
     speeds = np.abs(np.diff(after.motion.trajectory.positions[:, j])) * RATE
     assert 0.8 * robot.velocity[j] < speeds.max() <= robot.velocity[j] * (1 + 1e-6)
-    same_outside(given_motion.trajectory, after.motion.trajectory, 2.0, 4.0)
+    same_outside(given_motion.trajectory, after.motion.trajectory, 1.0, 3.0)
 
 
 def test_limits_of_joints_hold_between_the_frames_of_the_clip(robot):
     """An arm at its speed limit and at the end of its range, while the robot turns."""
     q, j = turning(robot, 2.0), robot.index["l_shoulder_flexion"]
-    ramp = robot.velocity[j] / RATE * np.cumsum(np.abs(TIME - 3.0) < 0.1)
+    ramp = robot.velocity[j] / RATE * np.cumsum(np.abs(TIME - MIDDLE) < 0.1)
     q[:, 7 + j] = np.minimum(robot.upper[j], robot.upper[j] - ramp[-1] + ramp)
     given_motion = motion_of(robot, q)
     t = stretched(given_motion, robot).motion.trajectory
@@ -197,7 +199,7 @@ def test_limits_of_joints_hold_between_the_frames_of_the_clip(robot):
 
 def test_contacts_and_targets_are_those_of_the_shown_moment(robot):
     contacts = np.ones((len(TIME), 4), dtype=bool)
-    contacts[290:300, 2:] = False
+    contacts[190:200, 2:] = False
     given_motion = motion_of(robot, turning(robot, 2.5), contacts)
     after = stretched(given_motion, robot)
     off = np.flatnonzero(~after.motion.trajectory.contacts[:, 2])
@@ -205,12 +207,12 @@ def test_contacts_and_targets_are_those_of_the_shown_moment(robot):
     np.testing.assert_array_equal(after.motion.trajectory.contacts, after.motion.targets.contacts)
     x, y = given_motion.targets.positions, after.motion.targets.positions
     assert y.max() <= x.max() and y.min() >= x.min()
-    np.testing.assert_array_equal(y[:150], x[:150])
+    np.testing.assert_array_equal(y[:100], x[:100])
 
 
 def test_a_feasible_motion_is_slowed_by_the_same_law_and_told(robot):
     q = swaying(robot, 0.0 * TIME)
-    q[:, 3:7] = Rotation.from_euler("z", 1.6 * np.exp(-(((TIME[:, None] - 3.0) / 0.14) ** 2))).as_quat()
+    q[:, 3:7] = Rotation.from_euler("z", 1.6 * np.exp(-(((TIME[:, None] - MIDDLE) / 0.14) ** 2))).as_quat()
     given_motion = motion_of(robot, q)
     dynamic = make_feasible(given_motion.trajectory, robot)
     whole = as_whole_body(dynamic, given_motion.targets)

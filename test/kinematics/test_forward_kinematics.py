@@ -14,6 +14,7 @@ from humanoid_control.kinematics.forward_kinematics import (
     joint_twists,
 )
 from humanoid_control.robots import CATALOGUE, load_robot
+from test.robots_under_test import by_kind
 
 WORLD = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
@@ -25,7 +26,7 @@ def poses(tree, x):
     return out
 
 
-@pytest.mark.parametrize("name", [*CATALOGUE, "recommended"])
+@pytest.mark.parametrize("name", by_kind([*CATALOGUE, "recommended"]))
 def test_every_frame_is_where_pinocchio_has_it_and_moves_as_it_says(name):
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(0)
     moving = robot.imitation_joints

@@ -7,7 +7,16 @@ from dataclasses import fields, replace
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.mocap import load_body_points
+from humanoid_control.retargeting import retarget_whole_body
+
 MIRROR = np.diag([1.0, -1.0, 1.0])
+
+
+def retargeted_dance(robot, seconds=8.0):
+    """Return the beginning of the built-in dance on a robot; the whole dance takes three times as long."""
+    body = load_body_points("dance")
+    return retarget_whole_body(body.cropped(round(seconds * body.rate)), robot, method="clip")
 
 
 def piece(trajectory, begin, end):

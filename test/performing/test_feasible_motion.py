@@ -7,14 +7,12 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ClipError, ConfigError, RobotError
-from humanoid_control.mocap import load_body_points
 from humanoid_control.performing import DynamicMotion, FeasibilitySettings, feasibility_row, make_feasible
 from humanoid_control.performing.clip_dynamics import friction_cone
 from humanoid_control.performing.source_motion import clip_times
-from humanoid_control.retargeting import retarget_whole_body
 from humanoid_control.robots import load_robot
 from humanoid_control.walking.gait import GRAVITY
-from test.performing.pieces import elsewhere, mirrored, piece
+from test.performing.pieces import elsewhere, mirrored, piece, retargeted_dance
 from test.robots_under_test import by_kind
 
 ONE = FeasibilitySettings(pace=1.0)
@@ -22,13 +20,13 @@ ONE = FeasibilitySettings(pace=1.0)
 
 @pytest.fixture(scope="module")
 def dances():
-    """The built-in dance on a robot, retargeted; each once."""
-    body, made = load_body_points("dance"), {}
+    """The first quarter of a minute of the built-in dance on a robot, retargeted; each once."""
+    made = {}
 
     def dance(name):
         if name not in made:
             robot = load_robot(name, "floating")
-            made[name] = robot, retarget_whole_body(body, robot, method="clip")
+            made[name] = robot, retargeted_dance(robot, 15.0)
         return made[name]
 
     return dance
@@ -43,9 +41,9 @@ def performed(request, dances):
 
 @pytest.fixture(scope="module")
 def short(dances):
-    """HRP-2, four seconds of it, and what is made of them at the clip's own pace."""
+    """HRP-2, three seconds of it, and what is made of them at the clip's own pace."""
     robot, trajectory = dances("hrp2")
-    part = piece(trajectory, 3.0, 7.0)
+    part = piece(trajectory, 3.0, 6.0)
     return robot, part, make_feasible(part, robot, ONE)
 
 

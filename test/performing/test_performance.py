@@ -4,23 +4,23 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.mocap import load_body_points
-from humanoid_control.performing import OpenLoop, make_feasible, perform, retargeted_motion
-from humanoid_control.retargeting import retarget_whole_body
+from humanoid_control.performing import FeasibilitySettings, OpenLoop, make_feasible, perform, retargeted_motion
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
-from test.performing.pieces import piece
+from test.performing.pieces import piece, retargeted_dance
+
+BRIEF = FeasibilitySettings(hold=0.3)  # of the first and of the last posture
 
 
 @pytest.fixture(scope="module")
 def dance():
     robot = load_robot("hrp2", "floating")
-    return robot, piece(retarget_whole_body(load_body_points("dance"), robot, method="clip"), 3.0, 8.0)
+    return robot, piece(retargeted_dance(robot), 3.0, 6.0)
 
 
 @pytest.fixture(scope="module")
 def motion(dance):
-    return make_feasible(dance[1], dance[0])
+    return make_feasible(dance[1], dance[0], BRIEF)
 
 
 def world(robot, engine="multibody", **changed):
@@ -85,7 +85,7 @@ def test_the_slip_is_the_longest_way_of_a_flat_loaded_sole(dance, motion, danced
 
 def test_the_retargeted_motion_is_worse(dance, motion, danced):
     robot, trajectory = dance
-    plain = retargeted_motion(trajectory, robot)
+    plain = retargeted_motion(trajectory, robot, BRIEF)
     assert plain.fallback == "the retargeted motion" and len(plain) == pytest.approx(len(motion), abs=60)
     other = perform(plain, world(robot), OpenLoop(plain))
     assert other.tracking[1] > 1.5 * danced.tracking[1] or not other.survived

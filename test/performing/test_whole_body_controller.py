@@ -8,9 +8,9 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ClipError
-from humanoid_control.mocap import load_body_points
 from humanoid_control.performing import (
     ControllerSettings,
+    FeasibilitySettings,
     PositionDrives,
     WholeBodyController,
     make_feasible,
@@ -18,19 +18,17 @@ from humanoid_control.performing import (
 )
 from humanoid_control.performing.clip_dynamics import friction_cone
 from humanoid_control.performing.whole_body_controller import LATE, STAND, SWING
-from humanoid_control.retargeting import retarget_whole_body
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.noisy_sensors import NOISE, NoisySensors
-from test.performing.pieces import piece
+from test.performing.pieces import piece, retargeted_dance
 from test.robots_under_test import nightly
 
 
 @pytest.fixture(scope="module")
 def dance():
     robot = load_robot("hrp2", "floating")
-    trajectory = retarget_whole_body(load_body_points("dance"), robot, method="clip")
-    return robot, make_feasible(piece(trajectory, 3.0, 8.0), robot)
+    return robot, make_feasible(piece(retargeted_dance(robot), 3.0, 6.0), robot, FeasibilitySettings(hold=0.3))
 
 
 def beginning(motion, frames):
@@ -81,7 +79,7 @@ def test_contact_forces_keep_the_assumed_friction(dance, monkeypatch):
     most = {}
     for assumed in (0.6, 0.3):
         shares.clear()
-        outcome, _ = performed((dance[0], beginning(dance[1], 450)), assumed=assumed, friction=0.4)
+        outcome, _ = performed((dance[0], beginning(dance[1], 240)), assumed=assumed, friction=0.4)
         most[assumed] = max(shares)
         assert outcome.survived
     assert most[0.3] <= 0.3 + 1e-3 < 0.4 < most[0.6] <= 0.6 + 1e-3
@@ -89,7 +87,7 @@ def test_contact_forces_keep_the_assumed_friction(dance, monkeypatch):
 
 def test_it_dances_on_position_drives(dance):
     """Commands that leak to what is measured; those that hold their own positions fall (2 1/s)."""
-    robot, motion = dance[0], beginning(dance[1], 400)
+    robot, motion = dance[0], beginning(dance[1], 220)
     world = SimulationConfig(robot.name, "floating").build(load_robot("hrp2", "floating"))
     controller = WholeBodyController(robot, motion, read=NoisySensors(world, NOISE, 0).read)
     drives = PositionDrives(controller)
@@ -101,15 +99,15 @@ def test_it_dances_on_position_drives(dance):
 
 def test_a_push_of_eight_newton_seconds_is_balanced(dance):
     def push(t, engine):
-        if abs(t - 3.0) < 1e-6:
+        if abs(t - 1.8) < 1e-6:
             engine.push(engine.robot.root_link, np.array([0.0, 80.0, 0.0, 0.0, 0.0, 0.0]), 0.1)
 
-    outcome, controller = performed((dance[0], beginning(dance[1], 550)), watch=push)
+    outcome, controller = performed((dance[0], beginning(dance[1], 330)), watch=push)
     assert outcome.survived and np.degrees(outcome.tilt) < 12 and controller.failed == 0
 
 
 def test_the_same_seed_is_the_same_dance(dance):
-    short = dance[0], beginning(dance[1], 200)
+    short = dance[0], beginning(dance[1], 60)
     first, again = performed(short, seed=3)[0], performed(short, seed=3)[0]
     assert all(np.array_equal(first.traces[k], again.traces[k]) for k in first.traces)
 

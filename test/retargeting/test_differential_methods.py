@@ -56,7 +56,7 @@ def test_no_arm_is_left_in_the_trunk(name):
     assert (after.positions >= robot.lower).all() and (after.positions <= robot.upper).all()
 
 
-@pytest.mark.parametrize("name", ["hrp2", "we4rii"])
+@pytest.mark.parametrize("name", by_kind(["hrp2", "we4rii"]))
 def test_postures_put_into_the_trunk_at_random_are_freed(name):
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(5)
     solver = Retargeter(robot, RetargetSettings(avoidance="shift", **LOOSE))

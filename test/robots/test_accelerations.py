@@ -20,6 +20,7 @@ from humanoid_control.robots.accelerations import (
 )
 from humanoid_control.robots.drives import drives_of
 from humanoid_control.simulation import SimulationConfig
+from test.robots_under_test import by_kind
 
 ARM = """<robot name="arm"><link name="base"/>
   <link name="bar"><inertial><origin xyz="0.5 0 0"/><mass value="2.0"/>
@@ -113,7 +114,7 @@ def test_a_leader_asks_of_its_mimic_what_that_can_do(tmp_path):
     assert robot.acceleration_limits == pytest.approx([4.0, 2.0])
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE))
 def test_every_robot_has_limits_that_it_can_dance_with(name):
     """None so low that a joint would need a second to its full speed, both sides alike, the same on its feet."""
     robot, standing = load_robot(name, "fixed"), load_robot(name, "floating")

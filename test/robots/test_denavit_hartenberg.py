@@ -11,11 +11,12 @@ from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.denavit_hartenberg import dh_of, dh_of_chain, dh_transform
 from humanoid_control.robots.description.tree_changes import ChainJoint, JointChain, serial_chain
 from humanoid_control.robots.description.urdf import parse_urdf
+from test.robots_under_test import by_kind
 
 CHAINS = ("sternum", "l_wrist", "r_wrist", "l_elbow", "r_gh")
 
 
-@pytest.mark.parametrize("name", CATALOGUE + MODELS)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE + MODELS))
 def test_table_and_urdf_give_the_same_kinematics(name):
     """Position, orientation and Jacobian of both arms and the trunk at random postures, to 1e-9 (F3, F4)."""
     robot = load_robot(name, "fixed")

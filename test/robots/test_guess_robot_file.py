@@ -16,7 +16,7 @@ from humanoid_control.robots import CATALOGUE, MODELS, catalogue, load_robot, lo
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.guess.limbs import _twins
 from humanoid_control.robots.guess.robot_file import _above_floor, guess_mapping, guess_robot_file
-from test.robots_under_test import by_kind
+from test.robots_under_test import by_kind, nightly
 
 POINTS = ["mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"]
 # What the structure does not tell, and how far the guess may be off [m]: robots without legs have no hip joints,
@@ -45,7 +45,7 @@ def test_the_guess_agrees_with_the_known_points(name):
     assert mapping.yaw == pytest.approx(0)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", by_kind(ALL))
 def test_guessed_points_move_as_the_known_ones(name):
     """Each is on a link that moves with the right one: at random postures the distance does not change."""
     robot = load_robot(name, "fixed")
@@ -88,7 +88,7 @@ def anonymous(urdf: str) -> str:
     return ET.tostring(document, encoding="unicode")
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", by_kind(ALL))
 def test_names_are_not_needed(name):
     robot = load_robot(name, "fixed")
     tree = parse_urdf(anonymous(robot.urdf), name)
@@ -111,7 +111,7 @@ def turned(urdf: str, yaw: float) -> str:
     return ET.tostring(document, encoding="unicode")
 
 
-@pytest.mark.parametrize("yaw", [np.pi, -np.pi / 2])
+@pytest.mark.parametrize("yaw", [nightly(np.pi), -np.pi / 2])
 def test_a_robot_that_looks_elsewhere_is_turned_round(yaw, tmp_path):
     original = load_robot("hrp2", "fixed")
     path = tmp_path / "turned.urdf"
@@ -143,7 +143,7 @@ def test_the_file_is_written_once_and_can_be_used(name, tmp_path):
     assert text.count("GUESS") == 1 + (not robot.feet) + sum(1 for n, _ in WEAK if n == name)
 
 
-@pytest.mark.parametrize("name", ["lola", "wabian2"])
+@pytest.mark.parametrize("name", ["lola", nightly("wabian2")])
 def test_soles_are_found_where_they_are(name, tmp_path):
     """Those of the catalogue, toes too, from the URDF alone; then the robot can stand on them."""
     original = load_robot(name, "floating")

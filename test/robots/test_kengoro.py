@@ -49,7 +49,7 @@ def test_46_tendons_over_20_joints_have_the_lengths_of_their_points(whole, kengo
 
 
 def test_moment_arms_are_the_slopes_of_the_lengths(whole, kengoro):
-    for theta in random_postures(whole, 3):
+    for theta in random_postures(whole, 1):
         G = whole.jacobian(theta)
         for k, step in enumerate(1e-6 * np.eye(20)):
             ahead, behind = (straight_lengths(kengoro, theta + d, whole.joint_names) for d in (step, -step))
@@ -75,7 +75,7 @@ def test_tendons_stay_off_the_centres_of_the_joints_they_cross(kengoro, whole):
     """At least 2 mm between each straight part and each joint centre, over random postures."""
     model, data, nearest = kengoro.model, kengoro.model.createData(), np.inf
     tendons = list(tendons_of(kengoro))
-    for theta in random_postures(whole, 300):
+    for theta in random_postures(whole, 100):
         q = np.zeros(model.nq)
         q[[model.joints[model.getJointId(n)].idx_q for n in whole.joint_names]] = theta
         pin.framesForwardKinematics(model, data, q)

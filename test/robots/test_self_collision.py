@@ -9,6 +9,7 @@ from humanoid_control.collision.shapes import BOX, CAPSULE
 from humanoid_control.kinematics.forward_kinematics import JointPoses
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.self_collision import ShapePairs, find_faster_shapes, monitor_moving_shapes
+from test.robots_under_test import by_kind
 
 
 def random_q(robot, rng):
@@ -19,7 +20,7 @@ def random_q(robot, rng):
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE))
 def test_every_joint_is_where_pinocchio_has_it(name, base):
     robot, rng = load_robot(name, base), np.random.default_rng(1)
     pin.seed(1)

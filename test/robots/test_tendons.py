@@ -8,6 +8,7 @@ from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.paths import share_dir
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.tendons import read_tendon_file, tendon_geometry, tendons_of
+from test.robots_under_test import by_kind
 
 BY_HAND = """
 schema: humanoid_tendons/1
@@ -37,7 +38,7 @@ def hrp2():
     return load_robot("hrp2", "fixed")
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE))
 def test_virtual_tendons_of_every_arm_see_all_its_joints(name):
     robot = load_robot(name, "fixed")
     whole = tendon_geometry(robot)
@@ -57,7 +58,7 @@ def test_virtual_tendons_of_every_arm_see_all_its_joints(name):
     assert (smallest > 0.005).mean() > 0.89 and (smallest > 0.001).mean() > 0.97
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE))
 def test_virtual_tendons_are_marked_as_ours_and_grouped(name):
     text = (share_dir() / "urdf" / f"{name}.tendons.yaml").read_text()
     assert yaml.safe_load(text)["provenance"].startswith("estimated, by the rule of")

@@ -80,7 +80,7 @@ def test_mass_inertia_matrix_and_forward_dynamics_are_pinocchios(name, base):
 
 
 @pytest.mark.parametrize("scene", SCENES)
-@pytest.mark.parametrize("name", ["armar3", "hrp2", "lola"])
+@pytest.mark.parametrize("name", by_kind(["armar3", "hrp2", "lola"]))
 def test_drives_give_what_they_report_and_no_more_than_they_can(name, scene):
     """What acts in the joints, by pinocchio, is what is reported and what MuJoCo's own stops and contacts do."""
     base, make = SCENES[scene]

@@ -10,6 +10,7 @@ from humanoid_control.simulation import MultibodyWorld, WorldSettings
 from humanoid_control.simulation.contact.points import ContactSettings
 from humanoid_control.simulation.drives.position_control import STOP, STOP_GAIN, DriveGains, default_gains
 from humanoid_control.simulation.sensors.imu import base_state, read_imu
+from test.robots_under_test import by_kind, nightly
 from test.simulation.recovered import outside_forces
 
 
@@ -87,7 +88,7 @@ def test_a_step_with_drives_contact_and_a_push_is_pinocchios():
         assert world.q == pytest.approx(pin.integrate(model, q, 1e-3 * world.v), abs=1e-12)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE))
 def test_drives_hold_the_posture_against_gravity(name):
     robot = load_robot(name, "fixed")
     world = MultibodyWorld(robot)
@@ -100,7 +101,7 @@ def test_drives_hold_the_posture_against_gravity(name):
     assert world.torque[free] == pytest.approx(gravity[free], abs=0.02 * np.abs(gravity).max() + 0.01)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE))
 def test_torque_never_exceeds_the_effort_limit(name):
     robot = load_robot(name, "fixed")
     world, rng = MultibodyWorld(robot), np.random.default_rng(1)
@@ -115,7 +116,7 @@ def test_torque_never_exceeds_the_effort_limit(name):
     assert np.isfinite(world.q).all() and not world.diverged
 
 
-@pytest.mark.parametrize(("name", "seconds"), [("lola", 60), ("hrp2", 10), ("suralp", 30), ("wabian2", 10)])
+@pytest.mark.parametrize(("name", "seconds"), [("lola", 20), ("hrp2", 10), nightly("lola", 60), nightly("suralp", 30)])
 def test_stands_on_its_feet(name, seconds):
     robot = load_robot(name, "floating")
     world = MultibodyWorld(robot)

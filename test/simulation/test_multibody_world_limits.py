@@ -308,7 +308,7 @@ def test_the_last_rule_ends_with_torques_within_their_limits_and_toward_the_comm
     assert at_limit > 100
 
 
-@pytest.mark.parametrize("name", ["hrp2", "wabian2"])
+@pytest.mark.parametrize("name", by_kind(["hrp2", "wabian2"]))
 def test_joints_that_drive_each_other_at_their_speed_limits_obey_their_motors(name, engine):
     """All joints wave as fast as they may, coupled by light links, so that many motors and stops change their pieces
     in one step: each step still ends where every motor gives what its law says there."""

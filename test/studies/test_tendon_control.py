@@ -31,7 +31,7 @@ def test_a_payload_is_carried_because_the_tensions_show_it(robot):
     """1 kg that the model does not know; without the load from the tensions (the mutation) the elbow gives way more."""
     hold, moving = [], []
     for cutoff in (5.0, 0.0):
-        settings = LoopSettings(hold=2.0)
+        settings = LoopSettings(hold=1.2)
         settings = replace(settings, controller=replace(settings.controller, load_cutoff=cutoff))
         loop = ClosedLoop(robot, settings, PlantErrors(payload=1.0), seed=2)
         trace = loop.run(loop.posture())
@@ -43,7 +43,7 @@ def test_a_payload_is_carried_because_the_tensions_show_it(robot):
 
 
 def test_a_torn_spare_tendon_is_made_up_for(robot):
-    loop = ClosedLoop(robot, LoopSettings(hold=2.0), seed=3)
+    loop = ClosedLoop(robot, LoopSettings(hold=1.2), seed=3)
     row = loop.geometry.tendon_names.index("l_biceps")
 
     def tear(time, loop):
@@ -76,7 +76,7 @@ def test_what_cannot_be_is_said():
 
 def test_torn_tendons_are_left_out_of_the_estimate(robot):
     """A tendon that is torn in motion costs no accuracy; kept in the estimate (the mutation) it cost a degree."""
-    loop = ClosedLoop(robot, LoopSettings(hold=1.5), seed=0)
+    loop = ClosedLoop(robot, LoopSettings(hold=1.0), seed=0)
     found = loop.run(loop.posture(), _failing("l_sternocleidomastoid", "snapped")).numbers()
     assert found["hold"] < 0.1 and found["worst"] < 0.5 and found["estimate"] < 0.1
 

@@ -12,7 +12,7 @@ from humanoid_control.tendons.tendon import TendonGroup
 from test.reference.straight_tendons import ARM_LENGTHS, JOINTS, LIMITS, MUSCLES, random_walk
 
 GROUP = TendonGroup("arm", JOINTS, (), MUSCLES)
-BEGIN, END, TOTAL = 300, 1200, 2600
+BEGIN, END, TOTAL = 200, 800, 1600
 A, B = MUSCLES.index("biceps"), MUSCLES.index("deltoid_rear")
 
 

@@ -102,13 +102,13 @@ def test_a_robot_takes_the_calmest_steps_that_reach_the_speed_or_says_that_none_
     assert np.abs(d).max() == 0.0
 
 
-def test_no_command_makes_a_robot_faster_than_a_quarter_of_the_speed_of_its_pendulum():
-    for name in ROBOTS:
-        walker = walker_of(name)
-        fastest = 0.25 * np.sqrt(9.81 * walker.replanner.height)
-        for limits in walker.planner.limits.faster:
-            for T in np.linspace(0.5, 0.8, 7):
-                assert limits.most(np.array([1.0, 0.0, 0.0]), T, True)[0] / T <= fastest + 0.02
+@pytest.mark.parametrize("name", by_kind(ROBOTS))
+def test_no_command_makes_a_robot_faster_than_a_quarter_of_the_speed_of_its_pendulum(name):
+    walker = walker_of(name)
+    fastest = 0.25 * np.sqrt(9.81 * walker.replanner.height)
+    for limits in walker.planner.limits.faster:
+        for T in np.linspace(0.5, 0.8, 7):
+            assert limits.most(np.array([1.0, 0.0, 0.0]), T, True)[0] / T <= fastest + 0.02
 
 
 def test_a_step_well_beyond_a_limit_cannot_be_walked():

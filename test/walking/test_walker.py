@@ -80,7 +80,7 @@ def test_an_emergency_stop_ends_on_both_feet_within_two_steps(phase):
         report = walker.step(measured)
         engine.command(walker.joints, walker.joint_velocity)
         assert report.state != WalkState.FALLEN, report.why
-        if called is None and report.steps >= 3 and walker.t >= walker.plan.phases[0].lift + phase * 0.8:
+        if called is None and report.steps >= 2 and walker.t >= walker.plan.phases[0].lift + phase * 0.8:
             walker.emergency_stop()
             called, begin = walker.t, report.steps
         if called is not None and report.state == WalkState.STAND:
@@ -122,7 +122,7 @@ def test_it_walks_the_same_a_kilometre_from_the_origin_and_turned():
 def test_a_new_command_is_walked_within_a_step_and_a_tenth_of_a_second(phase):
     """Sideways on the way: the time from the command to the lift-off of the first step that goes there."""
     engine, walker = lola(), Walker(load_robot("lola", "floating"))
-    lifts, times, called = [], [], 2.0 + 1.0 + (2 + phase) * 0.8
+    lifts, times, called = [], [], 0.5 + 1.0 + (2 + phase) * 0.8
 
     def watch(engine, walker, report):
         swinging = report.references.swinging
@@ -132,9 +132,9 @@ def test_a_new_command_is_walked_within_a_step_and_a_tenth_of_a_second(phase):
             lifts.append((swinging, width, walker.t))
 
     def program(t):
-        return (0.3, 0.1 if t >= called else 0.0, 0.0) if t >= 2.0 else (0.0, 0.0, 0.0)
+        return (0.3, 0.1 if t >= called else 0.0, 0.0) if t >= 0.5 else (0.0, 0.0, 0.0)
 
-    walk(engine, walker, WalkConditions(program, 6, noise=None), watch)
+    walk(engine, walker, WalkConditions(program, 4, noise=None), watch)
     usual = lifts[1][1]
     times = [t - called for _, width, t in lifts if t > called and abs(width - usual) > 0.02]
     assert times and times[0] <= 0.8 + 0.1
@@ -304,7 +304,7 @@ def test_it_begins_anew_after_a_fall():
 def test_a_push_over_the_foot_that_stands_is_caught_by_the_steps_after_it():
     """20 N s to the left while the left foot stands: the right one must come down soon, the left one far away."""
     settings = WalkSettings(times=StepTimes(nominal=0.5, shortest=0.4, comfortable=10.0))
-    pushed = WalkConditions(steady(SPEED), 9, noise=NOISE, pushes=(TrialPush(3.0, (0.0, 200.0, 0.0)),))
+    pushed = WalkConditions(steady(SPEED), 5, noise=NOISE, pushes=(TrialPush(1.0, (0.0, 200.0, 0.0)),))
     o = walk(lola(), Walker(load_robot("lola", "floating"), settings), pushed)
     assert o.fell == ""
     assert o.tilt < np.radians(8.0)
@@ -313,7 +313,7 @@ def test_a_push_over_the_foot_that_stands_is_caught_by_the_steps_after_it():
 def test_the_push_that_adjusted_steps_catch_throws_a_robot_whose_steps_stay_as_planned():
     """The same 20 N s: the zero-moment point alone, which a sole bounds, does not hold it."""
     settings = WalkSettings(times=StepTimes(nominal=0.5, shortest=0.4, comfortable=10.0), adjustment=None)
-    pushed = WalkConditions(steady(SPEED), 9, noise=NOISE, pushes=(TrialPush(3.0, (0.0, 200.0, 0.0)),))
+    pushed = WalkConditions(steady(SPEED), 5, noise=NOISE, pushes=(TrialPush(1.0, (0.0, 200.0, 0.0)),))
     assert walk(lola(), Walker(load_robot("lola", "floating"), settings), pushed).fell
 
 

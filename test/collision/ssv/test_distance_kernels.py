@@ -59,20 +59,20 @@ def unit(a):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_agrees_with_coal_on_ten_thousand_random_pairs(reference, rng, function):
+def test_agrees_with_coal_on_random_pairs(reference, rng, function):
     """To 1e-9, outside and, as long as the cores are apart, inside; normals to 1e-7."""
-    args = reference.random_pairs(function, 10000, rng)
+    args = reference.random_pairs(function, 4000, rng)
     ours = distances(function, *args)
     d, n = coal_distances(*args)
     apart = ~ours.penetrating
     assert np.abs(ours.distance - d)[apart].max() < 1e-9
     assert np.abs(ours.normal - n)[ours.distance > 1e-6].max() < 1e-7
-    assert (ours.distance < 0).sum() > 100 and apart.mean() > 0.9
+    assert (ours.distance < 0).mean() > 0.01 and apart.mean() > 0.9
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_agrees_with_exhaustive_enumeration_on_ten_thousand_random_pairs(reference, rng, function):
-    v0, r0, v1, r1 = reference.random_pairs(function, 10000, rng)
+def test_agrees_with_exhaustive_enumeration_on_random_pairs(reference, rng, function):
+    v0, r0, v1, r1 = reference.random_pairs(function, 4000, rng)
     ours = distances(function, v0, r0, v1, r1)
     core = reference.exhaustive(v0, v1)
     assert np.abs(ours.core - core).max() < 1e-9
@@ -96,7 +96,7 @@ def thin(v0, v1, rng):
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("spread", [1e-6, 0.01, 1.0])
 def test_exact_for_thin_nearly_parallel_and_nearly_touching_shapes(reference, rng, function, spread):
-    v0, r0, v1, r1 = reference.random_pairs(function, 3000, rng, spread)
+    v0, r0, v1, r1 = reference.random_pairs(function, 1000, rng, spread)
     thin(v0, v1, rng)
     core = distances(function, v0, r0, v1, r1).core
     assert np.abs(core - reference.exhaustive(v0, v1)).max() < 2e-9
@@ -164,7 +164,7 @@ def awkward(draw):
     ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(awkward(), st.floats(0, 1), st.floats(0, 1))
 def test_degenerate_shapes_are_exact_finite_and_symmetric(reference, case, r0, r1):
     function, (v0, v1) = case

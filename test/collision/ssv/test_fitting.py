@@ -39,7 +39,7 @@ def swept_sphere(core, radius, rng):
     return (at[:, None] + radius * n).reshape(-1, 3)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.integers(1, 12), st.sampled_from((*SHAPES, "auto")), st.integers(0, 3), st.integers(0, 2**31))
 def test_no_point_is_left_outside(count, shape, flat, seed):
     """Any number of points, also all in a plane, on a line, or one."""

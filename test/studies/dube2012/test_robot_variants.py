@@ -19,6 +19,7 @@ from evidence.studies.dube2012.robot_variants import (
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
 from humanoid_control.evaluation.shoulder_singularity import GH_MOTIONS, gh_singularity, gh_smallest_singular_value
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
+from test.robots_under_test import by_kind
 
 POINTS = ["mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"]
 GIRDLES = ("we4rii", "recommended")
@@ -129,7 +130,7 @@ WAIST_NOW = {
 }
 
 
-@pytest.mark.parametrize("name", WAIST_NOW)
+@pytest.mark.parametrize("name", by_kind(WAIST_NOW))
 def test_the_waist_turns_about_its_new_height(name):
     """Bending moves the sternum on a circle round the new axis: the point of it at the axis stays."""
     robot = load_robot(name, "fixed")
@@ -174,7 +175,7 @@ def test_a_low_waist_moves_the_sternum_further():
     assert reach[0] == pytest.approx(2 * np.sin(0.25) * np.hypot(spine - 0.06, 0.008), rel=0.01)
 
 
-@pytest.mark.parametrize("name", CATALOGUE + MODELS)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE + MODELS))
 def test_the_border_of_the_torso_shapes_goes_with_the_waist(name):
     robot = load_robot(name, "fixed")
     for height in (0.1, 0.25):
