@@ -1,44 +1,39 @@
-"""Files of the catalogue, parsed once in a process: the tests load the same few robots some thousand times.
+"""Files of this package, parsed once in a process: the tests load the same few robots some thousand times.
 
-A robot copies what it is built from. What is kept here depends on path, time and size of the file, and only files of
-this package are kept: those that a test writes are read anew each time.
+What is kept depends on path, time and size of a file. A robot copies the description that it is built from, and what a
+YAML file holds is handed out as a new object each time. Files that a test writes are read as ever.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from humanoid_control import files
 from humanoid_control.paths import share_dir
 from humanoid_control.robots import catalogue
 
 
 def remember(patch: pytest.MonkeyPatch) -> None:
-    """Let `load_robot` parse each file of the catalogue once."""
-    own = share_dir() / "urdf"
-
-    def once(read: Callable[[Path], Any], copied: Callable[[Any], Any]) -> Callable[[Path], Any]:
-        known: dict[tuple[Path, int, int], Any] = {}
-
-        def found(path: Path) -> Any:
-            if path.parent != own:
-                return read(path)
-            stat = path.stat()
-            key = path, stat.st_mtime_ns, stat.st_size
-            if key not in known:
-                known[key] = read(path)
-            return copied(known[key])
-
-        return found
-
-    patch.setattr(catalogue, "read_description", once(catalogue.read_description, lambda tree: tree))
-    patch.setattr(catalogue, "read_robot_file", once(catalogue.read_robot_file, _with_own_mappings))
+    """Let `load_robot` and the readers of YAML files parse each file of this package once."""
+    patch.setattr(catalogue, "read_description", _once(catalogue.read_description, lambda x: x, lambda x: x))
+    patch.setattr(files, "read_yaml", _once(files.read_yaml, pickle.dumps, pickle.loads))
 
 
-def _with_own_mappings(file: Any) -> Any:
-    values = {f.name: getattr(file, f.name) for f in fields(file)}
-    return replace(file, **{name: dict(value) for name, value in values.items() if isinstance(value, dict)})
+def _once(read: Callable[[Path], Any], keep: Callable[[Any], Any], give: Callable[[Any], Any]) -> Callable[[Path], Any]:
+    known, own = dict[tuple[Path, int, int], Any](), share_dir()
+
+    def found(path: Path) -> Any:
+        if own not in path.parents:
+            return read(path)
+        stat = path.stat()
+        key = path, stat.st_mtime_ns, stat.st_size
+        if key not in known:
+            known[key] = keep(read(path))
+        return give(known[key])
+
+    return found

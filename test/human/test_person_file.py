@@ -1,5 +1,7 @@
 """Our own person: published lengths, masses and ranges; both sides; the spine's shares; files that are wrong."""
 
+import copy
+
 import numpy as np
 import pytest
 import yaml
@@ -21,6 +23,12 @@ LENGTHS = {("femur_r", "tibia_r"): 0.4222, ("tibia_r", "talus_r"): 0.434, ("hume
 @pytest.fixture(scope="module")
 def person():
     return own_person(1.741, 73.0).person
+
+
+@pytest.fixture(scope="module")
+def own_file():
+    """Our own file as mappings and lists."""
+    return yaml.safe_load((FOLDER / "person.yaml").read_text())
 
 
 def zero(person):
@@ -187,11 +195,11 @@ def changed(d, path, value):
         (("landmarks", "asis_r", "bone"), "yes", "must be true or false"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_wrong_is_told_by_place_and_word(path, value, told, tmp_path):
-    d = yaml.safe_load((FOLDER / "person.yaml").read_text())
+def test_a_file_that_is_wrong_is_told_by_place_and_word(own_file, path, value, told, tmp_path):
+    d = copy.deepcopy(own_file)
     changed(d, path, value)
     file = tmp_path / "mine.yaml"
-    file.write_text(yaml.safe_dump(d, sort_keys=False))
+    file.write_text(yaml.dump(d, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False))
     with pytest.raises(HumanoidError, match=told) as error:
         read_person_file(file)
     assert "mine.yaml" in str(error.value) and "\n" not in str(error.value)

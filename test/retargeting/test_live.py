@@ -340,8 +340,8 @@ frame = st.tuples(
 @settings(max_examples=20)
 @given(st.lists(frame, max_size=25))
 def test_whatever_is_fed_no_target_jumps_and_none_is_not_a_number(frames):
-    live, _ = play(DANCE, frames=range(120))
-    now, last, before = 120 / DANCE.rate, 119 / DANCE.rate, live.targets
+    live, _ = play(DANCE, frames=range(70))
+    now, last, before = 70 / DANCE.rate, 69 / DANCE.rate, live.targets
     for markers, dt, what in frames:
         now = max(now, now + dt)
         if what in ("pause", "play"):
@@ -349,7 +349,7 @@ def test_whatever_is_fed_no_target_jumps_and_none_is_not_a_number(frames):
         if what == "hold":
             live.hold(now)
         elif what == "real":
-            live.frame(DANCE.labels, DANCE.positions[120 + int(1000 * now) % 300], now)
+            live.frame(DANCE.labels, DANCE.positions[70 + int(1000 * now) % 300], now)
         else:
             live.frame([name for name, _ in markers], np.array([p for _, p in markers]).reshape(-1, 3), now)
         assert np.isfinite(live.targets).all()

@@ -48,7 +48,7 @@ class Box:
 
     def _accelerations(self):
         w = self.R[0].T @ self.V[0, :3]
-        turn = np.linalg.solve(self.inertia, self.wrench[0, :3] - np.cross(w, self.inertia @ w))
+        turn = np.linalg.solve(self.inertia, self.wrench[0, :3] - pin.skew(w) @ (self.inertia @ w))
         return self.R[0] @ turn, (self.R[0] @ self.wrench[0, 3:] + self.pull) / self.mass - [0, 0, G]
 
     def step(self, h=1e-3):

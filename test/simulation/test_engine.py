@@ -11,6 +11,7 @@ from humanoid_control.robots import load_robot
 from humanoid_control.simulation import ENGINES, SimulationConfig, WorldSettings, make_engine
 from humanoid_control.simulation.contact.points import shape_points
 from humanoid_control.simulation.engine import check_model
+from test.robots_under_test import nightly
 
 FIXED, FLOATING = load_robot("wabian2", "fixed"), load_robot("suralp", "floating")
 ELBOW = FIXED.joint_index("l_elbow_flexion")
@@ -267,8 +268,10 @@ def test_bodies_that_cannot_be_are_refused_in_one_line(tmp_path, change, words):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("engine", ["multibody", "mujoco"])
-@pytest.mark.parametrize("name", ["lola", "hrp2"])
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [("lola", "multibody"), ("lola", "mujoco"), ("hrp2", "multibody"), nightly("hrp2", "mujoco")],
+)
 def test_a_robot_that_falls_lies_on_the_ground(name, engine):
     if engine == "mujoco":
         pytest.importorskip("mujoco", reason="needs MuJoCo")

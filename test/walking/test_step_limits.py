@@ -52,7 +52,7 @@ def walk(limits, trial, command, count=3, first=0, before=None):
 def test_no_accepted_step_makes_the_inverse_kinematics_miss_a_sole(name):
     trial, replanner = parts(name)[1], walker_of(name).replanner
     rng, heights = np.random.default_rng(7), trial.height
-    for _ in range(3):
+    for _ in range(2):
         command = rng.uniform([-1, -0.5, -1.5], [1.5, 0.5, 1.5])
         steps, length = walk(replanner.footsteps.limits, trial, command, first=int(rng.integers(2)))
         trial.height = partial(replanner.height_of, style=steps[-2].style)

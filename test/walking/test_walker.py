@@ -29,7 +29,7 @@ def walked():
     def watch(engine, walker, report):
         rows.append((walker.t, walker.joints.copy(), walker.joint_velocity.copy()))
 
-    outcome = walk(engine, walker, WalkConditions(steady(SPEED), 4, noise=NOISE, seed=2), watch)
+    outcome = walk(engine, walker, WalkConditions(steady(SPEED), 2, noise=NOISE, seed=2), watch)
     return outcome, rows, walker.robot
 
 

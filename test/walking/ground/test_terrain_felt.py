@@ -41,7 +41,7 @@ def test_lola_walks_on_a_slope(recipe, known):
     stand_on_ground(engine)
     walker = Walker(load_robot("lola", "floating"), WalkSettings(ground=ground if known else None))
     begin = engine.q[:3].copy()
-    out = walk(engine, walker, WalkConditions(steady((0.375, 0.0, 0.0), 0.5), 3, longest=6.0))
+    out = walk(engine, walker, WalkConditions(steady((0.375, 0.0, 0.0), 0.5), 2, longest=6.0))
     assert out.fell == "" and out.steps >= 3
     moved = engine.q[:3] - begin
     assert moved[0] > 0.3 and moved[2] == pytest.approx(ground.height(moved[0], 0.0), abs=0.04)

@@ -69,7 +69,7 @@ def _walk(roll):
             }
         )
 
-    outcome = walk(engine, walker, WalkConditions(steady((SPEED, 0.0, 0.0), 0.9), 5, noise=None), watch)
+    outcome = walk(engine, walker, WalkConditions(steady((SPEED, 0.0, 0.0), 0.9), 3, noise=None), watch)
     return outcome, rows
 
 
