@@ -1,5 +1,6 @@
 """The guard on torques of the node `whole_body_controller`: no published torque breaks a limit, whoever made it."""
 
+import functools
 from types import SimpleNamespace
 
 import numpy as np
@@ -123,13 +124,25 @@ def test_a_torque_that_is_no_number_is_not_published(monkeypatch):
     assert commands.values()["guarded_ticks"] == 1
 
 
+@pytest.fixture(scope="module")
+def motion_of(tmp_path_factory):
+    """Return a function that gives the file of a robot's step."""
+
+    @functools.cache
+    def find(robot):
+        path = tmp_path_factory.mktemp(robot) / "motion.npz"
+        one_step(load_robot(robot, "floating")).write(path)
+        return path
+
+    return find
+
+
 @pytest.fixture
-def stack(monkeypatch, tmp_path):
+def stack(monkeypatch, motion_of):
     made = []
 
     def make(robot, *parameters, **options):
-        path = tmp_path / "motion.npz"
-        one_step(load_robot(robot, "floating")).write(path)
+        path = motion_of(robot)
         made.append(Performing(monkeypatch, path, *parameters, robot=robot, **options))
         return made[-1]
 

@@ -37,10 +37,11 @@ class Bus:
         self.all_publishers = []
         self.loss, self.silent, self.change, self.newest = {}, set(), {}, {}
         self.random = random.Random(1)
+        self._wanted = {}  # callback -> how many arguments it takes: the message, and what is known of it
 
     def listen(self, topic, callback, raw=False):
         def as_bytes(message, info):
-            callback(*(serialize_message(message), info)[: len(inspect.signature(callback).parameters)])
+            self._call(callback, serialize_message(message), info)
 
         self.listeners[topic].append(as_bytes if raw else callback)
 
@@ -51,7 +52,12 @@ class Bus:
         message = self.change.get(topic, lambda m: m)(message)
         info = {"publisher_gid": {"data": gid}}
         for callback in list(self.listeners[topic]):
-            callback(*(message, info)[: len(inspect.signature(callback).parameters)])
+            self._call(callback, message, info)
+
+    def _call(self, callback, *arguments):
+        if callback not in self._wanted:
+            self._wanted[callback] = len(inspect.signature(callback).parameters)
+        callback(*arguments[: self._wanted[callback]])
 
 
 class Publisher:
