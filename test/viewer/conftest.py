@@ -1,18 +1,41 @@
-"""A browser that the tests of a file share."""
+"""A browser that the tests of a file share, and meshes that all of them share."""
 
 from __future__ import annotations
 
+import contextlib
 import socket
 
 import pytest
 
 from humanoid_control.viewer import browser as viewer_browser
+from humanoid_control.viewer import meshes
 from humanoid_control.viewer.browser import Browser
 
 HALF = "?fixedDpr=0.5"  # a quarter of the pixels in the scene
 COARSE = """{ const get = HTMLCanvasElement.prototype.getContext;
 HTMLCanvasElement.prototype.getContext = function(kind, options) {
     return get.call(this, kind, {...options, antialias: false}); } }"""
+
+
+_made: dict[tuple, dict] = {}
+
+
+def _link_meshes(tree, folder=None):
+    """As `link_meshes`; the meshes of a robot are made once."""
+    key = tree.text(), folder
+    if key not in _made:
+        _made[key] = meshes.link_meshes(tree, folder)
+    return {link: list(found) for link, found in _made[key].items()}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared_meshes():
+    """A page, a dancer and a picture take the meshes of a robot that another test has made: half of their start."""
+    with pytest.MonkeyPatch.context() as patch:
+        for room in ("scene", "stills", "dance.stage", "volume_editor.scene"):
+            with contextlib.suppress(ImportError):  # without viser
+                patch.setattr(f"humanoid_control.viewer.{room}.link_meshes", _link_meshes)
+        yield
 
 
 @pytest.fixture(scope="module")
