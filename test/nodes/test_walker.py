@@ -18,7 +18,8 @@ from visualization_msgs.msg import MarkerArray
 from humanoid_control.nodes.base.messages import LATCHED
 from humanoid_control.robots import load_robot
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.patient]
+LONG = 150.0  # [s] of a machine that has other things to do
 
 SIMULATOR = (
     "robot:=lola", "base:=floating", "rate:=250.0", "sensor_every:=1", "publish_tf:=false", "stamp:=sim",
@@ -61,7 +62,7 @@ def test_walks_by_cmd_vel_refuses_what_is_no_number_and_stops_when_nothing_comes
     def walk():
         publisher.publish(twist(x=0.3))
 
-    graph.until(lambda: sum(map(steps_of, feet)) >= 5, "four steps", timeout=40, meanwhile=walk)
+    graph.until(lambda: sum(map(steps_of, feet)) >= 5, "four steps", LONG, walk)
     publisher.publish(bad)
     said = graph.until_said("walker", "linear.x is not a number", lambda: publisher.publish(bad))
     graph.until(lambda: states[-1].data == "STAND", "to stand still once cmd_vel has ceased")

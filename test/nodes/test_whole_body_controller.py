@@ -16,7 +16,7 @@ from humanoid_control.robots import load_robot
 from test.nodes.performing.motions import one_step
 from test.robots_under_test import nightly
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
 
 SIMULATOR = (
     "robot:=hrp2", "base:=floating", "rate:=250.0", "sensor_every:=1", "publish_tf:=false", "stamp:=sim",
@@ -44,6 +44,7 @@ def states_of(messages):
     return [m.data for m in messages]
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize("stops", [False, nightly(True)], ids=["performs", "stops"])
 def test_it_performs_a_file_by_its_sensors_alone(graph, robot, motion, stops):
     states, truth = graph.listen(String, "performing/state", LATCHED), graph.listen(Odometry, "ground_truth/odometry")

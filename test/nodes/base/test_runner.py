@@ -17,7 +17,6 @@ from test.places import port
 from test.robots_under_test import nightly
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
-NODES = ("simulator", "state_estimator", "whole_body_ik", "trajectory_streamer", "viewer")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,8 @@ def test_an_occupied_port_is_said(graph):
 @pytest.mark.parametrize(
     ("node", "number", "fresh"),
     [
-        *((node, signal.SIGINT, False) for node in NODES[1:]),
+        *(nightly(node, signal.SIGINT, False) for node in ("state_estimator", "trajectory_streamer")),
+        *((node, signal.SIGINT, False) for node in ("whole_body_ik", "viewer")),
         nightly("viewer", signal.SIGTERM, False),
         nightly("simulator", signal.SIGINT, True),
         ("simulator", signal.SIGTERM, True),
