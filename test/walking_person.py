@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from humanoid_control.mocap import BodyPoints
@@ -53,6 +55,16 @@ def running_person(seconds: float = 2.0, drop: float = 0.0) -> BodyPoints:
         foot[f, :, 1] = 0.1 if f == 0 else -0.1
         foot[f, :, 2] = 0.1 * (1 + np.cos(phase)) - drop
     return _person("run", foot, hip)
+
+
+def crossing_person(rate: float = RATE) -> BodyPoints:
+    """Return a person who walks with its feet crossed, faster with a higher rate: no robot's thighs can."""
+    body = walking_person()[0]
+    positions = body.positions.copy()
+    for k, name in enumerate(body.names):
+        inward = {"knee": 0.06, "ankle": 0.12, "toe": 0.12, "heel": 0.12}.get(name[2:], 0.0)
+        positions[:, k, 1] -= inward if name.startswith("l_") else -inward
+    return replace(body, positions=positions, rate=rate)
 
 
 def _person(name: str, foot: np.ndarray, hip: np.ndarray) -> BodyPoints:

@@ -102,13 +102,22 @@ class StepBounds(NamedTuple):
 def bound_step(
     problem: RetargetingProblem, n: SolverConstants, before: FrameBefore, factor: float, dt: float, bounds: StepBounds
 ) -> None:
-    """Fill the bounds: range and speed always; acceleration (times `factor`) with room to brake where possible."""
+    """Fill the bounds: range and speed always; acceleration (times `factor`) with room to brake where possible.
+
+    A factor above 1 also lets every joint stop at once. An infinite one changes nothing else: speed gathered beyond the
+    limit takes many frames to brake.
+    """
     x, low, high = before.x, bounds.lower, bounds.upper
     limits = JointLimits(problem.lower, problem.upper, problem.velocity)
+    stops = factor > 1.0
+    if not np.isfinite(factor):
+        factor = 1.0
     rules = StepRules(dt, dt, 0.0, factor * n.acceleration, factor * n.braking, 0.0)
     fill_velocity_bounds(x, limits, rules, before.v, low, high)
     # velocity bounds to position bounds; the range is the last word
     for i in range(x.shape[0]):
+        if stops:
+            low[i], high[i] = min(low[i], 0.0), max(high[i], 0.0)
         low[i] = max(x[i] + dt * low[i], problem.lower[i])
         high[i] = min(x[i] + dt * high[i], problem.upper[i])
 

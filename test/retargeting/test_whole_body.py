@@ -11,12 +11,13 @@ from humanoid_control.evaluation import measure_ground_contact
 from humanoid_control.evaluation.ground_contact import corner_paths
 from humanoid_control.mocap import find_body_points, load_body_points, load_clip
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler, retarget_whole_body
+from humanoid_control.retargeting.frame_solver import IN_NEED
 from humanoid_control.retargeting.problem import place_points, point_jacobian
 from humanoid_control.retargeting.whole_body.contacts import ContactRules, find_floor, level
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WHOLE_BODY_POINTS, Legs
 from humanoid_control.robots import load_robot
 from test.robots_under_test import by_kind
-from test.walking_person import ANKLE, HEEL, RATE, TOE, running_person, walking_person
+from test.walking_person import ANKLE, HEEL, RATE, TOE, crossing_person, running_person, walking_person
 
 ROOT = ("x", "y", "z", "qx", "qy", "qz", "qw")
 BIPEDS = ("lola", "hrp2", "suralp", "wabian2")
@@ -329,3 +330,17 @@ def test_legs_with_no_room_beside_each_other_yield_and_do_not_push_standing_feet
     assert contact.slip.max() < 2e-3 and contact.penetration.max() < 2e-3
     assert trajectory.clearance.min() > 0.0 and keeps_limits(robot, trajectory)
     assert trajectory.clearance.min() < 0.02, "the thighs are near each other, or this shows nothing"
+
+
+@pytest.mark.parametrize(("name", "method"), [("lola", "live"), ("hrp2", "live"), ("lola", "clip")])
+def test_what_no_robot_can_do_throws_none_about(name, method):
+    """A robot that had to evade gathered speed in one frame and needed twenty to brake: pelvises flew at 17 m/s."""
+    robot, body = load_robot(name, "floating"), crossing_person(2 * RATE if name == "hrp2" else 3 * RATE)
+    body = body if method == "live" else crossing_person()
+    trajectory = retarget_whole_body(body, robot, method=method)
+    speed = np.linalg.norm(np.diff(trajectory.q()[:, :3], axis=0), axis=1) * trajectory.rate
+    assert speed.max() < 4.0 and keeps_limits(robot, trajectory) and trajectory.clearance.min() >= 0.0
+    if method == "live":
+        gain = np.diff(np.abs(np.diff(trajectory.positions, axis=0)), axis=0) * trajectory.rate**2
+        most = IN_NEED * WholeBodyRetargeter(robot).constants.acceleration[6:].max()
+        assert gain.max() <= most * (1 + 1e-9)

@@ -84,6 +84,17 @@ def test_a_foot_that_pivots_on_its_toe_is_let_go_between():
     assert unturned(0, 101, yaw, np.ones((101, 2), dtype=bool), 0.35, RATE) == [(0, 101)]
 
 
+def test_a_foot_that_turns_all_the_time_is_never_held_for_less_than_two_frames():
+    """A contact of no frames has no place: its mean was no number, and the window around it stayed as it was."""
+    rng, on = np.random.default_rng(3), np.tile([False, True], (200, 1))
+    for _ in range(50):
+        yaw = np.cumsum(rng.normal(0.0, 0.2, 200))
+        first, end = sorted(rng.choice(200, 2, replace=False).tolist())
+        parts = unturned(first, end, yaw, on, 0.35, RATE)
+        assert all(first <= a and b <= end and b - a >= 2 for a, b in parts), parts
+        assert all(later[0] >= sooner[1] for sooner, later in pairwise(parts)), parts
+
+
 def test_frames_from_the_nearest():
     assert frames_from(np.array([0, 0, 1, 0, 0, 0, 1], dtype=bool)).tolist() == [2, 1, 0, 1, 2, 1, 0]
     assert (frames_from(np.zeros(4, dtype=bool)) >= 4).all()

@@ -237,14 +237,15 @@ def unturned(first: int, end: int, yaw: np.ndarray, on: np.ndarray, most: float,
     parts, a = [], first
     low = high = yaw[first]
     for t in range(first, end):
+        if t < a:  # released
+            continue
         now = yaw[t] + 2 * np.pi * round((0.5 * (low + high) - yaw[t]) / (2 * np.pi))
         low, high = min(low, now), max(high, now)
         if high - low > 2 * most and on[t, HEEL] != on[t, TOE]:
             parts.append((a, t))
             a = t + max(2, round(RELEASE * rate))
-            if a >= end:
-                return parts
-            low = high = yaw[a]
+            if a < end:
+                low = high = yaw[a]
     parts.append((a, end))
     return [(a, b) for a, b in parts if b - a >= 2]
 
