@@ -17,6 +17,10 @@ from humanoid_control.performing.source_motion import RigidSoles, wrapped
 
 CLEAR = 0.015  # [m] between soles side by side
 FORWARD, BACKWARD, OUTWARD = 0.72, 0.8, 0.45  # of the leg; of the forward reach; of the leg beyond the neutral width
+TILT_SHARE, LEAST_OUTWARD = (
+    0.8,
+    0.05,
+)  # outward reach per sideways tilt of the ankle [1/rad], and the least one, of the leg
 HIP_SHARE, INWARD, OUT_TURN = 0.6, 0.5, 1.2  # of the hip range; [rad] largest inward and outward turn of a step
 RAMPS = 0.06  # [s] of a swing with little foot motion
 TOLD, TOLD_TURN = 0.005, np.radians(1.0)  # [m], [rad] from which a changed step is reported
@@ -82,12 +86,15 @@ class StepReach:
         narrowest: smallest ankle distance [m].
         neutral: ankle distance [m].
         length: leg length [m].
+        outward: reach beyond the neutral width [m].
         turn: yaw range of left, right foot, outward positive (2, 2) [rad].
     """
 
     def __init__(self, soles: RigidSoles, settings: FeasibilitySettings) -> None:
         self.soles, self.length, self.neutral = soles, soles.length, soles.width
         self.narrowest = max(soles.breadth + CLEAR, min(settings.narrowest, self.neutral))
+        # a leg that reaches farther out than its ankle tilts lands on the edge of its sole, and the trunk bends instead
+        self.outward = min(OUTWARD, max(LEAST_OUTWARD, TILT_SHARE * soles.tilt)) * self.length
         self.speed = settings.swing_speed * self.length
         yaw = soles.legs.yaw
         both = np.array([yaw[0] - yaw[1][::-1], -(yaw[1] - yaw[0][::-1])[::-1]])
@@ -139,9 +146,9 @@ class StepReach:
         """Clip a step (2,), forward and left, to the reach."""
         toes = float((self.soles.toe + self.soles.heel).mean())
         narrow = self.narrowest + 0.5 * toes * abs(np.sin(outward))
-        wide = self.neutral + OUTWARD * self.length
+        wide = self.neutral + self.outward
         y = float(np.clip(side * step[1], min(narrow, wide), wide))
-        out = max(0.0, (y - self.neutral) / (OUTWARD * self.length))
+        out = max(0.0, (y - self.neutral) / self.outward)
         x = FORWARD * self.length * np.sqrt(max(0.0, 1.0 - out**2))
         return np.array([np.clip(step[0], -BACKWARD * x, x), side * y])
 

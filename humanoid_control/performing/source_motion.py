@@ -12,6 +12,7 @@ import pinocchio as pin
 from scipy.interpolate import CubicSpline
 
 from humanoid_control.errors import ClipError, RobotError
+from humanoid_control.kinematics.forward_kinematics import joint_axis
 from humanoid_control.numerics.butterworth import filtered_both_ways, low_pass
 from humanoid_control.performing.settings import FeasibilitySettings
 from humanoid_control.retargeting import WholeBodyTrajectory
@@ -19,6 +20,7 @@ from humanoid_control.retargeting.whole_body.scaling import Legs
 from humanoid_control.robots import Robot
 from humanoid_control.walking.feet import Feet
 
+ALONG = 0.7  # cosine to the forward axis above which an ankle joint tilts sideways
 EDGE = 0.3  # [s] extension of both signal ends for a filter
 FINE = 1e-3  # [s] integration step of the pace
 
@@ -71,6 +73,7 @@ class RigidSoles:
         pressed: corners, as far as ankle drives can load them with the whole weight [m].
         length: straight leg [m].
         width: between the soles in the neutral posture [m].
+        tilt: sideways tilt of a shank over a flat sole that the ankles allow [rad].
         toe_links: excludes rolling over the toe edge.
         carriers: pinocchio joints of the corners (2, 4).
     """
@@ -82,6 +85,7 @@ class RigidSoles:
     pressed: np.ndarray
     length: float
     width: float
+    tilt: float
     toe_links: bool
     carriers: np.ndarray
 
@@ -97,6 +101,7 @@ class RigidSoles:
             raise RobotError(f"{robot.name}: its links have no mass, so the forces of its motion are unknown")
         joints = (legs.joints[3], legs.joints[4])
         pin.forwardKinematics(robot.model, robot.data, robot.q("neutral"))
+        tilt = min(_ankle_tilt(robot, shank, foot) for shank, foot in zip(legs.joints[1:3], joints, strict=True))
         X_joint_sole, corners = [], np.empty((2, 4, 3))
         for f in (0, 1):
             own = legs.corners[4 * f : 4 * f + 4]
@@ -119,6 +124,7 @@ class RigidSoles:
             pressed,
             legs.thigh + legs.shank,
             width,
+            tilt,
             toes,
             carriers,
         )
@@ -148,6 +154,17 @@ class RigidSoles:
                 X = data.oMi[self.joints[f]] * self.X_joint_sole[f]
                 R[k, f], p[k, f] = X.rotation, X.translation
         return R, p
+
+
+def _ankle_tilt(robot: Robot, shank: int, foot: int) -> float:
+    """Return the sideways tilt that the joints between shank and foot allow [rad]; `robot.data` is neutral."""
+    total = 0.0
+    for joint in robot.model.supports[foot]:
+        axis = robot.data.oMi[joint].rotation @ joint_axis(robot.model, joint)[0] if joint > shank else np.zeros(3)
+        if abs(axis[0]) > ALONG:
+            k = robot.model.joints[joint].idx_v - robot.iv
+            total += min(-robot.lower[k], robot.upper[k])
+    return total
 
 
 def _carriers(robot: Robot, corners: np.ndarray, joints: tuple[int, int]) -> np.ndarray:

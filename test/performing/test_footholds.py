@@ -90,7 +90,7 @@ def test_random_landings_are_within_reach_and_apart(soles):
         step = np.array([[c, s], [-s, c]]) @ (place - stands.place)
         side = 1 - 2 * foot
         assert side * step[1] >= reach.narrowest - 1e-9 and moved >= 0
-        assert side * step[1] <= reach.neutral + 0.45 * reach.length + 1e-9
+        assert side * step[1] <= reach.neutral + reach.outward + 1e-9
         assert abs(step[0]) <= 0.72 * reach.length + 1e-9 and np.isfinite(yaw)
 
 
@@ -102,3 +102,21 @@ def test_a_quick_step_is_no_longer_than_the_foot_is_fast(soles):
     assert np.linalg.norm(place - last) <= RULES.swing_speed * soles.length * (0.2 - 0.06) + 1e-6
     unhurried, *_ = reach.land(own, stood, stood, last, 1.0)
     assert np.allclose(unhurried, own.place, atol=1e-9)
+
+
+@pytest.mark.parametrize(("tilt", "outward"), [(1.0, 0.45), (0.26, 0.8 * 0.26), (0.0, 0.05)])
+def test_a_foot_lands_no_farther_out_than_its_ankle_tilts(soles, tilt, outward):
+    """G1's ankles tilt by 0.26 rad: it landed on the edge of its sole, bent its waist within 0.06 s, and fell."""
+    reach = StepReach(replace(soles, tilt=tilt), RULES)
+    own = Stance(0, 0, 9, np.array([0.0, 0.9]), 0.0, 9, 0.0)
+    stood = Stance(1, 0, 9, np.array([0.0, -0.1]), 0.0, 9, 0.0)
+    place, *_ = reach.land(own, stood, stood, np.array([0.0, 0.2]), 1.0)
+    assert place[1] - stood.place[1] == pytest.approx(soles.width + outward * soles.length)
+
+
+@pytest.mark.parametrize("name", ["hrp2", "lola"])
+def test_the_tilt_of_the_ankles_is_the_lesser_range_about_their_forward_axis(name):
+    robot = load_robot(name, "floating")
+    joints = [robot.joint_names.index(f"{side}_ankle_abduction") for side in "lr"]
+    least = min(min(-robot.lower[k], robot.upper[k]) for k in joints)
+    assert RigidSoles.of(robot).tilt == pytest.approx(least)
