@@ -56,6 +56,8 @@ COMMAND = ["-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", 
 # A compiled loop sees no Python signal handler, so the signal's own action ends the process.
 TIMER = """import os, signal
 signal.signal(signal.SIGPROF, signal.SIG_DFL)
+def pytest_configure(config):
+    config.addinivalue_line("markers", "timeout: of a plugin that is not loaded here")
 def pytest_runtest_logstart():
     signal.setitimer(signal.ITIMER_PROF, float(os.environ["MUTANT_LIMIT"]))
 pytest_runtest_logstart()

@@ -18,6 +18,8 @@ from humanoid_control.ik import (
     clamp_bounds,
     default_limits,
 )
+from humanoid_control.ik.free_velocities import Bounds, DofMap
+from humanoid_control.ik.limits.limit import fill_braking
 from humanoid_control.ik.tasks.points import FramePoint
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.self_collision import VolumePairs
@@ -322,3 +324,10 @@ def test_a_later_limit_cuts_the_side_of_a_joint(robot):
         assert (np.abs(v - before)[robot.iv :] <= own.acceleration * DT * (1 + 1e-9)).all()
         before, least = v.copy(), min(least, q[robot.iq + joint])
     assert least < 0.6 and q[robot.iq + joint] > 0.6 - 1e-3
+
+
+def test_the_hardest_braking_moves_no_joint_that_is_held():
+    dofs = DofMap(np.array([0, -1, 1]), np.array([1.0, 1.0, -0.5]))
+    bounds, out = Bounds(np.full(2, -10.0), np.full(2, 10.0)), np.full(3, np.nan)
+    fill_braking(np.array([2.0, 3.0, -1.0]), 0, np.full(3, 10.0), 0.05, dofs, bounds, out)
+    assert np.allclose(out, [1.5, 0.0, -0.5])

@@ -88,6 +88,10 @@ def test_every_collision_has_its_whole_time_whatever_the_one_before_was():
         for _ in range(int(1.1 * s.recovery_timeout / dt)):
             tick(distance)
         assert limit.recovery.stage == stage, "nor does it come home"
+    limit.recovery.reset()
+    assert limit.recovery.stage == 0, "its history is forgotten"
+    for _ in range(int(1.1 * s.recovery_timeout / dt)):
+        tick(distance)
     assert tick(0.001).status is IkStatus.OPTIMAL and not limit.recovery.is_homing
 
 
