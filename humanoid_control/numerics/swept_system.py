@@ -173,8 +173,8 @@ def sweep(s: SweptSystem, p: int, least: float) -> float:
     T, c, stride = s.table, s.column, s.stride
     take_column(s, p)
     pivot = c[p]
-    # Pivots that are too small are replaced by `least`.
-    inverse = 1.0 / (c[p] if abs(c[p]) > least else least)
+    # Pivots that are too small are replaced by `least`. NumPy divides: as plain Python too, a zero gives infinity.
+    inverse = np.float64(1.0) / (c[p] if abs(c[p]) > least else least)
     scale, minus = splat(inverse if s.swept[p] == 0 else -inverse), splat(-inverse)
     for i in range(0, stride, WIDTH):
         put_lanes(s.scaled, i, minus * lanes(c, i))
