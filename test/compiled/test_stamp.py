@@ -21,7 +21,7 @@ from test.robots_under_test import nightly
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled, and nothing has a stamp")
 COMPILED = Path(kernel_stamp.__file__).parent
 PACKAGE = COMPILED.parent
-EDITS = [50, nightly(200)]
+EDITS = [25, nightly(200)]
 SOURCES = {
     "__init__.py": "",
     "lazy.py": "",

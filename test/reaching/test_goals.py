@@ -15,11 +15,12 @@ from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.reaching import FAR, HANDS, INSIDE, REACHABLE, GoalSampler, ReachScript, ScriptSettings, goals
 from humanoid_control.reaching.goals import FAR_SHARE, MIN_HEIGHT, _contains, _span
 from humanoid_control.robots import load_robot
+from test.robots_under_test import by_kind
 
 ROBOTS = ("armar3", "hrp2", "lola", "suralp", "wabian2", "we4rii")
 
 
-@pytest.fixture(scope="module", params=ROBOTS)
+@pytest.fixture(scope="module", params=by_kind(ROBOTS))
 def sampler(request):
     return GoalSampler(load_robot(request.param, "fixed"))
 
