@@ -124,7 +124,8 @@ def steady_stands(
 ) -> np.ndarray:
     """Return contacts (T, 2) that can be carried.
 
-    One foot always stands, both for `double_support` around changes of support; swings last at least `shortest_swing`.
+    One foot always stands, both for `slow_double_support` around changes of support. Swings last at least
+    `shortest_swing`.
 
     Args:
         stands: (T, 2).
@@ -230,7 +231,7 @@ def fill_flights(stands: np.ndarray) -> list[tuple[int, int]]:
 
 def support_changes(stands: np.ndarray, s: FeasibilitySettings) -> None:
     """Extend double support by earlier landing and later lift-off."""
-    T, least = len(stands), s.frames(s.double_support)
+    T, least = len(stands), s.frames(s.slow_double_support)
     for _ in range(2 * T):  # each iteration widens one change; there are fewer changes than frames
         alone = np.where(stands.all(axis=1), -1, np.where(stands[:, 0], 0, 1))
         single = np.flatnonzero(alone >= 0)
@@ -251,7 +252,7 @@ def lengthen_swings(stands: np.ndarray, s: FeasibilitySettings, tempo: np.ndarra
     Args:
         tempo: pace of the clip (T,); swings of a clip slower than `least_pace` are lengthened with it.
     """
-    T, both = len(stands), s.frames(s.double_support)
+    T, both = len(stands), s.frames(s.slow_double_support)
     for a, b, f in sorted((*run, foot) for foot in (0, 1) for run in runs(~stands[:, foot])):
         least = s.frames(s.shortest_swing * max(1.0, s.least_pace / float(tempo[a:b].mean())))
         missing = least - (b - a)

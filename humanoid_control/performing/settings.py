@@ -24,7 +24,7 @@ class FeasibilitySettings:
         creep_turn: its largest turn [rad].
         creep_rise: its largest rise, else the gap must be short [m].
         shortest_support: shorter contacts are dropped [s].
-        double_support: least double support around a change of support [s].
+        double_support: least double support around a change of support, at the pace of the clip [s].
         shortest_swing: shorter swings are lengthened or closed [s].
         hover_height: below it a foot hovers [m].
         hover_speed: slower hovering feet are put down [m/s].
@@ -95,6 +95,11 @@ class FeasibilitySettings:
             raise ConfigError(f"feasibility: turning_pace must be between 0.1 and 1, got {self.turning_pace:g}")
         if self.passes < 1:
             raise ConfigError(f"feasibility: passes must be 1 or more, got {self.passes}")
+
+    @property
+    def slow_double_support(self) -> float:
+        """Least double support [s]: at a constant pace below 1 it lasts as much longer as the rest of the clip."""
+        return self.double_support / min(1.0, self.pace or 1.0)
 
     def frames(self, seconds: float) -> int:
         """Convert a duration [s] to frames."""
