@@ -206,12 +206,12 @@ def test_preparing_that_fails_is_said_and_nothing_is_commanded(stack):
     node = d.walker
     node.preparation.close()
     d.run(0.1)
-    node.preparation._ask({"do": "motion", "motion": "/nowhere/motion.npz"})
+    node.preparation._send({"do": "motion", "motion": "/nowhere/motion.npz"})
     select.select([node.preparation._process.stdout], [], [], PREPARED)
     d.run(0.1)
     assert "/nowhere/motion.npz" in node.health.open["prepare"][1]
     node.preparation._process.send_signal(signal.SIGSTOP)  # it cannot answer before it ends
-    node.preparation._ask({"do": "way", "q": []})
+    node.preparation._send({"do": "way", "q": []})
     node.preparation._process.kill()
     node.preparation._process.wait()
     d.run(0.1)
