@@ -5,7 +5,7 @@ subject to  joint range, joint speed, joint acceleration with room to brake (bou
             every near pair of shapes keeps its distance, soles stay above the floor (rows).
 
 Gauss-Newton with all constraints, a few iterations per frame. Frames with colliding shapes are never accepted: if
-needed, the acceleration limit is relaxed, then the step is shortened, and finally the posture is held. The first frame
+needed, any joint may stop at once, then the step is shortened, and finally the posture is held. The first frame
 is a converged fit from several starts.
 """
 
@@ -285,7 +285,7 @@ def solve_goal(
     floor, distance = min(0.0, before.clearance), before.clearance
     fallback, factor = NO_FALLBACK, 1.0
     first, least, first_solved, solved, slipped = x, np.inf, UNSOLVED, UNSOLVED, np.inf
-    # First with the acceleration limit; then with IN_NEED times it if only feet slip, without limit if shapes collide.
+    # First with the acceleration limit. Then any joint may stop at once; with IN_NEED times the limit where feet slip.
     for attempt in range(2):
         bound_step(problem, n, before, factor, dt, bounds)
         for i in range(x.shape[0]):
