@@ -67,7 +67,20 @@ class BagWriter:
         self.counts[topic] += 1
 
     def close(self) -> None:
-        self._writer.close()
+        """Finish the bag.
+
+        Raises:
+            OSError: if its end cannot be written; the file is closed all the same.
+        """
+        storage = self._writer.storage
+        try:
+            self._writer.close()
+        except OSError:
+            # What cannot be flushed would be reported again, below the reason, when the file is collected.
+            file = getattr(storage, "bio", None)
+            if file is not None:
+                file.raw.close()
+            raise
 
 
 def _latched_qos() -> Qos:
