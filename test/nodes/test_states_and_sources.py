@@ -129,6 +129,9 @@ def _header(stamp):
     return JointState().header.__class__(stamp=stamp)
 
 
+FORGOTTEN = 2.3  # [s] these drives follow a publisher of commands for two seconds after its last one
+
+
 def once(source):
     """Whether a source is sent once, and not again and again."""
     return "trajectory" in source or "goal" in source
@@ -176,7 +179,7 @@ def check(table, state, sources):
     if follows and all(SOURCES[s][1] for s in sources):
         send = (lambda: None) if once(source) else lambda: SOURCES[source][0](table)
         table.graph.until(lambda: abs(table.q[JOINT] - table.goal) < 0.01, f"the goal: {where}", meanwhile=send)
-        table.graph.spin(0.5)
+        table.graph.spin(FORGOTTEN)
         return
     seen = len(table.states)
     table.graph.spin(0.3)
