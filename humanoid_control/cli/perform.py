@@ -14,6 +14,7 @@ from humanoid_control.cli.parser import (
     CLIP_HELP,
     add_clip_options,
     add_robots,
+    add_speed,
     folder_path,
     given,
     is_folder,
@@ -36,6 +37,7 @@ EXAMPLES = """examples:
   humanoid perform dance --robot hrp2                      retarget, make feasible and perform in simulation
   humanoid perform clip.trc --robot hrp2,lola --engine both --json
   humanoid perform walk.bvh --robot hrp2 --pace 0.7        constant pace of the whole clip
+  humanoid perform salsa.bvh --robot g1 --speed 0.5        half as fast, and slower where needed
   humanoid perform dance --robot my_robot.urdf             URDF only: points, soles and shapes are guessed
   humanoid perform dance --robot hrp2 --seeds 3 --push 6   three noise seeds, a push of 6 N s every 3 s
   humanoid perform dance --robot hrp2 --open-loop --retargeted   without a controller, compared with retargeting only
@@ -61,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pace", type=float, help="constant pace of the whole clip (default: slower only where needed)"
     )
+    add_speed(parser)
     parser.add_argument("--friction", type=float, default=0.8, help="friction coefficient of the ground (default: 0.8)")
     parser.add_argument(
         "--assumed-friction",
@@ -94,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
     from humanoid_control.simulation import ENGINES
 
     require_range("pace", args.pace, 0.1, 2)
+    require_range("speed", args.speed, 0.05, 20)
     require_range("friction", args.friction, 0.05, 5)
     require_range("assumed-friction", args.assumed_friction, 0.05, 2)
     require_range("seeds", args.seeds, 1, 100)
@@ -117,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     tell_notes(robots)
     outputs = _outputs(args, [r.name for r in robots])
     body = read_body(args)
-    tasks = [WholeBodyTask.of(body, robot) for robot in robots]
+    tasks = [WholeBodyTask.of(body, robot, args.speed) for robot in robots]
     compile_first(WHOLE_BODY, PERFORMING, SIMULATION)
     engines, rows = list(ENGINES) if args.engine == BOTH else [args.engine], []
     for task, output in zip(tasks, outputs, strict=True):
@@ -153,7 +157,7 @@ def _performed(
     from humanoid_control.simulation import SimulationConfig
     from humanoid_control.walking.gait import GRAVITY
 
-    settings, rows = FeasibilitySettings(pace=args.pace or 0.0), []
+    settings, rows = FeasibilitySettings(pace=args.pace or 0.0).at_speed(args.speed), []
     motion = make_feasible(trajectory, robot, settings)
     if output is not None:
         motion.write(output)

@@ -284,7 +284,7 @@ def _feasible(robot: Any, motion: Any, output: Path | None, args: argparse.Names
     """Make a motion feasible and write it; return a row of feasibility and changes."""
     from humanoid_control.performing import feasibility_row
 
-    whole, dynamic = feasible(motion, robot, args.pace or 0.0, args.lead_in)
+    whole, dynamic = feasible(motion, robot, args.pace or 0.0, args.lead_in, args.speed)
     if output is not None:
         write_trajectory(output, whole.trajectory, whole.targets.positions, robot, args.format or "", dynamic)
     changes = [{**c._asdict(), "time": round(c.time, 2), "amount": round(c.amount, 2)} for c in dynamic.changes]

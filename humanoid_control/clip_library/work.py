@@ -332,7 +332,7 @@ def _done(job: Job) -> ClipOutcome:
         given, slower = motion, stretched(motion, robot) if s.stretch and not s.feasible else None
         motion = slower.motion if slower is not None else motion
         if s.feasible:
-            motion, dynamic = feasible(motion, robot, s.pace, s.lead_in)
+            motion, dynamic = feasible(motion, robot, s.pace, s.lead_in, s.speed)
             row = feasibility_row(dynamic, robot.mass * GRAVITY)
             numbers |= {k: v for k, v in row.items() if not isinstance(v, str)}
             warnings += [dynamic.fallback] if dynamic.fallback else []
@@ -374,10 +374,10 @@ def _done(job: Job) -> ClipOutcome:
 
 
 def feasible(
-    motion: WholeBodyMotion, robot: Robot, pace: float, lead_in: bool
+    motion: WholeBodyMotion, robot: Robot, pace: float, lead_in: bool, speed: float
 ) -> tuple[WholeBodyMotion, DynamicMotion]:
     """Return a feasible motion, with its targets and with its forces; arguments as in LibrarySettings."""
-    dynamic = make_feasible(motion.trajectory, robot, FeasibilitySettings(pace=pace))
+    dynamic = make_feasible(motion.trajectory, robot, FeasibilitySettings(pace=pace).at_speed(speed))
     if lead_in:
         dynamic = approach(robot, robot.q("neutral"), dynamic)
     return as_whole_body(dynamic, motion.targets), dynamic

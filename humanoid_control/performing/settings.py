@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from humanoid_control.errors import ConfigError
 
@@ -100,6 +100,10 @@ class FeasibilitySettings:
     def slow_double_support(self) -> float:
         """Least double support [s]: at a constant pace below 1 it lasts as much longer as the rest of the clip."""
         return self.double_support / min(1.0, self.pace or 1.0)
+
+    def at_speed(self, speed: float) -> FeasibilitySettings:
+        """Return the settings for a clip that was slowed to a speed below 1 before: both feet stand for longer."""
+        return replace(self, double_support=self.double_support / min(1.0, speed))
 
     def frames(self, seconds: float) -> int:
         """Convert a duration [s] to frames."""

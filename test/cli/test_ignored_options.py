@@ -76,6 +76,7 @@ IGNORED = [
     ("perform dance --open-loop --no-noise", "--no-noise applies to the controller"),
     ("perform dance --seeds 0", "--seeds must be between 1 and 100"),
     ("perform dance --push -3", "--push must be between 0 and 1000"),
+    ("perform dance --speed 30", "--speed must be between 0.05 and 20"),
     ("perform dance --friction 0", "--friction must be between 0.05 and 5"),
     ("perform dance --assumed-friction 0", "--assumed-friction must be between 0.05 and 2"),
     ("perform dance --open-loop --assumed-friction 0.3", "--assumed-friction applies to the controller"),

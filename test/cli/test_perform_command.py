@@ -31,9 +31,10 @@ def test_a_robot_performs_a_clip_and_its_motion_is_written(clip, tmp_path, capsy
 
 def test_a_robot_that_falls_is_exit_code_3_with_its_row(clip, capsys):
     """A push that nobody stands."""
-    code = main(["perform", str(clip), "--robot", "hrp2", "--open-loop", "--push", "300", "--json"])
+    code = main(["perform", str(clip), "--robot", "hrp2", "--open-loop", "--push", "300", "--speed", "0.5", "--json"])
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert code == 3 and not row["survived"] and row["why"] and 3.0 < row["fell_s"] < 6.0
+    assert row["seconds"] > 8.0, "two seconds of the clip last four, between two ends of 1.5 s and eased starts"
 
 
 def test_feasible_files_hold_forces_and_the_table_says_what_was_changed(clip, tmp_path, capsys):
