@@ -17,10 +17,8 @@ from humanoid_control.performing.source_motion import RigidSoles, wrapped
 
 CLEAR = 0.015  # [m] between soles side by side
 FORWARD, BACKWARD, OUTWARD = 0.72, 0.8, 0.45  # of the leg; of the forward reach; of the leg beyond the neutral width
-TILT_SHARE, LEAST_OUTWARD = (
-    0.8,
-    0.05,
-)  # outward reach per sideways tilt of the ankle [1/rad], and the least one, of the leg
+# of the leg beyond the neutral width: reach per sideways tilt of the ankle [1/rad]; least reach
+TILT_SHARE, LEAST_OUTWARD = 0.8, 0.05
 HIP_SHARE, INWARD, OUT_TURN = 0.6, 0.5, 1.2  # of the hip range; [rad] largest inward and outward turn of a step
 RAMPS = 0.06  # [s] of a swing with little foot motion
 TOLD, TOLD_TURN = 0.005, np.radians(1.0)  # [m], [rad] from which a changed step is reported

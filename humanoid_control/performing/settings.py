@@ -102,7 +102,11 @@ class FeasibilitySettings:
         return self.double_support / min(1.0, self.pace or 1.0)
 
     def at_speed(self, speed: float) -> FeasibilitySettings:
-        """Return the settings for a clip that was slowed to a speed below 1 before: both feet stand for longer."""
+        """Return the settings for a clip whose retargeted motion is slowed already: double support is as much longer.
+
+        Args:
+            speed: playback speed of the clip; above 1: no change.
+        """
         return replace(self, double_support=self.double_support / min(1.0, speed))
 
     def frames(self, seconds: float) -> int:
